@@ -1236,6 +1236,29 @@ fn an_empty_pane_says_what_to_do_next() {
 }
 
 #[test]
+fn the_forecast_calls_nothing_healthy_that_the_verdict_does_not() {
+    let said = |fixture: &mut DashboardFixture| {
+        fixture.press("4z");
+        snapshot::plain(&drawn(fixture, (160, 48)))
+    };
+    let mut fixture = DashboardFixture::well();
+    let now = fixture.now;
+    fixture.change_node("pool-a-01", |node| {
+        set_condition(node, "MemoryPressure", ConditionStatus::True, now);
+    });
+    fixture.run(1);
+    let screen = said(&mut fixture);
+    let text = "nothing more is expected; node pool-a-01 MemoryPressure";
+    assert!(screen.contains(text) && !screen.contains("nodes healthy"), "{screen}");
+    let mut fixture = DashboardFixture::well();
+    fixture.health(FeedKind::Pods, FeedState::Forbidden { error: "no".into() });
+    fixture.run(1);
+    let screen = said(&mut fixture);
+    let text = "evictions unknown: pods cannot be listed (missing permission: list pods)";
+    assert!(screen.contains(text) && !screen.contains("nodes healthy"), "{screen}");
+}
+
+#[test]
 fn a_filter_compares_and_says_what_is_wrong_beside_it() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("2/pods>3 !state=Ready<Enter>");

@@ -7,7 +7,7 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 use super::{Nothing, draw_cause, evictions, open, say_nothing};
 use crate::{
     app::Pane,
-    model::Horizon,
+    model::{ClusterVerdict, Horizon, VerdictLevel},
     ui::{
         Scene, text,
         theme::Role,
@@ -114,15 +114,18 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
             return ("▲", loops.join("; "), Role::NodeWarning);
         }
         Some(Confidence::Live | Confidence::Assumed) if !scene.shown.eviction_gaps().is_empty() => {
-            ("○", "all nodes healthy; evictions unknown", Role::Dim)
+            return ("○", format!("evictions unknown: {}", scene.shown.eviction_gaps()), Role::Dim);
         }
         Some(Confidence::Live | Confidence::Assumed) if scene.shown.is_abnormal() => {
-            ("○", "nothing more is expected", Role::Dim)
+            return ("○", nothing_more(scene.verdict), Role::Dim);
         }
         Some(Confidence::Live | Confidence::Assumed) if !scene.shown.views.blocked_drains.is_empty() => {
             let drains = &scene.shown.views.blocked_drains;
             let blocked = drains.iter().map(|drain| format!("drain of {} blocked by {drain}", drain.node));
             return ("○", blocked.collect::<Vec<_>>().join("; "), Role::NodeWarning);
+        }
+        Some(Confidence::Live | Confidence::Assumed) if scene.verdict.level > VerdictLevel::Healthy => {
+            return ("○", nothing_more(scene.verdict), Role::Dim);
         }
         Some(Confidence::Live | Confidence::Assumed) => {
             ("○", "nothing expected: all nodes healthy, no evictions", Role::Dim)
@@ -136,6 +139,14 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
         None => ("◌", "waiting for nodes", Role::FeedBusy),
     };
     (glyph, text.into(), role)
+}
+
+/// Says that the forecast adds nothing to what has happened, and names the worst problem of the verdict: `nothing more is
+/// expected; node n-3 MemoryPressure 5m01s`.
+fn nothing_more(verdict: &ClusterVerdict) -> String {
+    let worst = verdict.parts.first().filter(|_| verdict.level > VerdictLevel::Healthy);
+    let worst = worst.map(|worst| format!("; {worst}")).unwrap_or_default();
+    format!("nothing more is expected{worst}")
 }
 
 /// Positions of the pane's parts, from top to bottom. The ruler gets the first row. All other parts are added only if
