@@ -19,7 +19,7 @@ use super::{HeadroomRest, KnownHeadroom, Model, NodeState, StateDetail, StateRol
 use crate::k8s::feed::FeedState;
 use kordon_core::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
-    engine::{Confidence, TaintRulePreview, ZoneState, ZoneView, taint_rule_previews},
+    engine::{Confidence, TaintRulePreview, ZoneState, ZoneView, is_every_zone_down, taint_rule_previews},
     plan::{HeadroomClause, OutcomeKind, words::counted},
 };
 use kordon_time::{Span, Timestamp};
@@ -531,12 +531,6 @@ fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
 
 fn is_disrupted(zone: &ZoneView) -> bool {
     matches!(zone.state, ZoneState::FullDisruption | ZoneState::PartialDisruption)
-}
-
-/// Whether the controller evicts nothing because no zone has a ready node (upstream's master disruption mode).
-pub fn is_every_zone_down(zones: &[ZoneView]) -> bool {
-    let mut counted = zones.iter().filter(|zone| zone.size > 0).peekable();
-    counted.peek().is_some() && counted.all(|zone| zone.state == ZoneState::FullDisruption)
 }
 
 /// Returns the reason why the controller evicts nothing now: `evictions paused until a node is Ready: every zone is

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{
     DepartureLoops, Model,
-    cluster_verdict::is_every_zone_down,
     eviction_outcomes::EvictionCounts,
     idle_workloads::idle_workloads,
     leaving::{CountedLeaving, Leaving},
@@ -15,7 +14,7 @@ use super::{
 use crate::k8s::feed::{FeedKind, FeedState};
 use kordon_core::{
     cluster::{Key, LeaderLease, Node, Pod, Scope},
-    engine::{Confidence, NodeView, Silence, ZoneView},
+    engine::{Confidence, NodeView, Silence, ZoneView, is_every_zone_down},
     plan::{BlockedDrain, CordonWait, EvictionRules},
 };
 use kordon_time::{Span, Timestamp};

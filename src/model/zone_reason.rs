@@ -1,7 +1,6 @@
 //! Why a zone has its state and its eviction rate.
 
-use super::cluster_verdict::is_every_zone_down;
-use kordon_core::engine::{FullDisruptionPolicy, Settings, ZoneState, ZoneView};
+use kordon_core::engine::{FullDisruptionPolicy, Settings, ZoneState, ZoneView, is_every_zone_down};
 
 /// Why a zone has its eviction rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use crate::{
     k8s::feed::FeedKind,
     model::{
         NodeState, StateRole, ZoneNodes,
-        cluster_verdict::is_every_zone_down,
         zone_reason::{RateReason, zone_reason},
     },
     ui::{
@@ -21,7 +20,7 @@ use crate::{
 };
 use kordon_core::{
     cluster::ZoneKey,
-    engine::{ZoneState, ZoneView},
+    engine::{ZoneState, ZoneView, is_every_zone_down},
     plan::words::counted,
 };
 

@@ -56,7 +56,9 @@ pub use settings::{
 };
 pub use taints::{NOT_READY, UNREACHABLE, condition_taint_key, controllers_own, is_maintained};
 pub use uncertain_taints::UncertainTaints;
-pub use view::{Deadline, Due, Expiry, LeavingPods, NodeStage, NodeView, PendingEviction, ZoneView};
+pub use view::{
+    Deadline, Due, Expiry, LeavingPods, NodeStage, NodeView, PendingEviction, ZoneView, is_every_zone_down,
+};
 pub use why::{Cause, Certainty, HeartbeatSource, Why};
 pub use zone::ZoneState;
 

@@ -85,6 +85,12 @@ pub struct LeavingPods {
     pub expiry: Expiry,
 }
 
+/// Whether the controller evicts nothing because no zone has a ready node (upstream's master disruption mode).
+pub fn is_every_zone_down(zones: &[ZoneView]) -> bool {
+    let mut counted = zones.iter().filter(|zone| zone.size > 0).peekable();
+    counted.peek().is_some() && counted.all(|zone| zone.state == ZoneState::FullDisruption)
+}
+
 /// The controller's state of a zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneView {

@@ -9,6 +9,7 @@ use std::{
 use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
+    engine::is_every_zone_down,
     plan::{
         self, Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod, LostNodes,
         OutcomeCounts, OutcomeKind, PodOutcome, Recreation, RunTrace, TerminatingPods,
@@ -306,6 +307,11 @@ impl Forecast {
                 None if self.has_kubelet(cluster, &pod) => {
                     Departing::from_not_ready_node(cluster, &pod, is_known)
                 }
+                None if self.is_left_alone(assumptions, &pod) => {
+                    let departing = Departing::from_lost_node(cluster, &pod, is_known);
+                    let stays = departing.is_deleted;
+                    Departing { is_deleted: false, has_kubelet: stays, ..departing }
+                }
                 None => Departing::from_lost_node(cluster, &pod, is_known),
             };
             let created = match departure {
@@ -378,6 +384,14 @@ impl Forecast {
             incident.node == *node && incident.kind == IncidentKind::Recovers && incident.at >= leaves
         });
         recoveries.map(|incident| incident.at).min()
+    }
+
+    /// Whether the taint does not evict the pods of the pod's node, because all zones are down at the end: the controller
+    /// takes that for a failure of its own network. Nodes that are assumed to fail do so.
+    fn is_left_alone(&self, assumptions: &Assumptions, pod: &Pod) -> bool {
+        let is_assumed =
+            assumptions.incidents.iter().any(|incident| Some(&incident.node) == pod.node.as_ref());
+        is_every_zone_down(&self.zones) && !is_assumed
     }
 
     /// Whether the kubelet of a pod's node runs at the end of the forecast, even if the node is not Ready.

@@ -306,7 +306,7 @@ pub struct Departing {
     pub not_needed: Option<NotNeeded>,
     /// Gaps in the objects that decide whether the pod is recreated and where its volumes can be reached.
     pub missing: Gaps,
-    /// Whether the pod's kubelet runs.
+    /// Whether the pod runs as long as nothing deletes it: its kubelet runs, as far as the controller knows.
     pub has_kubelet: bool,
     /// Whether the pod's deletion starts at all.
     pub is_deleted: bool,
