@@ -81,8 +81,8 @@ struct PendingPodReport {
     /// The cause that the scheduler reports in the pod's condition PodScheduled, shortened; text, not for parsing.
     cause: String,
     /// What comes next: `fits` (a node takes the pod: the scheduler has not tried again), `preempts` (the pod takes the
-    /// place of pods of lower priority), `waits` (the pod takes its nominated node once pods of lower priority are gone),
-    /// `unschedulable` (no node takes the pod), `notTried` (the default scheduler
+    /// place of pods of lower priority), `waits` (the pod takes its nominated node once the pods that it preempts are gone:
+    /// nothing is needed), `unschedulable` (no node takes the pod), `notTried` (the default scheduler
     /// does not place the pod), `leftOut` (there are too many pods to compute it for each); `null` if it was not
     /// computed, because nodes or pods are unknown.
     advice: Option<&'static str>,
@@ -116,7 +116,9 @@ impl PendingPodReport {
         let since = pending_since(&model.cluster, pod);
         let advice = model.predictions.pending_advice(&pod.key);
         let (node, preempts) = match advice {
-            Some(PendingAdvice::Fits { node } | PendingAdvice::Waits { node }) => (Some(node.clone()), None),
+            Some(PendingAdvice::Fits { node } | PendingAdvice::Waits { node, .. }) => {
+                (Some(node.clone()), None)
+            }
             Some(PendingAdvice::Preempts { node, pods }) => (Some(node.clone()), Some(*pods)),
             Some(
                 PendingAdvice::Unschedulable { .. } | PendingAdvice::NotTried { .. } | PendingAdvice::LeftOut,

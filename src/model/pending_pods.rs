@@ -18,7 +18,8 @@ pub struct PendingPods {
     /// Number of changes that may alter placements, at the time of the computation.
     changes: u64,
     by_pod: BTreeMap<Key, PendingAdvice>,
-    /// The most common cause among the pods that fit no node; `None` if every pod fits a node.
+    /// The most common cause among the pods that fit no node or, if all fit one, among those that wait for their
+    /// nominated nodes; `None` if there are none.
     most_common_cause: Option<Name>,
 }
 
@@ -29,8 +30,8 @@ pub enum PendingAdvice {
     Fits { node: NodeName },
     /// The pod fits the node after `pods` pods of lower priority are preempted.
     Preempts { node: NodeName, pods: usize },
-    /// The pod is nominated for this node, where pods of lower priority are terminating. It needs no help.
-    Waits { node: NodeName },
+    /// The pod is nominated for this node, where the pods that it preempts are terminating. It needs no help.
+    Waits { node: NodeName, victims: Vec<Key> },
     /// The pod fits no node.
     Unschedulable {
         /// The cause in a few words: `no node has 4 CPU free`.
@@ -114,8 +115,8 @@ impl PendingAdvice {
                 let pods = if *pods == 1 { "1 pod".to_owned() } else { format!("{pods} pods") };
                 Some(format!("preempts {pods} on {node}: wait for the scheduler"))
             }
-            Self::Waits { node } => {
-                Some(format!("waits until pods of lower priority are gone from {node}, its nominated node"))
+            Self::Waits { node, victims } => {
+                Some(format!("nothing is needed: waits {}", until_gone(victims, node)))
             }
             Self::Unschedulable { help, .. } => help.first().cloned(),
             Self::NotTried { why } => Some(why.to_string()),
@@ -242,14 +243,31 @@ impl PendingJob {
     }
 }
 
-fn most_common_cause<'a>(advice: impl Iterator<Item = &'a PendingAdvice>) -> Option<Name> {
-    let mut causes: BTreeMap<&Name, usize> = BTreeMap::new();
-    for advice in advice {
-        if let PendingAdvice::Unschedulable { cause, .. } = advice {
-            *causes.entry(cause).or_default() += 1;
-        }
+/// Says until when a pod waits for its nominated node: `until batch/old-1, preempted for it, is gone from n-1`.
+pub(super) fn until_gone(victims: &[Key], node: &NodeName) -> String {
+    match victims {
+        [victim] => format!("until {victim}, preempted for it, is gone from {node}"),
+        several => format!("until {} pods, preempted for it, are gone from {node}", several.len()),
     }
-    causes.into_iter().max_by_key(|(_, pods)| *pods).map(|(cause, _)| cause.clone())
+}
+
+fn most_common_cause<'a>(advice: impl Iterator<Item = &'a PendingAdvice>) -> Option<Name> {
+    let mut causes: BTreeMap<(bool, Name), usize> = BTreeMap::new();
+    for advice in advice {
+        let (needs_help, cause) = match advice {
+            PendingAdvice::Unschedulable { cause, .. } => (true, cause.clone()),
+            PendingAdvice::Waits { node, .. } => {
+                (false, format!("waits until preempted pods are gone from {node}").into())
+            }
+            PendingAdvice::Fits { .. }
+            | PendingAdvice::Preempts { .. }
+            | PendingAdvice::NotTried { .. }
+            | PendingAdvice::LeftOut => continue,
+        };
+        *causes.entry((needs_help, cause)).or_default() += 1;
+    }
+    let most_common = causes.into_iter().max_by_key(|((needs_help, _), pods)| (*needs_help, *pods));
+    most_common.map(|((_, cause), _)| cause)
 }
 
 fn advice(snapshot: &mut Snapshot, request: &SchedulingRequest) -> PendingAdvice {
@@ -260,7 +278,7 @@ fn advice(snapshot: &mut Snapshot, request: &SchedulingRequest) -> PendingAdvice
             Preemption::Possible(candidate) => {
                 PendingAdvice::Preempts { node: candidate.node.clone(), pods: candidate.victims.len() }
             }
-            Preemption::Waits { node } => PendingAdvice::Waits { node },
+            Preemption::Waits { node, victims } => PendingAdvice::Waits { node, victims },
             Preemption::NotAllowed | Preemption::Impossible { .. } => PendingAdvice::Unschedulable {
                 cause: placement_trace::cause(&refused.reasons, &request.resources.requests),
                 help: snapshot.help(request, &|_| false).advice(),

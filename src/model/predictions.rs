@@ -147,8 +147,8 @@ impl Predictions {
         self.pending.as_ref()?.advice(pod)
     }
 
-    /// Returns the most common cause among the pods that fit no node: `no node has 4 CPU free`. `None` if every pod
-    /// fits a node, or while the causes are being computed.
+    /// Returns the most common cause among the pods that fit no node: `no node has 4 CPU free`. If all fit one, among
+    /// those that wait for their nominated nodes. `None` if there are none, or while the causes are being computed.
     pub fn most_common_pending_cause(&self) -> Option<&Name> {
         self.pending.as_ref()?.most_common_cause()
     }

@@ -334,7 +334,7 @@ fn message(refused: &Unschedulable, nodes: usize) -> String {
     let preemption = match &refused.preemption {
         Preemption::Possible(_) => String::new(),
         Preemption::NotAllowed => " Preemption: its preemptionPolicy forbids it.".into(),
-        Preemption::Waits { node } => format!(" Preemption: room is being made on {node}."),
+        Preemption::Waits { node, .. } => format!(" Preemption: room is being made on {node}."),
         Preemption::Impossible { hindrances } => {
             let words: Vec<String> =
                 hindrances.iter().map(|(hindrance, nodes)| format!("{nodes} {hindrance}")).collect();

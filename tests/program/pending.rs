@@ -42,7 +42,15 @@ fn a_pod_whose_victims_are_terminating_needs_no_help() {
     assert!(matches!(advice(&fixture, "huge-1"), Some(PendingAdvice::Preempts { .. })), "nothing ends yet");
     fixture.terminate(&victim.to_string(), &[]);
     fixture.run(1);
-    assert_eq!(advice(&fixture, "huge-1"), Some(PendingAdvice::Waits { node: "pool-a-01".into() }));
+    assert!(
+        matches!(advice(&fixture, "huge-1"), Some(PendingAdvice::Preempts { .. })),
+        "it was only deleted"
+    );
+    fixture
+        .change_pod(&victim.to_string(), |pod| pod.disruption_target = Some("PreemptionByScheduler".into()));
+    fixture.run(1);
+    let node = "pool-a-01".into();
+    assert_eq!(advice(&fixture, "huge-1"), Some(PendingAdvice::Waits { node, victims: vec![victim] }));
 }
 
 #[test]

@@ -524,3 +524,36 @@ async fn a_volume_that_one_node_reaches_is_local_whatever_the_label() {
     let kinds = audit["findings"].as_array().expect("findings").iter().map(|finding| finding["kind"].clone());
     assert!(kinds.clone().any(|kind| kind == "localVolume"), "{:?}", kinds.collect::<Vec<_>>());
 }
+
+/// Two full nodes, and a pod of a higher priority that is nominated for n1, where a pod terminates for 600 s. The condition of
+/// that pod has this reason.
+fn nominated(reason: &str) -> Objects {
+    let mut objects = Objects(vec![namespace(&json!({}))]);
+    for node in ["n1", "n2"] {
+        add_node(&mut objects, node, NOW);
+    }
+    add_deployment(&mut objects, "old", &["n1", "n2"], budget("old"));
+    add_deployment(&mut objects, "new", &["n1"], budget("new"));
+    for name in ["old-1-0", "old-1-1", "new-1-0"] {
+        objects.named("Pod", name)["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "4".into();
+    }
+    let victim = objects.named("Pod", "old-1-0");
+    victim["metadata"]["deletionTimestamp"] = "2026-11-29T15:09:40Z".into();
+    victim["metadata"]["deletionGracePeriodSeconds"] = 600.into();
+    let target = json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "lastTransitionTime": "2026-11-29T14:59:40Z"});
+    victim["status"]["conditions"].as_array_mut().expect("conditions").push(target);
+    let new = objects.named("Pod", "new-1-0");
+    (new["spec"]["nodeName"], new["spec"]["priority"]) = (Value::Null, 1000.into());
+    new["status"] = json!({"phase": "Pending", "nominatedNodeName": "n1", "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": "2026-11-29T14:45:00Z",
+    }]});
+    objects
+}
+
+/// Kubernetes 1.37.1 `pkg/scheduler/framework/preemption/util.go`, `PodTerminatingByPreemption`: the scheduler chooses victims
+/// again.
+#[tokio::test]
+async fn a_pod_whose_nominated_node_loses_another_pod_preempts_again() {
+    let pending = nominated("EvictionByEvictionAPI").answer("pending", DONE).await;
+    assert_eq!(pending["pods"][0]["advice"], "preempts", "{pending:#}");
+}

@@ -167,12 +167,15 @@ impl Pod {
         *self == Self { version: self.version, ..other.clone() }
     }
 
-    /// Whether two states of a pod differ only in its status, so that it needs the same room on a node as before.
+    /// Whether two states of a pod differ only in its status, so that it needs the same room on a node as before, and makes
+    /// room for the same pods.
     pub fn differs_only_in_status(&self, other: &Self) -> bool {
         let Self { version, phase, reason, unscheduled, ready, disruption_target, ending, .. } = self.clone();
         let as_ours =
             Self { version, phase, reason, unscheduled, ready, disruption_target, ending, ..other.clone() };
-        *self == as_ours && self.is_finished() == other.is_finished()
+        *self == as_ours
+            && self.is_finished() == other.is_finished()
+            && self.is_being_preempted() == other.is_being_preempted()
     }
 
     /// Whether the pod is of a workload that a drain moves: neither the mirror of a static pod nor of a DaemonSet.
@@ -196,12 +199,21 @@ impl Pod {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
+    /// Whether the pod is terminating because the scheduler preempts it (`PodTerminatingByPreemption`).
+    pub fn is_being_preempted(&self) -> bool {
+        let is_preempted = |reason: &Name| PREEMPTED.contains(&reason.as_str());
+        self.termination.is_some() && self.disruption_target.as_ref().is_some_and(is_preempted)
+    }
+
     /// Whether the pod's priority makes it critical, to kubelets and as a system pod
     /// (`kubelettypes.IsCriticalPodBasedOnPriority`).
     pub fn is_critical(&self) -> bool {
         self.priority >= CRITICAL_PRIORITY
     }
 }
+
+/// The scheduler's reasons in the condition DisruptionTarget. Releases 1.25 and 1.26 used `PreemptionByKubeScheduler`.
+pub const PREEMPTED: [&str; 2] = ["PreemptionByScheduler", "PreemptionByKubeScheduler"];
 
 /// Lowest priority of a critical pod: that of `system-cluster-critical`.
 const CRITICAL_PRIORITY: i32 = 2_000_000_000;

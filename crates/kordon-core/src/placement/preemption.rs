@@ -16,8 +16,8 @@ use kordon_time::ClusterTime;
 pub enum Preemption {
     /// The pod's `preemptionPolicy` is Never.
     NotAllowed,
-    /// The pod waits for its nominated node, on which a pod of lower priority is already terminating.
-    Waits { node: NodeName },
+    /// The pod waits for its nominated node, on which pods that it preempts are already terminating.
+    Waits { node: NodeName, victims: Vec<Key> },
     /// Preemption would make no node feasible. `hindrances` has the number of nodes for each reason.
     Impossible { hindrances: BTreeMap<Hindrance, usize> },
     /// The victims are deleted. The pod is nominated for their node, and is placed there once the victims are gone.
@@ -63,8 +63,8 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]
     if filters.request.spec.never_preempts {
         return Preemption::NotAllowed;
     }
-    if let Some(node) = waits_for(filters, refusals) {
-        return Preemption::Waits { node };
+    if let Some((node, victims)) = waits_for(filters, refusals) {
+        return Preemption::Waits { node, victims };
     }
     let mut hindrances: BTreeMap<Hindrance, usize> = BTreeMap::new();
     let mut candidates: Vec<Candidate> = Vec::new();
@@ -97,15 +97,21 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]
     })
 }
 
-/// Returns the nominated node of the pod if pods of lower priority are already terminating there.
-fn waits_for(filters: &Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Option<NodeName> {
+/// Returns the nominated node of the pod, and the pods that are already terminating there to make room
+/// (`PodEligibleToPreemptOthers`). `None` if there are no such pods.
+fn waits_for(filters: &Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Option<(NodeName, Vec<Key>)> {
     let (snapshot, request) = (filters.snapshot, filters.request);
+    let only_preempted = snapshot.rules().only_preempted_make_room;
     let name = request.nominated.as_ref()?;
     let node = snapshot.number(name)?;
     let lost = refusals.iter().any(|(other, refusal)| *other == node && refusal.remedy == Remedy::None);
-    let leaving =
-        |resident: &Resident| resident.pod.priority < request.priority && resident.pod.termination.is_some();
-    (!lost && snapshot.residents_of(node).iter().any(leaving)).then(|| name.clone())
+    let makes_room = |pod: &&Pod| {
+        let is_leaving = if only_preempted { pod.is_being_preempted() } else { pod.termination.is_some() };
+        pod.priority < request.priority && is_leaving
+    };
+    let pods = snapshot.residents_of(node).iter().map(|resident| &*resident.pod);
+    let victims: Vec<Key> = pods.filter(makes_room).map(|pod| pod.key.clone()).collect();
+    (!lost && !victims.is_empty()).then(|| (name.clone(), victims))
 }
 
 /// A node and its victims.

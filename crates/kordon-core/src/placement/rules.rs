@@ -21,6 +21,9 @@ pub struct SchedulerRules {
     /// The scheduler tries only the nodes that the pod requires by name. This holds if every term of the required node
     /// affinity requires names.
     pub pinned_names_narrow: bool,
+    /// Only pods that the scheduler preempts make room on a nominated node. In older releases, every terminating pod of
+    /// lower priority does.
+    pub only_preempted_make_room: bool,
     /// All taints that the pod does not tolerate are one reason. In older releases each of them is a reason of its own.
     pub taints_are_one_reason: bool,
     /// A ReadWriteOncePod claim can be used by only one pod at a time.
@@ -85,6 +88,7 @@ impl SchedulerRules {
             zero_requests_fit: from(28),
             whole_node_is_unresolvable: from(34),
             pinned_names_narrow: from(24),
+            only_preempted_make_room: from(27),
             taints_are_one_reason: from(35),
             single_pod_claims: from(27),
             // Recordings show that 1.24 does not count images of init containers and that 1.34 does. That the rule

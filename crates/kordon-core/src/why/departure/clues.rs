@@ -9,16 +9,13 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, ClusterEvent, ContainerExit, FeedKind, Key, Name, Node, OUT_OF_SERVICE, OwnerKind, Phase,
-        Pod, Workload, WorkloadKind, WorkloadStage,
+        Cluster, ClusterEvent, ContainerExit, FeedKind, Key, Name, Node, OUT_OF_SERVICE, OwnerKind,
+        PREEMPTED, Phase, Pod, Workload, WorkloadKind, WorkloadStage,
     },
     engine::{DELETION_BY_DEVICE_TAINT, DELETION_BY_TAINT, Tolerance, no_execute, tolerance},
     plan::owner::{self, OwnerLookup},
 };
 use kordon_time::{ClusterTime, Span};
-
-/// The scheduler's reasons in the condition DisruptionTarget. Releases 1.25 and 1.26 used `PreemptionByKubeScheduler`.
-const BY_SCHEDULER: [&str; 2] = ["PreemptionByScheduler", "PreemptionByKubeScheduler"];
 
 /// Maximum age of the condition DisruptionTarget at the start of the deletion that it announces. The disruption
 /// controller removes the condition if no deletion follows within two minutes.
@@ -116,7 +113,7 @@ impl Clues {
                 // then the pod's status states the kind.
                 None => (DepartureKind::NodePressure, Likely),
             },
-            reason if BY_SCHEDULER.contains(&reason) => (DepartureKind::Preemption, Certain),
+            reason if PREEMPTED.contains(&reason) => (DepartureKind::Preemption, Certain),
             _ => (DepartureKind::Deletion, Possible),
         };
         let mut text = format!("condition DisruptionTarget: {reason}");
