@@ -19,7 +19,7 @@ use crate::{
     executor::guards,
     k8s::watch::read_events,
     model::{
-        Model,
+        Model, PendingAdvice,
         suggestions::{Numbers, Suggestion, SuggestionJob},
     },
     ui::text,
@@ -30,10 +30,10 @@ use kordon_core::{
         event::fold,
         nearest::{nearest_pod, scopes_near_pod},
     },
-    engine::ServerVersion,
-    placement::Snapshot,
+    placement::{SchedulingRequest, Snapshot},
     plan::{
-        Environment, EvictionRules, PlacementTrace, PlacingEnvironment, Verdict, placing_environment, refusal,
+        Environment, EvictionRules, Landing, PlacementTrace, PlacingEnvironment, Verdict,
+        placing_environment, refusal,
     },
     visible,
     why::{
@@ -189,7 +189,7 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         }
     };
     if rests_on_placements(&mut shot, &args.subject) {
-        // What a drain waits for, and what becomes of an evicted pod, depends on where pods could run.
+        // What a drain or a nominated pod waits for, and what becomes of an evicted pod, depends on where pods could run.
         shot = shot.listed(&args.once, &FeedKind::PREDICTION).await?;
     }
     if let Subject::Node { name, pressure: true, .. } = &args.subject
@@ -229,9 +229,9 @@ fn rests_on_placements(shot: &mut OneShot, subject: &Subject) -> bool {
         Subject::Node { name, .. } => waits_for_pending_pods(&shot.model, &name.as_str().into(), shot.at),
         Subject::Pod { name, .. } => {
             shot.run_forecast();
-            let evictions = &shot.model.views.leaving.evictions;
-            let row = evictions.get(&pod_key(name, &shot.namespace));
-            row.is_some_and(|row| row.state.leaves_at().is_some())
+            let key = pod_key(name, &shot.namespace);
+            let row = shot.model.views.leaving.evictions.get(&key);
+            row.is_some_and(|row| row.state.leaves_at().is_some()) || is_nominated(&shot.model.cluster, &key)
         }
     }
 }
@@ -242,6 +242,11 @@ fn waits_for_pending_pods(model: &Model, node: &NodeName, now: Timestamp) -> boo
     let rules = EvictionRules::from(&model.settings);
     let waits = |pod: &Arc<Pod>| matches!(refusal(cluster, pod, &rules, now), Some(Verdict::Waits { pending, .. }) if !pending.is_empty());
     cluster.node(node).is_some_and(|node| node.unschedulable) && cluster.workload_pods(node).any(waits)
+}
+
+/// Whether the pod has no node yet, but is nominated for one.
+fn is_nominated(cluster: &Cluster, pod: &Key) -> bool {
+    cluster.pod(pod).is_some_and(|pod| pod.node.is_none() && pod.nominated.is_some())
 }
 
 /// Reads the Events about the subject; for a pod that is gone, those that still exist.
@@ -311,9 +316,8 @@ fn report(
             let (namespace, name) = (Some(key.namespace.to_string()), key.name.to_string());
             match cluster.pod(&key) {
                 Some(pod) => {
-                    let version = shot.model.settings.version;
                     let actions = suggested(shot.model.pod_suggestions(pod, shot.at), *placement);
-                    let placement = placement.then(|| placed(cluster, pod, version, shot.at));
+                    let placement = placement.then(|| placed(shot, pod));
                     ("pod", namespace, name, explainer.pod(pod), placement, None, Some(actions))
                 }
                 None if departure.is_some() => ("pod", namespace, name, Vec::new(), None, None, None),
@@ -366,15 +370,25 @@ fn not_there(cluster: &Cluster, pod: Key) -> CliError {
 }
 
 /// Where the scheduler would place this pod if it were not bound yet.
-fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) -> WhyPlacementReport {
-    let mut snapshot = Snapshot::new(cluster, version);
+fn placed(shot: &OneShot, pod: &Pod) -> WhyPlacementReport {
+    let cluster = &shot.model.cluster;
+    let mut snapshot = Snapshot::new(cluster, shot.model.settings.version);
     if let Some(node) = &pod.node {
         snapshot.remove(&pod.key, node);
     }
-    let reasons = snapshot.refusals(&placing_environment::replacement(pod, cluster));
-    let mut placing = PlacingEnvironment::new(cluster, snapshot, now);
-    let landing = placing.land(pod, &BTreeSet::new());
-    let trace = placing.trace().placements.remove(&pod.key).map(Arc::unwrap_or_clone);
+    let (request, landing, trace) = match shot.model.predictions.pending_advice(&pod.key) {
+        Some(waits @ PendingAdvice::Waits { .. }) => {
+            let why = waits.first().unwrap_or_default().into();
+            (SchedulingRequest::from_pod(pod, cluster), Landing::Pending { why }, None)
+        }
+        _ => {
+            let mut placing = PlacingEnvironment::new(cluster, snapshot.clone(), shot.at);
+            let landing = placing.land(pod, &BTreeSet::new());
+            let trace = placing.trace().placements.remove(&pod.key).map(Arc::unwrap_or_clone);
+            (placing_environment::replacement(pod, cluster), landing, trace)
+        }
+    };
+    let reasons = snapshot.refusals(&request);
     // The reasons of all nodes that do not fit are included, even if other nodes fit.
     let trace = PlacementTrace { reasons, ..trace.unwrap_or_default() };
     let (landing, landing_node, landing_reason) = placement::landing(&landing);

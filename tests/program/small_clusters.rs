@@ -557,3 +557,27 @@ async fn a_pod_whose_nominated_node_loses_another_pod_preempts_again() {
     let pending = nominated("EvictionByEvictionAPI").answer("pending", DONE).await;
     assert_eq!(pending["pods"][0]["advice"], "preempts", "{pending:#}");
 }
+
+/// Kubernetes 1.37.1 `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`, `PodEligibleToPreemptOthers`.
+#[tokio::test]
+async fn a_pod_that_waits_for_its_nominated_node_needs_nothing() {
+    let objects = nominated("PreemptionByScheduler");
+    let pending = objects.answer("pending", DONE).await;
+    let row = &pending["pods"][0];
+    assert_eq!((&row["advice"], &row["node"]), (&json!("waits"), &json!("n1")), "{row:#}");
+    let help = "nothing is needed: waits until shop/old-1-0, preempted for it, is gone from n1";
+    assert_eq!(row["help"], json!([help]));
+    let status = objects.answer("status", DONE).await;
+    let text = status["verdict"]["text"].as_str().expect("a text");
+    assert!(text.contains("waits until preempted pods are gone from n1"), "{text}");
+    for command in ["why pod shop/new-1-0", "why pod shop/new-1-0 --placement"] {
+        let why = objects.answer(command, DONE).await;
+        let wait = &why["actions"][0];
+        let expected = "until shop/old-1-0, preempted for it, is gone from n1: nothing is needed";
+        assert_eq!((&wait["action"], &wait["text"]), (&json!("wait"), &json!(expected)), "{why:#}");
+        assert_eq!(wait["at"], "2026-11-29T15:09:40.000Z");
+        assert_eq!(why["actions"].as_array().map(Vec::len), Some(1), "{why:#}");
+        let preempts = &why["placement"]["trace"]["preempts"];
+        assert!(preempts.is_null() || *preempts == json!([]), "nothing more is preempted: {why:#}");
+    }
+}

@@ -7,14 +7,15 @@ use super::{
     nodes::{NodeCase, is_overdue, is_silent},
     pods::{PodCase, PodTrouble},
 };
-use crate::model::{Model, NodeState};
+use crate::model::{Model, NodeState, PendingAdvice};
 use kordon_core::{
-    cluster::{Cluster, Node, NodeName, Pod, Scope},
+    cluster::{Cluster, Key, Node, NodeName, Pod, Scope},
     operation::Guards,
     placement::{Constraint, Snapshot},
     plan::{
         Action, Cancellation, Environment, EvictionRules, LostNodes, PlacementTrace, PlacingEnvironment,
-        Plan, Verdict, failover, failover::leave_lost_nodes, forced_removal::removes_by_force,
+        Plan, Verdict, environment::has_running_kubelet, failover, failover::leave_lost_nodes,
+        forced_removal::removes_by_force,
     },
 };
 use kordon_time::Timestamp;
@@ -108,7 +109,14 @@ impl Model {
             (node, state)
         });
         let of_node = node.as_ref().map(|(node, state)| (&**node, *state));
-        let state = PodTrouble::new(pod, of_node, &self.cluster, &rules, now);
+        let mut state = PodTrouble::new(pod, of_node, &self.cluster, &rules, now);
+        let mut room_from = None;
+        if let (PodTrouble::Pending, Some(PendingAdvice::Waits { node, victims })) =
+            (&state, self.predictions.pending_advice(&pod.key))
+        {
+            room_from = self.room_from(node, victims);
+            state = PodTrouble::WaitsForVictims { node: node.clone(), victims: victims.clone() };
+        }
         let deadline = pod.termination.as_ref().map(|ends| self.cluster.local(ends.deadline));
         let eviction = || {
             let (engine, (node, _)) = (self.engine.as_ref()?, node.as_ref()?);
@@ -116,8 +124,16 @@ impl Model {
             let of_pod = pending.into_iter().find(|eviction| eviction.pod == pod.key)?;
             of_pod.due.at()
         };
-        let next = deadline.or_else(eviction);
+        let next = deadline.or_else(eviction).or(room_from);
         PodCase { pod: pod.clone(), node, state, next, knows_out_of_service: rules.out_of_service }
+    }
+
+    /// Time at which the grace periods of all these pods of a node are over; `None` if its kubelet is down, so that none
+    /// of them ends.
+    fn room_from(&self, node: &NodeName, victims: &[Key]) -> Option<Timestamp> {
+        let ends = victims.iter().filter_map(|victim| self.cluster.pod(victim)?.termination.as_ref());
+        let ends = ends.map(|ends| self.cluster.local(ends.deadline)).max();
+        ends.filter(|_| has_running_kubelet(&self.cluster, node))
     }
 }
 

@@ -6,9 +6,9 @@ use super::{
     Means, Suggestion, SuggestionKind,
     nodes::{force_delete, is_overdue, is_silent, out_of_service, restart_kubelet},
 };
-use crate::model::node_state::NodeState;
+use crate::model::{node_state::NodeState, pending_pods::until_gone};
 use kordon_core::{
-    cluster::{Cluster, Key, Name, Node, Phase, Pod},
+    cluster::{Cluster, Key, Name, Node, NodeName, Phase, Pod},
     plan::{
         Action, BlockPattern, EvictionRules, PodOutcome, RemovalOptions, Verdict,
         environment::has_running_kubelet, eviction_note::held_volume, forced_removal::removes_by_force,
@@ -24,7 +24,8 @@ pub struct PodCase {
     /// The pod's node, with the node's state; `None` if the pod is not bound to an existing node.
     pub node: Option<(Arc<Node>, NodeState)>,
     pub state: PodTrouble,
-    /// Time at which the pod is evicted, or at which its grace period ends; `None` if neither is known.
+    /// Time at which the pod is evicted, at which its grace period ends, or at which those of the pods that it preempts
+    /// end; `None` if none is known.
     pub next: Option<Timestamp>,
     pub knows_out_of_service: bool,
 }
@@ -49,6 +50,12 @@ pub enum PodTrouble {
     Finished,
     /// The pod is not scheduled to a node.
     Pending,
+    /// The pod is not scheduled to a node, and needs no help: the pods that it preempts are terminating.
+    WaitsForVictims {
+        /// The pod's nominated node.
+        node: NodeName,
+        victims: Vec<Key>,
+    },
     /// The pod has a node, but starts only once its volume is detached from another one.
     WaitsForVolume {
         claim: Name,
@@ -142,6 +149,7 @@ impl PodCase {
             PodTrouble::OverdueTerminating => vec![Wait, RestartKubelet, ForceDelete],
             PodTrouble::Terminating
             | PodTrouble::Pending
+            | PodTrouble::WaitsForVictims { .. }
             | PodTrouble::WaitsForVolume { .. }
             | PodTrouble::NodeGone => vec![Wait],
             PodTrouble::NodeDown => vec![Wait, RestartKubelet, Delete, OutOfService],
@@ -213,6 +221,9 @@ impl PodCase {
             PodTrouble::Terminating => "until its grace period ends".into(),
             PodTrouble::Pending => {
                 "until the scheduler finds a node: it tries again when nodes or pods change".into()
+            }
+            PodTrouble::WaitsForVictims { node, victims } => {
+                format!("{}: nothing is needed", until_gone(victims, node))
             }
             PodTrouble::WaitsForVolume { claim, holder } => {
                 format!("until volume {claim} is detached from the node of {holder}, which holds it")
