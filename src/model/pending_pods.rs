@@ -279,11 +279,15 @@ fn advice(snapshot: &mut Snapshot, request: &SchedulingRequest) -> PendingAdvice
                 PendingAdvice::Preempts { node: candidate.node.clone(), pods: candidate.victims.len() }
             }
             Preemption::Waits { node, victims } => PendingAdvice::Waits { node, victims },
-            Preemption::NotAllowed | Preemption::Impossible { .. } => PendingAdvice::Unschedulable {
-                cause: placement_trace::cause(&refused.reasons, &request.resources.requests),
-                help: snapshot.help(request, &|_| false).advice(),
-                takers: snapshot.takers_if_uncordoned(request),
-            },
+            Preemption::NotAllowed | Preemption::Impossible { .. } => {
+                let help = snapshot.help(request, &|_| false);
+                let cause = match help.apart.is_empty() {
+                    true => placement_trace::cause(&refused.reasons, &request.resources.requests),
+                    false => "no node reaches all its volumes".into(),
+                };
+                let takers = snapshot.takers_if_uncordoned(request);
+                PendingAdvice::Unschedulable { cause, help: help.advice(), takers }
+            }
         },
     }
 }

@@ -115,11 +115,9 @@ fn volumes_in_different_places_leave_no_node() {
     let words = "its volume here is in zone a, its volume there is in zone b";
     assert_eq!(volume_topology::words(&topologies).as_deref(), Some(words));
     let request = harness.request(&pod("p", &["here", "there"]));
-    assert_eq!(
-        harness.snapshot().help(&request, &|_: &NodeName| false).node,
-        None,
-        "no node is in two zones"
-    );
+    let help = harness.snapshot().help(&request, &|_: &NodeName| false);
+    assert_eq!(help.lines(), [format!("nothing but another volume: {words}")], "no node is in two zones");
+    assert_eq!(help.advice(), help.lines());
 }
 
 #[test]

@@ -97,6 +97,23 @@ pub fn unready(objects: &mut Objects, pod: &str) {
     objects.named("Pod", pod)["status"]["conditions"][0]["status"] = "False".into();
 }
 
+/// Adds a volume, and its claim of the same name, that only nodes with this label reach.
+fn add_volume(objects: &mut Objects, name: &str, label: &str, value: &str) {
+    let reached = json!({"required": {"nodeSelectorTerms": [{
+        "matchExpressions": [{"key": label, "operator": "In", "values": [value]}],
+    }]}});
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name, "uid": name},
+        "spec": {"accessModes": ["ReadWriteOnce"], "nodeAffinity": reached, "claimRef": {"namespace": "shop", "name": name},
+            "csi": {"driver": "example.com", "volumeHandle": name}},
+        "status": {"phase": "Bound"},
+    }));
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "shop", "uid": name},
+        "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": name}, "status": {"phase": "Bound"},
+    }));
+}
+
 fn namespace(labels: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}, "status": {"phase": "Active"},
@@ -504,19 +521,7 @@ async fn a_volume_that_one_node_reaches_is_local_whatever_the_label() {
     for node in ["n1", "n2", "n3"] {
         objects.named("Node", node)["metadata"]["labels"]["topology.topolvm.io/node"] = node.into();
     }
-    let reached = json!({"required": {"nodeSelectorTerms": [{
-        "matchExpressions": [{"key": "topology.topolvm.io/node", "operator": "In", "values": ["n2"]}],
-    }]}});
-    objects.0.push(json!({
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv", "uid": "pv"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "nodeAffinity": reached, "claimRef": {"namespace": "shop", "name": "data"},
-            "csi": {"driver": "topolvm.io", "volumeHandle": "v"}},
-        "status": {"phase": "Bound"},
-    }));
-    objects.0.push(json!({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop", "uid": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "pv"}, "status": {"phase": "Bound"},
-    }));
+    add_volume(&mut objects, "data", "topology.topolvm.io/node", "n2");
     let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     objects.named("Pod", "web-1-1")["spec"]["volumes"] = volumes.clone();
     objects.named("ReplicaSet", "web-1")["spec"]["template"]["spec"]["volumes"] = volumes;
@@ -580,4 +585,30 @@ async fn a_pod_that_waits_for_its_nominated_node_needs_nothing() {
         let preempts = &why["placement"]["trace"]["preempts"];
         assert!(preempts.is_null() || *preempts == json!([]), "nothing more is preempted: {why:#}");
     }
+}
+
+/// Kubernetes 1.37.1 `pkg/scheduler/framework/plugins/volumebinding/binder.go`, `checkBoundClaims`: a node has to match the
+/// affinity of every volume, and a label has one value.
+#[tokio::test]
+async fn a_pod_with_volumes_in_two_zones_is_told_so_and_nothing_else() {
+    let mut objects = cluster(NOW);
+    for (node, zone) in [("n1", "a"), ("n2", "b"), ("n3", "a")] {
+        objects.named("Node", node)["metadata"]["labels"]["topology.ebs.csi.aws.com/zone"] = zone.into();
+    }
+    for zone in ["a", "b"] {
+        add_volume(&mut objects, &format!("data-{zone}"), "topology.ebs.csi.aws.com/zone", zone);
+    }
+    let pod = objects.named("Pod", "web-1-1");
+    let claim = |name: &str| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
+    pod["spec"]["volumes"] = json!([claim("data-a"), claim("data-b")]);
+    pod["spec"]["nodeName"] = Value::Null;
+    pod["status"] = json!({"phase": "Pending", "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
+    }]});
+    let pending = objects.answer("pending", DONE).await;
+    let why = "its volume data-a is in zone a, its volume data-b is in zone b";
+    assert_eq!(pending["pods"][0]["help"], json!([format!("nothing but another volume: {why}")]));
+    let status = objects.answer("status", DONE).await;
+    let text = status["verdict"]["text"].as_str().expect("a text");
+    assert!(text.contains("no node reaches all its volumes"), "{text}");
 }

@@ -3,8 +3,12 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    filter::is_left_to_devices, node_resources::NodeResources, scheduling_request::SchedulingRequest,
-    snapshot::Snapshot, storage::claims_volumes, volume_topology::VolumeReach,
+    filter::is_left_to_devices,
+    node_resources::NodeResources,
+    scheduling_request::SchedulingRequest,
+    snapshot::Snapshot,
+    storage::claims_volumes,
+    volume_topology::{self, VolumeReach, VolumeTopology},
 };
 use crate::{
     cluster::{
@@ -26,6 +30,9 @@ pub struct Help {
     /// Requirements on a new node. `None` if a new node cannot help, because the pod must be near other pods or because
     /// its volumes are bound to certain nodes.
     pub node: Option<RequiredNode>,
+    /// The volumes of the pod, if no node can reach all of them because they are in different zones or on different nodes.
+    /// Then nothing else helps, and the other fields are empty.
+    pub apart: Vec<VolumeTopology>,
 }
 
 /// A constraint, and the nodes that become feasible without it.
@@ -194,6 +201,10 @@ impl Snapshot {
     /// Returns ways to place a pod for which [`Snapshot::place`] found no node. Does not suggest nodes for which
     /// `closed` returns true.
     pub fn help(&mut self, request: &SchedulingRequest, closed: &dyn Fn(&NodeName) -> bool) -> Help {
+        let apart = self.volumes_apart(request);
+        if !apart.is_empty() {
+            return Help { apart, ..Help::default() };
+        }
         let mut lifts: Vec<Lift> = Vec::new();
         for constraint in Constraint::ALL {
             let Some(lifted) = constraint.lifted(request) else { continue };
@@ -212,7 +223,18 @@ impl Snapshot {
         let node = self.required_node(request);
         // If existing nodes can help, the advice "a new node" without any requirement is of no use.
         let node = node.filter(|node| lifts.is_empty() || *node != RequiredNode::default());
-        Help { lifts, nearest: self.nearest(request, closed), node }
+        Help { lifts, nearest: self.nearest(request, closed), node, apart: Vec::new() }
+    }
+
+    /// Returns the volumes of the pod if no node can reach all of them, because they are in different zones or on
+    /// different nodes; otherwise none. Drivers may name the same zone differently, so the nodes are checked too.
+    fn volumes_apart(&mut self, request: &SchedulingRequest) -> Vec<VolumeTopology> {
+        let topologies = self.volume_topology(request);
+        let spec = SchedulingSpec { volumes: request.spec.volumes.clone(), ..SchedulingSpec::default() };
+        let only_volumes =
+            SchedulingRequest { spec: Arc::new(spec), resources: Arc::default(), ..request.tolerating(None) };
+        let are_apart = volume_topology::are_apart(&topologies) && self.feasible(&only_volumes).is_empty();
+        if are_apart { topologies } else { Vec::new() }
     }
 
     /// Returns the cordoned nodes that would be feasible without their cordons, sorted.
@@ -224,16 +246,12 @@ impl Snapshot {
     /// Returns the requirements on a new node, with the zones of the pod's volumes; `None` if a new node cannot help.
     fn required_node(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
         let required = required_node(&request.spec, &request.resources.requests)?;
-        let mut common: Option<Vec<Name>> = None;
-        for topology in self.volume_topology(request) {
-            let VolumeReach::Zones(zones) = topology.place else { return None };
-            match &mut common {
-                Some(common) => common.retain(|zone| zones.contains(zone)),
-                None => common = Some(zones),
-            }
+        let volumes = self.volume_topology(request);
+        if !volumes.iter().all(|volume| matches!(volume.place, VolumeReach::Zones(_))) {
+            return None;
         }
         // A node is in one zone, so no node helps if two volumes are in different zones.
-        match common {
+        match volume_topology::common_zones(&volumes) {
             Some(zones) if zones.is_empty() => None,
             zones => Some(RequiredNode { zones: zones.unwrap_or_default(), ..required }),
         }
@@ -395,14 +413,21 @@ impl Help {
         let nearest =
             self.nearest.iter().map(|short| format!("{} more on {}", amounts(&short.lacks), short.node));
         let node = self.node.iter().map(|node| node.to_string().replacen("needs a node", "a new node", 1));
-        lifts.chain(nearest).chain(node).collect()
+        lifts.chain(nearest).chain(node).chain(self.another_volume()).collect()
     }
 
     /// Returns one line for each change that would help, the most helpful first: `fits n-1 without the cordon`.
     pub fn lines(&self) -> Vec<String> {
         let lifts = self.lifts.iter().map(ToString::to_string);
         let nearest = self.nearest.iter().map(ToString::to_string);
-        lifts.chain(nearest).chain(self.node.iter().map(ToString::to_string)).collect()
+        let node = self.node.iter().map(ToString::to_string);
+        lifts.chain(nearest).chain(node).chain(self.another_volume()).collect()
+    }
+
+    /// Says that only another volume helps; `None` if something else may.
+    fn another_volume(&self) -> Option<String> {
+        let volumes = volume_topology::words(&self.apart)?;
+        Some(format!("nothing but another volume: {volumes}"))
     }
 }
 

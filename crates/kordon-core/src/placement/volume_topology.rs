@@ -117,6 +117,38 @@ impl fmt::Display for VolumeTopology {
     }
 }
 
+/// Whether no node can reach all these volumes, because they are in different zones or on different nodes. A node is in
+/// one zone.
+pub fn are_apart(topologies: &[VolumeTopology]) -> bool {
+    let is_empty = |common: Option<Vec<Name>>| common.is_some_and(|common| common.is_empty());
+    is_empty(common_zones(topologies)) || is_empty(common_nodes(topologies))
+}
+
+/// Returns the zones from which all volumes that are in zones can be reached; `None` if there are no such volumes.
+pub fn common_zones(topologies: &[VolumeTopology]) -> Option<Vec<Name>> {
+    common(topologies, |place| match place {
+        VolumeReach::Zones(zones) => Some(zones),
+        VolumeReach::Nodes(_) | VolumeReach::Some => None,
+    })
+}
+
+/// Returns the nodes that can reach all volumes that are on nodes; `None` if there are no such volumes.
+fn common_nodes(topologies: &[VolumeTopology]) -> Option<Vec<Name>> {
+    common(topologies, |place| match place {
+        VolumeReach::Nodes(nodes) => Some(nodes),
+        VolumeReach::Zones(_) | VolumeReach::Some => None,
+    })
+}
+
+fn common(topologies: &[VolumeTopology], named: fn(&VolumeReach) -> Option<&Vec<Name>>) -> Option<Vec<Name>> {
+    let mut named = topologies.iter().filter_map(|topology| named(&topology.place));
+    let first = named.next()?.clone();
+    Some(named.fold(first, |mut common, names| {
+        common.retain(|name| names.contains(name));
+        common
+    }))
+}
+
 /// Describes all topologies in one phrase, for example `its volume is in zone a`; `None` if there are none.
 pub fn words(topologies: &[VolumeTopology]) -> Option<String> {
     let (first, rest) = topologies.split_first()?;
