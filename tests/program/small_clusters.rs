@@ -612,3 +612,37 @@ async fn a_pod_with_volumes_in_two_zones_is_told_so_and_nothing_else() {
     let text = status["verdict"]["text"].as_str().expect("a text");
     assert!(text.contains("no node reaches all its volumes"), "{text}");
 }
+
+/// Kubernetes 1.37.1 `pkg/kubelet/kubelet_node_status.go`, `tryUpdateNodeStatus`: a kubelet that is back posts its status, because
+/// the conditions differ from its own.
+#[tokio::test]
+async fn an_unknown_node_that_renews_its_lease_again_is_waited_for() {
+    let unknown = |renewed: &str| {
+        let mut objects = cluster(NOW);
+        objects.named("Lease", "n2")["spec"]["renewTime"] = renewed.into();
+        lose(&mut objects, "n2", "2026-11-29T14:57:00Z");
+        objects
+    };
+    let back = unknown("2026-11-29T14:59:58Z");
+    let why = back.answer("why node n2", DONE).await;
+    let actions: Vec<&Value> =
+        why["actions"].as_array().expect("actions").iter().map(|action| &action["action"]).collect();
+    assert_eq!(actions, ["wait"], "the machine answers: {why:#}");
+    let steps = why["steps"].to_string();
+    assert!(
+        steps.contains("it renews its Lease again: its status should follow within some seconds"),
+        "{steps}"
+    );
+    assert!(steps.contains("1 pod is evicted, if its status stays Unknown"), "{steps}");
+    let pod = back.answer("why pod shop/web-1-1", DONE).await["actions"].to_string();
+    assert!(!pod.contains("outOfService") && !pod.contains("restartKubelet"), "{pod}");
+    let forecast = back.answer("forecast", DONE).await;
+    let assumptions = forecast["assumptions"].to_string();
+    assert!(assumptions.contains("n2 stays Unknown although it renews its Lease again"), "{assumptions}");
+
+    let silent = unknown("2026-11-29T14:56:10Z");
+    let why = silent.answer("why node n2", DONE).await.to_string();
+    assert!(why.contains("outOfService") && !why.contains("again"), "{why}");
+    let forecast = silent.answer("forecast", DONE).await["assumptions"].to_string();
+    assert!(!forecast.contains("again"), "{forecast}");
+}

@@ -331,7 +331,7 @@ impl ForecastReport {
             taken_at: now,
             until: forecast.until,
             confidence: confidence::word(subject.engine.confidence(now)),
-            assumptions: assumption_lines(assumptions, subject.cluster, now),
+            assumptions: assumption_lines(assumptions, subject, now),
             unknown: gap_reports(&gaps),
             definite: gaps.is_empty(),
             gaps,
@@ -366,12 +366,23 @@ fn previews(subject: &ForecastSubject<'_>) -> Option<Vec<TaintRulePreviewReport>
 }
 
 /// Assumptions as text. Nodes with the same incident at the same time share a line.
-fn assumption_lines(assumptions: &Assumptions, cluster: &Cluster, now: Timestamp) -> Vec<String> {
+fn assumption_lines(assumptions: &Assumptions, subject: &ForecastSubject<'_>, now: Timestamp) -> Vec<String> {
+    let ForecastSubject { engine, cluster, .. } = subject;
     let mut groups: BTreeMap<(Timestamp, IncidentKind), Vec<&str>> = BTreeMap::new();
     for Incident { at, node, kind } in &assumptions.incidents {
         groups.entry((*at, *kind)).or_default().push(node);
     }
     let mut lines = vec!["nodes without heartbeat stay so; all others stay healthy".to_owned()];
+    let back = cluster.nodes().iter().filter(|node| engine.renews_again(cluster, node, now));
+    let back: Vec<&str> = back.map(|node| &*node.name).collect();
+    if !back.is_empty() {
+        let stay = if back.len() == 1 {
+            "stays Unknown although it renews its Lease again; its"
+        } else {
+            "stay Unknown although they renew their Leases again; their"
+        };
+        lines.push(format!("{} {stay} status should follow within some seconds", back.join(", ")));
+    }
     lines.extend(groups.into_iter().map(|((at, kind), nodes)| {
         let after = at.since(now);
         let when = if after.as_secs() == 0 { "now".to_owned() } else { format!("in {after}") };

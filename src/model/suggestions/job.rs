@@ -98,6 +98,7 @@ impl Model {
             knows_out_of_service: rules.out_of_service,
             stuck: pods.filter(is_stuck).map(|pod| pod.key.clone()).collect(),
             cordon_wait: self.views.cordon_waits.iter().find(|wait| wait.node == node.name).cloned(),
+            renews_again: engine.renews_again(&self.cluster, node, now),
         })
     }
 
@@ -125,7 +126,12 @@ impl Model {
             of_pod.due.at()
         };
         let next = deadline.or_else(eviction).or(room_from);
-        PodCase { pod: pod.clone(), node, state, next, knows_out_of_service: rules.out_of_service }
+        let renews_again = node
+            .as_ref()
+            .zip(self.engine.as_ref())
+            .is_some_and(|((node, _), engine)| engine.renews_again(&self.cluster, node, now));
+        let knows_out_of_service = rules.out_of_service;
+        PodCase { pod: pod.clone(), node, state, next, knows_out_of_service, renews_again }
     }
 
     /// Time at which the grace periods of all these pods of a node are over; `None` if its kubelet is down, so that none

@@ -34,6 +34,8 @@ pub struct NodeCase {
     pub stuck: Vec<Key>,
     /// What a drain of the node waits for, if that is the uncordon of another node.
     pub cordon_wait: Option<CordonWait>,
+    /// Whether the node is Unknown, but renews its Lease again.
+    pub renews_again: bool,
 }
 
 impl NodeCase {
@@ -76,6 +78,7 @@ impl NodeCase {
             kinds.insert(0, BackInService);
         }
         kinds.retain(|kind| match kind {
+            kind if self.renews_again && is_for_silent(*kind) => false,
             Cordon => !self.node.unschedulable,
             OutOfService => self.knows_out_of_service && !is_marked,
             ForceDelete => !self.stuck.is_empty(),
@@ -141,6 +144,12 @@ impl NodeCase {
         let text = match self.state {
             NodeState::Late | NodeState::Silent => {
                 "until it renews its Lease; without that it becomes Unknown".into()
+            }
+            _ if self.renews_again => {
+                let eviction = self.next.map_or("", |_| "; without that pods are evicted");
+                format!(
+                    "until its status follows: it renews its Lease again, so that should take some seconds{eviction}"
+                )
             }
             NodeState::Unknown | NodeState::NotReady | NodeState::Evicting if self.next.is_some() => {
                 "until it is Ready: then its pods stay; without that pods are evicted".into()
@@ -215,6 +224,12 @@ fn uncordon_other(wait: &CordonWait) -> Option<Suggestion> {
 /// Whether the node is Unknown: the controller has declared that the node's kubelet does not answer.
 pub fn is_silent(node: &Node) -> bool {
     node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown)
+}
+
+/// Whether the action is for a node whose kubelet does not answer.
+pub const fn is_for_silent(kind: SuggestionKind) -> bool {
+    use SuggestionKind::{DeleteNode, ForceDelete, OutOfService, RestartKubelet};
+    matches!(kind, RestartKubelet | OutOfService | ForceDelete | DeleteNode)
 }
 
 /// Whether a pod is still Terminating after its grace period.
@@ -294,6 +309,7 @@ mod tests {
             knows_out_of_service: true,
             stuck: Vec::new(),
             cordon_wait: None,
+            renews_again: false,
         }
     }
 

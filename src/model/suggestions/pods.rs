@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Means, Suggestion, SuggestionKind,
-    nodes::{force_delete, is_overdue, is_silent, out_of_service, restart_kubelet},
+    nodes::{force_delete, is_for_silent, is_overdue, is_silent, out_of_service, restart_kubelet},
 };
 use crate::model::{node_state::NodeState, pending_pods::until_gone};
 use kordon_core::{
@@ -28,6 +28,8 @@ pub struct PodCase {
     /// end; `None` if none is known.
     pub next: Option<Timestamp>,
     pub knows_out_of_service: bool,
+    /// Whether the pod's node is Unknown, but renews its Lease again.
+    pub renews_again: bool,
 }
 
 /// State of a pod that may need an action.
@@ -159,6 +161,7 @@ impl PodCase {
             PodTrouble::Finished => vec![Delete],
         };
         kinds.retain(|kind| match kind {
+            kind if self.renews_again && is_for_silent(*kind) => false,
             OutOfService => self.knows_out_of_service && is_silent,
             DeleteNode | RestartKubelet => self.node.is_some(),
             RemoveFinalizers => self.pod.is_held() || self.state == PodTrouble::HeldByFinalizer,
@@ -391,7 +394,14 @@ mod tests {
         let ready = Condition { kind: READY.into(), status: ready, ..Condition::default() };
         let node = Arc::new(Node { name: "n".into(), conditions: [ready].into(), ..Node::default() });
         let node = Some((node, NodeState::Ready));
-        PodCase { pod: Arc::default(), node, state, next: None, knows_out_of_service: true }
+        PodCase {
+            pod: Arc::default(),
+            node,
+            state,
+            next: None,
+            knows_out_of_service: true,
+            renews_again: false,
+        }
     }
 
     fn stuck() -> PodTrouble {

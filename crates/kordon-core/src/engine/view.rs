@@ -16,7 +16,8 @@ use super::{
     zone::{Zone, ZoneState},
 };
 use crate::cluster::{
-    Cluster, FeedKind, Key, Known, Node, NodeName, SortedWalk, Taint, TaintEffect, Uid, ZoneKey,
+    Cluster, ConditionStatus, FeedKind, Key, Known, Node, NodeName, SortedWalk, Taint, TaintEffect, Uid,
+    ZoneKey,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -223,6 +224,15 @@ impl Engine {
     /// Whether a node is silent ([`Silence`]).
     pub fn is_silent(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
         self.silence(cluster, node).is_silent(now)
+    }
+
+    /// Whether a node that is Unknown renews its Lease again. Its kubelet is back, and posts its status within 10 s by
+    /// default (upstream `tryUpdateNodeStatus`), because the status has changed.
+    pub fn renews_again(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
+        let unknown = node.ready().filter(|ready| ready.status == ConditionStatus::Unknown);
+        let Some(since) = unknown.and_then(|ready| ready.last_transition) else { return false };
+        let silence = self.silence(cluster, node);
+        silence.is_of_lease && silence.heartbeat > cluster.local(since) && !silence.is_silent(now)
     }
 
     /// The nodes that are silent ([`Silence`]).

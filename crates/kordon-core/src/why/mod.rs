@@ -292,6 +292,10 @@ impl Explainer<'_> {
         self.engine.is_silent(self.cluster, node, self.now)
     }
 
+    fn renews_again(&self, node: &Node) -> bool {
+        self.engine.renews_again(self.cluster, node, self.now)
+    }
+
     fn explain_life(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let heartbeat = self.engine.silence(self.cluster, node).heartbeat.min(self.now);
         let lease = self.cluster.lease(&node.name);
@@ -304,6 +308,10 @@ impl Explainer<'_> {
         let clock = lease.and_then(|lease| lease.clock_difference());
         let clock = clock.map_or(String::new(), |clock| format!(" (its clock is {clock})"));
         explanation.push(Step::new(Tense::Past, Topic::Heartbeat, format!("{text}{clock}")).at(heartbeat));
+        if self.renews_again(node) {
+            let text = "it renews its Lease again: its status should follow within some seconds";
+            explanation.push(Step::new(Tense::Present, Topic::Heartbeat, text.into()));
+        }
         let restarted = self.explain_restart(health, heartbeat, explanation);
         let flag = self.engine.why_silent(&node.name).and_then(grace_flag).unwrap_or("grace");
         let unknown = node.ready().filter(|ready| ready.status == ConditionStatus::Unknown);
@@ -556,10 +564,13 @@ impl Explainer<'_> {
         }));
         due.sort_unstable();
         if let (Some(first), Some(last)) = (due.first(), due.last()) {
-            let text = match due.len() {
+            let mut text = match due.len() {
                 1 => "1 pod is evicted".to_owned(),
                 pods => format!("{pods} pods are evicted, the last {} later", last.0.since(first.0)),
             };
+            if self.renews_again(node) {
+                text += ", if its status stays Unknown";
+            }
             let tense = if first.0 <= self.now { Tense::Present } else { Tense::Future };
             explanation.push(Step::new(tense, Topic::Eviction, text).at(first.0).estimated(first.1));
         }
