@@ -195,7 +195,7 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     if let Subject::Node { name, pressure: true, .. } = &args.subject
         && let Some(node) = shot.model.cluster.node(&NodeName::from(name.as_str())).cloned()
     {
-        pressure::ask_kubelet(&mut shot, &node).await;
+        pressure::ask_kubelet(&mut shot, &node, &args.once).await;
     }
     if let Subject::Node { name, .. } = &args.subject
         && shot

@@ -39,6 +39,13 @@ pub struct KubeletReport {
     pub at: Timestamp,
 }
 
+impl KubeletReport {
+    /// The report of a kubelet that was not asked, for this reason.
+    pub fn unread(why: &str, at: Timestamp) -> Self {
+        Self { stats: Err(why.into()), source: UsageSource::Kubelet, settings: Err(why.into()), at }
+    }
+}
+
 /// Source of usage data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageSource {

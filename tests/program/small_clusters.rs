@@ -646,3 +646,12 @@ async fn an_unknown_node_that_renews_its_lease_again_is_waited_for() {
     let forecast = silent.answer("forecast", DONE).await["assumptions"].to_string();
     assert!(!forecast.contains("again"), "{forecast}");
 }
+
+/// Measurements are not objects: the kubelet has them (`nodes/proxy`), and files have no kubelet to ask.
+#[tokio::test]
+async fn no_kubelet_is_asked_about_the_nodes_of_files() {
+    let objects = cluster(NOW);
+    let report = objects.answer("plan pressure n3", DONE).await;
+    let none = json!("files and recordings have none");
+    assert_eq!((&report["usageError"], &report["thresholdsError"]), (&none, &none), "{report:#}");
+}

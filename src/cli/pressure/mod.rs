@@ -3,8 +3,6 @@
 mod report;
 mod table;
 
-use std::collections::BTreeSet;
-
 use clap::Args;
 
 use super::{
@@ -13,9 +11,12 @@ use super::{
     once::{OnceArgs, OneShot},
     scheduler_flags::SchedulerArgs,
 };
-use crate::{k8s::kubelet::read_kubelet, model::NodePressure};
+use crate::{
+    k8s::kubelet::{KubeletReport, read_kubelet},
+    model::NodePressure,
+};
 use kordon_core::{
-    cluster::{FeedKind, Key, Node, NodeName},
+    cluster::{FeedKind, Node, NodeName},
     placement::Snapshot,
     plan::pressure_failover,
     pressure::EvictionSignal,
@@ -43,7 +44,7 @@ pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), C
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     let node = shot.model.cluster.node(&NodeName::from(args.node.as_str())).cloned();
     let node = node.ok_or_else(|| CliError::no_node(&args.node, &shot.model.cluster))?;
-    ask_kubelet(&mut shot, &node).await;
+    ask_kubelet(&mut shot, &node, &args.once).await;
     let pressure = pressure(&shot, &node, args.signal);
     let mut report = PressureReport::new(&node.name, &pressure, shot.at);
     let cluster = &shot.model.cluster;
@@ -53,10 +54,15 @@ pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), C
     shot.done()
 }
 
-/// Reads the measurements of a node's kubelet once.
-pub async fn ask_kubelet(shot: &mut OneShot, node: &Node) {
-    let pods: BTreeSet<Key> = shot.model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
-    let read = read_kubelet(&shot.connection.client, node, &pods, shot.clock).await;
+/// Reads the measurements of a node's kubelet once. Files and recordings have none.
+pub async fn ask_kubelet(shot: &mut OneShot, node: &Node, args: &OnceArgs) {
+    let read = match args.refuse_files("have no measurements") {
+        Ok(()) => {
+            let pods = shot.model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
+            read_kubelet(&shot.connection.client, node, &pods, shot.clock).await
+        }
+        Err(_) => KubeletReport::unread("files and recordings have none", shot.clock.now()),
+    };
     shot.model.on_kubelet_report(&node.name, read);
     shot.at = shot.clock.now();
 }
