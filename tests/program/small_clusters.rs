@@ -655,3 +655,25 @@ async fn no_kubelet_is_asked_about_the_nodes_of_files() {
     let none = json!("files and recordings have none");
     assert_eq!((&report["usageError"], &report["thresholdsError"]), (&none, &none), "{report:#}");
 }
+
+/// Kubernetes 1.37.1 `node_lifecycle_controller.go`, `handleDisruption`: while every zone is down, nothing is evicted.
+#[tokio::test]
+async fn pods_of_a_cluster_that_is_down_are_not_told_as_pending() {
+    let mut objects = cluster("2026-11-29T14:55:00Z");
+    for node in ["n1", "n2", "n3"] {
+        lose(&mut objects, node, "2026-11-29T14:58:00Z");
+        objects.named("Lease", node)["spec"]["renewTime"] = "2026-11-29T14:57:00Z".into();
+    }
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "now", "namespace": "shop", "creationTimestamp": NOW},
+    }));
+    let forecast = objects.table("forecast").await;
+    assert!(
+        forecast.contains("3 pods stay on their lost nodes; if they were evicted: 3 Pending"),
+        "{forecast}"
+    );
+    assert!(
+        forecast.contains("not evicted within the forecast; would stay Pending: no node is up"),
+        "{forecast}"
+    );
+}

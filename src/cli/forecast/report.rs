@@ -290,6 +290,9 @@ pub struct ReplacementReport {
     pub notes: Vec<String>,
     /// How to place the replacement if it stays Pending.
     pub help: Vec<String>,
+    /// Whether the old pod leaves within the forecast, for the table.
+    #[serde(skip)]
+    pub is_evicted: bool,
 }
 
 impl ForecastReport {
@@ -468,6 +471,7 @@ fn replacement(successor: &Successor, cluster: &Cluster, now: Timestamp) -> Repl
         help: successor.outcome.help().to_vec(),
         outcome: successor.outcome.kind().word(),
         outcome_text: successor.outcome.to_string(),
+        is_evicted: successor.evicted.is_some(),
     }
 }
 

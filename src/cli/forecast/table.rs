@@ -13,7 +13,7 @@ use super::{
 };
 use kordon_core::{
     forecast::{SuccessionCounts, leave_endpoints},
-    plan::words::counted,
+    plan::{OutcomeKind, words::counted},
 };
 use kordon_time::Span;
 
@@ -49,9 +49,17 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
             _ => ("pod is evicted or ended", "pods are evicted or ended"),
         };
         let likely = if report.definite { "" } else { "likely " };
+        // Of a pod that is stuck, the outcome holds now; of others that stay, it would follow an eviction.
+        let stays = match left_behind.of(OutcomeKind::Stuck) == left_behind.total() {
+            true => ("pod stays on its lost node", "pods stay on their lost nodes"),
+            false => (
+                "pod stays on its lost node; if it were evicted",
+                "pods stay on their lost nodes; if they were evicted",
+            ),
+        };
         for (outcomes, one, several) in [
             (evicted, leaves.0, leaves.1),
-            (left_behind, "pod stays on its lost node", "pods stay on their lost nodes"),
+            (left_behind, stays.0, stays.1),
             (preempted, "pod is preempted for them", "pods are preempted for them"),
         ] {
             if outcomes.total() > 0 {
@@ -165,7 +173,8 @@ fn lands_on(replacement: &ReplacementReport) -> Vec<String> {
     let lands_on = match (&replacement.landing_node, replacement.landing) {
         (Some(node), "waiting" | "notEvicted") => format!("then {node} ({reason})"),
         (Some(node), _) => format!("{node} ({reason})"),
-        (None, "pending") => format!("Pending: {reason}"),
+        (None, "pending") if replacement.is_evicted => format!("Pending: {reason}"),
+        (None, "pending") => format!("not evicted within the forecast; would stay Pending: {reason}"),
         (None, "unknown") if reason.is_empty() => "not predicted".into(),
         (None, _) => reason.to_owned(),
     };

@@ -204,13 +204,13 @@ pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
     format!("no {which} has {amount} free").into()
 }
 
-/// Formats reasons, those of most nodes first: `12 insufficient cpu, 1 cordoned`. Without reasons, all nodes have failed or
-/// are gone.
+/// Formats reasons, those of most nodes first: `12 insufficient cpu, 1 cordoned`. Without reasons, all nodes are down or
+/// gone.
 pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<(&Reason, &usize)> = reasons.iter().collect();
     counted.sort_by_key(|(reason, nodes)| (Reverse(**nodes), (*reason).clone()));
     let words: Vec<String> = counted.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
-    if words.is_empty() { "no node is left".into() } else { words.join(", ") }
+    if words.is_empty() { "no node is up".into() } else { words.join(", ") }
 }
 
 impl fmt::Display for PreemptedPod {
