@@ -677,3 +677,15 @@ async fn pods_of_a_cluster_that_is_down_are_not_told_as_pending() {
         "{forecast}"
     );
 }
+
+/// Kubernetes 1.37.1 `pkg/kubelet/status/status_manager.go`, `syncPod`: only the kubelet of a pod ends its deletion.
+#[tokio::test]
+async fn a_maintenance_says_that_pods_of_a_dead_node_never_end() {
+    let mut objects = cluster(NOW);
+    objects.named("Lease", "n2")["spec"]["renewTime"] = "2026-11-29T14:56:00Z".into();
+    lose(&mut objects, "n2", "2026-11-29T14:57:00Z");
+    unready(&mut objects, "web-1-1");
+    let (_, plan) = objects.run("maintenance n2").await;
+    let left_out = plan["leftOut"].to_string();
+    assert!(left_out.contains("shop/web-1-1 stays Terminating: the kubelet of n2 is down"), "{plan:#}");
+}

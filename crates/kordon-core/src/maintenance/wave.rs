@@ -72,8 +72,7 @@ impl WavePlan {
             let row = self.plan.pods.iter().find(|row| holds_up(row));
             let late = || self.plan.pods.iter().find(|row| row.times_out.is_some());
             let why = row.map(|row| format!("{} {}", row.pod, row.verdict));
-            let why =
-                why.or_else(|| late().map(|row| format!("{} may take longer than the drain may", row.pod)));
+            let why = why.or_else(|| late().map(lateness));
             let summary = format!("{}: {}", prospect.word(), self.plan.summary());
             return Some(LeftOutReason::Drain(why.unwrap_or(summary)));
         }
@@ -168,6 +167,16 @@ const fn may_time_out(warning: &Warning) -> usize {
 /// Whether this pod prevents the end of a drain, or may prevent it.
 fn holds_up(row: &PodPlan) -> bool {
     row.outcome.kind() == OutcomeKind::Blocked || matches!(row.verdict, Verdict::Undecided { .. })
+}
+
+/// Why a pod outlasts the timeout of the drain, or may.
+fn lateness(row: &PodPlan) -> String {
+    match &row.node {
+        Some(node) if row.warnings.contains(&PodWarning::KubeletDown) => {
+            format!("{} stays Terminating: the kubelet of {node} is down", row.pod)
+        }
+        _ => format!("{} may take longer than the drain may", row.pod),
+    }
 }
 
 /// The time in which the workload of a pod has no Ready pod. `back` is when the nodes of the wave are back.
