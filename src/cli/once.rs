@@ -462,8 +462,10 @@ impl OneShot {
     ) -> Result<Self, CliError> {
         let WatchedSession { session, late, _ends_with_us } =
             WatchedSession::start(&connection, options, kinds, patience).await?;
-        let Session { model, links, clock, passes: _ } = session;
+        let Session { mut model, links, clock, passes: _ } = session;
         let (at, namespace) = (clock.now(), connection.namespace.clone());
+        // The engine's first pass is due as soon as it starts. Whether it was made before the last list arrived is chance.
+        model.pass_time(at);
         let (feeds, scopes) = (links.feeds, links.wanted);
         Ok(Self { model, at, namespace, late, connection, feeds, scopes, clock, _ends_with_us })
     }

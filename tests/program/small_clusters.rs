@@ -689,3 +689,22 @@ async fn a_maintenance_says_that_pods_of_a_dead_node_never_end() {
     let left_out = plan["leftOut"].to_string();
     assert!(left_out.contains("shop/web-1-1 stays Terminating: the kubelet of n2 is down"), "{plan:#}");
 }
+
+/// Kubernetes 1.37.1 `node_lifecycle_controller.go`, `Run`: a pass every `--node-monitor-period`. Every command tells the same one.
+#[tokio::test]
+async fn commands_agree_when_a_node_becomes_unknown() {
+    let objects = cluster("2026-11-29T14:58:00Z");
+    let forecast = objects.answer("forecast", DONE).await;
+    let at = &forecast["steps"][0]["at"];
+    assert_eq!(
+        (&forecast["steps"][0]["type"], &forecast["steps"][0]["node"]),
+        (&json!("unknown"), &json!("n1"))
+    );
+    let status = objects.answer("status", DONE).await;
+    let nodes = status["nodes"].as_array().expect("nodes");
+    assert_eq!(nodes.iter().find(|node| node["name"] == "n1").expect("a row")["next"]["at"], *at);
+    let why = objects.answer("why node n1", DONE).await;
+    let steps = why["steps"].as_array().expect("steps");
+    let unknown = steps.iter().find(|step| step["topic"] == "ready" && step["time"] == "future");
+    assert_eq!(unknown.expect("a step")["at"], *at, "{why:#}");
+}
