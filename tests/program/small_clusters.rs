@@ -707,4 +707,64 @@ async fn commands_agree_when_a_node_becomes_unknown() {
     let steps = why["steps"].as_array().expect("steps");
     let unknown = steps.iter().find(|step| step["topic"] == "ready" && step["time"] == "future");
     assert_eq!(unknown.expect("a step")["at"], *at, "{why:#}");
+
+/// Adds a bound claim that is being deleted to the pod web-1-1 and to its template.
+fn add_ending_claim(objects: &mut Objects, claim: &str) {
+    objects.0.push(json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "disks"},
+        "provisioner": "disks.example.com", "volumeBindingMode": "WaitForFirstConsumer",
+    }));
+    let reached = json!({"required": {"nodeSelectorTerms": [{
+        "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n2"]}],
+    }]}});
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv", "uid": "pv"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "nodeAffinity": reached, "claimRef": {"namespace": "shop", "name": claim},
+            "storageClassName": "disks", "csi": {"driver": "disks.example.com", "volumeHandle": "v"}},
+        "status": {"phase": "Bound"},
+    }));
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": claim, "namespace": "shop", "uid": "claim", "deletionTimestamp": BEFORE,
+            "finalizers": ["kubernetes.io/pvc-protection"], "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        },
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "disks", "volumeName": "pv"},
+        "status": {"phase": "Bound"},
+    }));
+    let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]);
+    objects.named("Pod", "web-1-1")["spec"]["volumes"] = volumes.clone();
+    objects.named("ReplicaSet", "web-1")["spec"]["template"]["spec"]["volumes"] = volumes;
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/volume/pvcprotection/pvc_protection_controller.go`, `podUsesPVCForDeletion`, and
+/// `pkg/controller/statefulset/stateful_pod_control.go`, `createPersistentVolumeClaims`.
+#[tokio::test]
+async fn a_claim_that_is_being_deleted_goes_and_only_a_stateful_set_creates_it_again() {
+    let mut objects = cluster(NOW);
+    add_ending_claim(&mut objects, "data");
+    let plan = objects.answer("plan drain n2", DONE).await;
+    let row = pod(&plan, "web-1-1");
+    assert_eq!(row["outcome"], "pending");
+    assert!(row.to_string().contains("claim data not found"), "{row:#}");
+    assert!(!row.to_string().contains("needs a node"), "no node has the claim: {row:#}");
+    let (_, audit) = objects.run("audit n2").await;
+    let lost = audit["findings"].as_array().expect("findings").iter().find(|found| found["kind"] == "dataLost");
+    assert!(lost.expect("a finding").to_string().contains("copy the data first"), "{audit:#}");
+
+    let mut objects = cluster(NOW);
+    add_ending_claim(&mut objects, "data-web-1-1");
+    let set = objects.named("ReplicaSet", "web-1");
+    set["kind"] = "StatefulSet".into();
+    set["spec"]["podManagementPolicy"] = "Parallel".into();
+    set["metadata"]["ownerReferences"] = json!([]);
+    for name in ["web-1-0", "web-1-1", "web-1-2"] {
+        objects.named("Pod", name)["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet".into();
+    }
+    let plan = objects.answer("plan drain n2", DONE).await;
+    let row = pod(&plan, "web-1-1");
+    assert_eq!((&row["outcome"], &row["landingNode"]), (&json!("moves"), &json!("n1")), "{row:#}");
+    assert!(row["warnings"].to_string().contains("claimDeleted"), "{row:#}");
+    assert!(!row["outcomeText"].to_string().contains("detached"), "the new volume was never attached: {row:#}");
+    assert_eq!(plan["totals"]["dataLost"], 1, "{plan:#}");
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::finding::{Finding, FindingKind, FindingSubject, Fix};
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, Pod},
+    cluster::{Cluster, Key, Name, NodeName, Pod},
     placement::{SchedulingRequest, Snapshot, VolumeTopology, volume_topology::VolumeReach},
     plan::{
         BlockPattern, NotRecreated, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning, PreemptedPod,
-        Recreation, StuckReason, Verdict, budget::BudgetNumbers, owner, words::counted,
+        Recreation, StuckReason, Verdict, budget::BudgetNumbers, eviction_note::lasting_claims, owner,
+        words::counted,
     },
 };
 
@@ -205,10 +206,10 @@ impl CausesOfPod<'_> {
 
     fn warning(&self, warning: PodWarning) -> Option<Finding> {
         let kind = match warning {
-            PodWarning::EmptyDirData
-            | PodWarning::MemoryData
-            | PodWarning::EphemeralVolume
-            | PodWarning::ClaimDeleted => FindingKind::DataLost,
+            PodWarning::EmptyDirData | PodWarning::MemoryData | PodWarning::EphemeralVolume => {
+                FindingKind::DataLost
+            }
+            PodWarning::ClaimDeleted => return Some(self.deleted_claims()),
             PodWarning::SingleReplica if self.cluster.budgets_of(self.pod).next().is_none() => {
                 FindingKind::SingleReplica
             }
@@ -234,6 +235,18 @@ impl CausesOfPod<'_> {
             | PodWarning::RolloutInProgress => return None,
         };
         Some(self.about_workload(kind, warning.to_string()))
+    }
+
+    /// The claims that are being deleted, and the data in them.
+    fn deleted_claims(&self) -> Finding {
+        let namespace = &self.pod.key.namespace;
+        let key = |name: &Name| Key { namespace: namespace.clone(), name: name.clone() };
+        let is_ending =
+            |name: &&Name| self.cluster.claims().get(&key(name)).is_some_and(|claim| claim.is_terminating);
+        let names: Vec<&str> = lasting_claims(self.pod).filter(is_ending).map(Name::as_str).collect();
+        let subject = FindingSubject::new("PersistentVolumeClaim", &key(&names.join(", ").into()));
+        let text = "is being deleted, and goes with its last pod: its volume, too, unless the reclaimPolicy is Retain";
+        Finding::new(FindingKind::DataLost, subject, text)
     }
 
     fn topologies(&self) -> Vec<VolumeTopology> {

@@ -65,7 +65,8 @@ pub enum FindingKind {
     ReplacementStuck,
     /// A ResourceQuota refuses the replacement.
     QuotaRefuses,
-    /// Data in a volume of the pod is lost with the pod: an emptyDir, or a generic ephemeral volume.
+    /// Data in a volume of the pod is lost with the pod: an emptyDir, a generic ephemeral volume, or the volume of a claim
+    /// that is being deleted.
     DataLost,
     /// The pod's volume exists on its node only.
     LocalVolume,

@@ -50,6 +50,9 @@ pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules,
         }
         FindingKind::ReplacementStuck => Fix::advice("first repair what it waits for"),
         FindingKind::QuotaRefuses => Fix::advice("raise the quota"),
+        FindingKind::DataLost if finding.subject.kind == *"PersistentVolumeClaim" => {
+            Fix::advice("copy the data first, or set the volume's reclaimPolicy to Retain")
+        }
         FindingKind::DataLost => {
             Fix::advice("accept the loss with --delete-emptydir-data, or keep the data in a volume")
         }

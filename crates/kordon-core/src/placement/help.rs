@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    filter::is_left_to_devices,
+    filter::{PodVolumes, is_left_to_devices},
     node_resources::NodeResources,
     scheduling_request::SchedulingRequest,
     snapshot::Snapshot,
@@ -245,6 +245,9 @@ impl Snapshot {
 
     /// Returns the requirements on a new node, with the zones of the pod's volumes; `None` if a new node cannot help.
     fn required_node(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
+        if PodVolumes::new(self, request).excludes_all_nodes() {
+            return None;
+        }
         let required = required_node(&request.spec, &request.resources.requests)?;
         let volumes = self.volume_topology(request);
         if !volumes.iter().all(|volume| matches!(volume.place, VolumeReach::Zones(_))) {

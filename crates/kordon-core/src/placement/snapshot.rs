@@ -252,6 +252,16 @@ impl Snapshot {
         Some(pod)
     }
 
+    /// Deletes a claim.
+    pub fn delete_claim(&mut self, claim: &Key) {
+        self.storage.delete_claim(claim);
+    }
+
+    /// Replaces a claim by a new one with the same spec, which has no volume yet.
+    pub fn recreate_claim(&mut self, claim: &Key) {
+        self.storage.recreate_claim(claim);
+    }
+
     /// Whether a pod needs devices, as far as is known.
     pub fn concerns_devices(&self, pod: &Pod) -> bool {
         self.devices.concern(pod)

@@ -1,9 +1,9 @@
 //! Claims, volumes, storage classes and CSINodes, in the form in which placement looks them up.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::cluster::{
-    Claim, Cluster, CsiNode, Key, Name, NodeName, Pod, StorageClass, Table, Volume,
+    Claim, Cluster, CsiNode, Key, Name, NodeName, ObjectEvent, Pod, StorageClass, Table, Uid, Volume,
     scheduling::{PodVolume, SchedulingSpec},
 };
 
@@ -14,6 +14,8 @@ pub(super) struct Storage {
     volumes: Table<Volume>,
     classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
+    /// Claims that a controller creates again. Their volumes do not exist yet.
+    recreated: BTreeSet<Key>,
 }
 
 /// Identity of a volume, as its driver knows it.
@@ -31,7 +33,33 @@ impl Storage {
             volumes: cluster.volumes().clone(),
             classes: cluster.storage_classes().clone(),
             csi_nodes: cluster.csi_nodes().clone(),
+            recreated: BTreeSet::new(),
         }
+    }
+
+    pub fn delete_claim(&mut self, key: &Key) {
+        self.claims.apply(ObjectEvent::Deleted(key.clone()), |_| {});
+    }
+
+    /// Replaces a claim by a new one with the same spec, which has no volume yet.
+    pub fn recreate_claim(&mut self, key: &Key) {
+        let renew = |claim: &mut Claim| {
+            *claim = Claim {
+                uid: Uid::default(),
+                volume: Name::default(),
+                is_bound: false,
+                is_lost: false,
+                is_terminating: false,
+                selected_node: None,
+                ..claim.clone()
+            };
+        };
+        self.claims.change(key, renew, |_| {});
+        self.recreated.insert(key.clone());
+    }
+
+    pub fn is_recreated(&self, claim: &Key) -> bool {
+        self.recreated.contains(claim)
     }
 
     /// Returns whether all four kinds have been listed. Before that, a missing object proves nothing.

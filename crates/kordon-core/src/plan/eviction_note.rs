@@ -121,9 +121,16 @@ impl fmt::Display for EvictionNote {
 }
 
 /// Returns the first claim of a pod whose volume is attached to nodes, and only one node at a time can use. Ignores claims
-/// and volumes that are not known.
+/// and volumes that are not known, and claims that are being deleted: no replacement gets their volumes.
 pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
-    let is_attached_once = |name: &&Name| {
+    let is_kept = |name: &&Name| {
+        cluster.claims().get(&key(&pod.key.namespace, name)).is_some_and(|claim| !claim.is_terminating)
+    };
+    claims_attached_once(cluster, pod).find(is_kept).cloned()
+}
+
+fn claims_attached_once<'a>(cluster: &'a Cluster, pod: &'a Pod) -> impl Iterator<Item = &'a Name> {
+    let is_attached_once = move |name: &&Name| {
         let Some(claim) = cluster.claims().get(&key(&pod.key.namespace, name)) else { return false };
         let volume = cluster.volumes().get(&claim.volume);
         if volume.is_some_and(|volume| volume.needs_no_attachment) {
@@ -131,14 +138,14 @@ pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
         }
         volume.map_or(claim.requested.modes, |volume| volume.properties.modes).is_single_node()
     };
-    lasting_claims(pod).find(is_attached_once).cloned()
+    lasting_claims(pod).filter(is_attached_once)
 }
 
 /// Returns the claim of a pod whose volume another pod still uses on another node, with that pod. Only one node at a time
 /// can use the volume, so the pod starts once the volume is detached there. `None` if there is no such claim, or if it
 /// is not known.
 pub fn held_volume<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<(Name, &'a Arc<Pod>)> {
-    let claim = attached_once(cluster, pod)?;
+    let claim = claims_attached_once(cluster, pod).next()?.clone();
     let uses = |other: &&Arc<Pod>| {
         let is_elsewhere = other.node.is_some() && other.node != pod.node;
         is_elsewhere && !other.is_finished() && lasting_claims(other).any(|name| *name == claim)

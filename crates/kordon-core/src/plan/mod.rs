@@ -13,6 +13,7 @@ mod action;
 mod blocked_drain;
 pub mod budget;
 mod cancellation;
+mod claim_protection;
 mod context;
 mod cordon;
 mod cordon_wait;

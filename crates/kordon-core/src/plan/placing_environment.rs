@@ -7,9 +7,10 @@ use std::{
 
 use super::{
     cancellation::Cancellation,
+    claim_protection::{is_recreated, released_claims},
     departure::Departure,
     environment::{self, Environment, Estimate, Stragglers, TypicalEnvironment},
-    eviction_note::attached_once,
+    eviction_note::{attached_once, lasting_claims},
     job_failures::JobConsequences,
     landing::Landing,
     owner::{self, Recreation},
@@ -58,6 +59,8 @@ pub struct PlacingState {
     /// For each claim whose volume only one node at a time can use: the node to which the volume is attached for a
     /// replacement.
     attached: BTreeMap<Key, NodeName>,
+    /// Pods with claims whose objects are gone.
+    gone: BTreeSet<Key>,
     /// Landings of an earlier run, which this run repeats.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
     /// Traces, by the pod that is replaced.
@@ -100,6 +103,7 @@ impl<'a> PlacingEnvironment<'a> {
             back: BTreeSet::new(),
             silent: BTreeSet::new(),
             attached: BTreeMap::new(),
+            gone: BTreeSet::new(),
             fixed: BTreeMap::new(),
             placements: BTreeMap::new(),
             before: BTreeMap::new(),
@@ -228,6 +232,21 @@ impl<'a> PlacingEnvironment<'a> {
         (attached != node).then(|| (claim, attached.clone()))
     }
 
+    /// Deletes the claims that only a pod which is gone has kept. Its StatefulSet creates its own claims again.
+    fn release_claims(&mut self, pod: &Pod) {
+        if lasting_claims(pod).next().is_none() {
+            return;
+        }
+        let PlacingState { snapshot, gone, .. } = &mut self.state;
+        gone.insert(pod.key.clone());
+        for claim in released_claims(self.typical.cluster, pod, |other| gone.contains(other)) {
+            match is_recreated(pod, &claim) {
+                true => snapshot.recreate_claim(&claim),
+                false => snapshot.delete_claim(&claim),
+            }
+        }
+    }
+
     /// Returns whether the request certainly stays Pending, because no node is feasible and the pod cannot preempt any
     /// other pod.
     fn certainly_stays_pending(&mut self, request: &SchedulingRequest) -> bool {
@@ -282,6 +301,7 @@ impl<'a> PlacingEnvironment<'a> {
         self.before_change(node);
         for victim in &candidate.victims {
             self.state.snapshot.remove(&victim.key, node);
+            self.release_claims(victim);
         }
         self.add_replacement(pod, node);
         let jobs = self.failures_by_preemption(&candidate.victims);
@@ -503,6 +523,7 @@ impl Environment for PlacingEnvironment<'_> {
     }
 
     fn on_gone(&mut self, pod: &Pod) {
+        self.release_claims(pod);
         let Some(node) = &pod.node else { return };
         self.before_change(node);
         self.state.snapshot.remove(&pod.key, node);

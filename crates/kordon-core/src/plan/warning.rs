@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     budget::BudgetNumbers,
+    claim_protection::released_claims,
     cordon_wait::CordonWait,
-    eviction_note::lasting_claims,
     gaps::PlanGap,
     job_failure::JobFailure,
     job_owner::JobOwner,
@@ -570,7 +570,8 @@ pub fn of_pod(
     warn_if(runs && pod.storage.has(LocalVolume::Memory), PodWarning::MemoryData);
     warn_if(runs && pod.storage.has(LocalVolume::HostPath), PodWarning::HostPathData);
     warn_if(pod.storage.has(LocalVolume::Ephemeral), PodWarning::EphemeralVolume);
-    warn_if(loses_claim(cluster, pod, leaving), PodWarning::ClaimDeleted);
+    let loses_claim = !released_claims(cluster, pod, |other| leaving.contains(other)).is_empty();
+    warn_if(loses_claim, PodWarning::ClaimDeleted);
     warn_if(runs && pod.is_critical(), PodWarning::Critical);
     warn_if(pod.is_held(), PodWarning::HeldByFinalizer);
     warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
@@ -587,20 +588,6 @@ pub fn of_pod(
         }
     }
     found
-}
-
-/// Returns whether a claim of the pod is being deleted, and only pods that leave still use it (upstream
-/// `podUsesPVCForDeletion`, which ignores a pod without a node).
-fn loses_claim(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool {
-    let namespace = &pod.key.namespace;
-    let key = |name: &Name| Key { namespace: namespace.clone(), name: name.clone() };
-    let is_ending = |name: &&Name| cluster.claims().get(&key(name)).is_some_and(|claim| claim.is_terminating);
-    let is_kept = |name: &Name| {
-        let stays =
-            |other: &&Arc<Pod>| other.node.is_some() && other.key != pod.key && !leaving.contains(&other.key);
-        cluster.pods_in(namespace).filter(stays).any(|other| lasting_claims(other).any(|used| used == name))
-    };
-    lasting_claims(pod).filter(is_ending).any(|name| !is_kept(name))
 }
 
 /// Returns whether all Ready pods of the pod's owner leave; false if not all pods of the owner are known.

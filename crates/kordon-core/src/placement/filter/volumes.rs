@@ -153,6 +153,11 @@ impl PodVolumes {
         }
         let class =
             storage.class(&claim.class).filter(|class| class.waits_for_consumer && claim.volume.is_empty());
+        if class.is_none() && storage.is_recreated(&key) {
+            // The claim will be bound before the pod is scheduled. Its volume is not known yet.
+            self.caveats.insert(Caveat::Volumes);
+            return Ok(());
+        }
         let class = class.ok_or(Reason::ClaimUnbound)?;
         self.unbound.push(Unbound::new(snapshot, claim, class));
         if class.provisions() {
@@ -203,6 +208,11 @@ impl PodVolumes {
             && self.bound.is_empty()
             && self.unbound.is_empty()
             && self.places.is_empty()
+    }
+
+    /// Returns whether a claim is not there, or not usable on any node.
+    pub const fn excludes_all_nodes(&self) -> bool {
+        self.obstacle.is_some()
     }
 
     /// Refuses all nodes if the claims exclude every node.
