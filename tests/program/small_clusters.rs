@@ -768,3 +768,56 @@ async fn a_claim_that_is_being_deleted_goes_and_only_a_stateful_set_creates_it_a
     assert!(!row["outcomeText"].to_string().contains("detached"), "the new volume was never attached: {row:#}");
     assert_eq!(plan["totals"]["dataLost"], 1, "{plan:#}");
 }
+
+/// Adds a DaemonSet whose template asks for this much CPU, with a pod of an earlier template on each of these nodes.
+fn add_daemon_set(objects: &mut Objects, cpu: &str, on: &[&str]) {
+    let labels = json!({"app": "agent"});
+    let spec = |cpu: &str| json!({"containers": [{"name": "app", "resources": {"requests": {"cpu": cpu}}}]});
+    objects.0.push(json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "shop", "uid": "agent"},
+        "spec": {
+            "selector": {"matchLabels": labels}, "updateStrategy": {"type": "OnDelete"},
+            "template": {"metadata": {"labels": labels}, "spec": spec(cpu)},
+        },
+    }));
+    for node in on {
+        let name = format!("agent-{node}");
+        let mut spec = spec("100m");
+        spec["nodeName"] = (*node).into();
+        spec["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{
+            "matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}],
+        }]}}});
+        spec["tolerations"] = json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]);
+        objects.0.push(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": name, "namespace": "shop", "uid": name, "labels": labels, "creationTimestamp": BEFORE,
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": true}],
+            },
+            "spec": spec,
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": BEFORE}]},
+        }));
+    }
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/daemon/daemon_controller.go`, `syncNodes`: the new pod is of the current template, and the
+/// scheduler binds it.
+#[tokio::test]
+async fn the_pod_of_a_daemon_set_stays_pending_if_its_template_does_not_fit_its_node() {
+    let mut objects = cluster(NOW);
+    add_daemon_set(&mut objects, "3", &["n1", "n3"]);
+    for (node, outcome) in [("n1", "sameNode"), ("n3", "pending")] {
+        let plan = objects.answer(&format!("plan evict pod agent-{node} -n shop"), DONE).await;
+        let row = pod(&plan, &format!("agent-{node}"));
+        assert_eq!(row["outcome"], outcome, "{row:#}");
+    }
+    let plan = objects.answer("plan delete pod agent-n3 -n shop", DONE).await;
+    let row = pod(&plan, "agent-n3").to_string();
+    assert!(row.contains("nearest: n3 lacks 1 CPU"), "{row}");
+    assert!(!row.contains("nodeAffinity\"") && !row.contains("needs a node"), "no other node takes it: {row}");
+
+    let mut fits = cluster(NOW);
+    add_daemon_set(&mut fits, "2", &["n3"]);
+    let plan = fits.answer("plan delete pod agent-n3 -n shop", DONE).await;
+    assert_eq!(pod(&plan, "agent-n3")["outcome"], "sameNode");
+}

@@ -132,11 +132,10 @@ impl WorkloadDecoder {
     }
 
     /// Reads the template of a workload that creates pods itself and wants some. A Deployment leaves that to its
-    /// ReplicaSets, and the pods of a DaemonSet never leave their nodes.
+    /// ReplicaSets.
     fn template(&mut self, spec: &mut Spec<'_>) -> Option<Box<Pod>> {
-        let creates_pods = !matches!(self.kind, WorkloadKind::Deployment | WorkloadKind::DaemonSet);
-        let wants_pods = spec.replicas.0 != Some(0);
-        let wire = spec.template.as_deref_mut().filter(|_| creates_pods && wants_pods)?;
+        let creates_pods = self.kind != WorkloadKind::Deployment && spec.replicas.0 != Some(0);
+        let wire = spec.template.as_deref_mut().filter(|_| creates_pods)?;
         Some(Box::new(template(wire, &mut self.pool)))
     }
 }

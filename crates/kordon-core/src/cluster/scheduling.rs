@@ -73,6 +73,11 @@ impl SchedulingSpec {
         !self.pod_affinity.is_empty() || !self.pod_anti_affinity.is_empty()
     }
 
+    /// Whether required node affinity names nodes, as that of a DaemonSet's pods does.
+    pub fn names_nodes(&self) -> bool {
+        self.node_affinity.iter().flatten().any(|term| !term.fields.is_empty())
+    }
+
     /// Whether the spec has no constraint that other pods could help to satisfy: neither pod affinity terms nor spread
     /// constraints.
     pub fn ignores_other_pods(&self) -> bool {

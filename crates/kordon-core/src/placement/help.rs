@@ -135,6 +135,10 @@ impl Constraint {
             {
                 None
             }
+            // No other node has the name.
+            Self::NodeSelector | Self::NodeAffinity | Self::NodeSelectorAndAffinity if spec.names_nodes() => {
+                None
+            }
             Self::NodeSelector | Self::NodeAffinity | Self::NodeSelectorAndAffinity => with(SchedulingSpec {
                 node_selector: Box::default(),
                 node_affinity: None,
@@ -326,8 +330,8 @@ impl Snapshot {
 }
 
 fn required_node(spec: &SchedulingSpec, requests: &Requests) -> Option<RequiredNode> {
-    // Which devices a node would have is not known.
-    if !spec.pod_affinity.required.is_empty() || spec.claims_devices {
+    // Which devices a node would have is not known, and a new node has another name.
+    if !spec.pod_affinity.required.is_empty() || spec.claims_devices || spec.names_nodes() {
         return None;
     }
     let basic = ["cpu", "memory", "ephemeral-storage"].map(|name| (Name::from(name), requests.of(name)));

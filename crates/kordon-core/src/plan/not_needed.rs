@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::owner::Recreation;
+use super::{owner::Recreation, successor};
 use crate::{
-    cluster::{Cluster, NodeName, Pod, Scope},
+    cluster::{Cluster, NodeName, Pod, Scope, Taint, TaintEffect},
     engine::{Tolerance, no_execute, tolerance},
 };
 
@@ -61,4 +61,19 @@ fn is_repelled(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return false };
     pod.is_of_daemon_set()
         && matches!(tolerance(&pod.tolerations, &no_execute(node)), Tolerance::NotTolerated(_))
+}
+
+/// Returns whether the DaemonSet of a pod creates a pod on the same node now: nothing there keeps it from that (upstream
+/// `nodeShouldRunDaemonPod`).
+pub(super) fn is_created_on_its_node(cluster: &Cluster, pod: &Pod) -> bool {
+    let new = successor::successor(cluster, pod);
+    let is_tolerated = |taint: &Taint| {
+        !matches!(taint.effect, TaintEffect::NoSchedule | TaintEffect::NoExecute)
+            || new.tolerations.iter().any(|toleration| toleration.tolerates(taint))
+    };
+    let node = pod.node.as_ref().and_then(|node| cluster.node(node));
+    pod.is_of_daemon_set()
+        && new.scheduling.names_nodes()
+        && NotNeeded::find(cluster, pod, Recreation::OnSameNode).is_none()
+        && node.is_some_and(|node| node.taints.iter().all(is_tolerated))
 }

@@ -412,7 +412,13 @@ impl Departing {
         match self.recreation {
             Recreation::Never(NotRecreated::Finished) => return PodOutcome::Finished,
             _ if !self.is_deleted && self.has_kubelet => return PodOutcome::not_evicted(),
-            Recreation::OnSameNode => return PodOutcome::on_same_node(self.not_needed),
+            Recreation::OnSameNode => {
+                let pending = replacement.filter(|replacement| replacement.landing.is_pending());
+                return match pending.filter(|_| self.not_needed.is_none()) {
+                    Some(replacement) => self.landed(pod, replacement),
+                    None => PodOutcome::on_same_node(self.not_needed),
+                };
+            }
             Recreation::Never(NotRecreated::NoOwner) if self.is_deleted => return PodOutcome::Lost,
             _ => {}
         }

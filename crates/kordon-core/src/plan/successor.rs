@@ -5,8 +5,8 @@ use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 use super::owner::{self, OwnerLookup};
 use crate::cluster::{
     Cluster, ContainerResources, FeedKind, KubeletSpec, Labels, Name, Pod, PodResources, PriorityClass,
-    QuotaSpec, Requests, SchedulingSpec, StatefulRules, Toleration, Workload, stateful_set::ordinal,
-    workload::TEMPLATE_HASH,
+    QuotaSpec, Requests, SchedulingSpec, StatefulRules, Toleration, Workload, WorkloadKind,
+    stateful_set::ordinal, workload::TEMPLATE_HASH,
 };
 
 /// Returns the pod that the owner of a pod creates in its place. The new pod follows the owner's template, which may
@@ -20,12 +20,16 @@ pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
     let Priority { value, never_preempts } = priority(cluster, pod, template);
     let is_of_template = is_of_template(&workload, template, pod);
     let tolerations = tolerations(pod, template, is_of_template);
-    let scheduling = SchedulingSpec {
+    let mut scheduling = SchedulingSpec {
         volumes: pod.scheduling.volumes.clone(),
         never_preempts,
         node_selector: node_selector(pod, template, is_of_template),
         ..(*template.scheduling).clone()
     };
+    if pod.is_of_daemon_set() {
+        // The name of the node (upstream `ReplaceDaemonSetPodNodeNameNodeAffinity`).
+        scheduling.node_affinity.clone_from(&pod.scheduling.node_affinity);
+    }
     Cow::Owned(Pod {
         labels: labels(pod, template),
         priority: value,
@@ -69,8 +73,23 @@ fn is_of_template(workload: &Workload, template: &Pod, pod: &Pod) -> bool {
         Some(StatefulRules { update_revision, .. }) => {
             update_revision.is_some() && pod.labels.get(REVISION) == update_revision.as_ref()
         }
+        None if workload.kind == WorkloadKind::DaemonSet => has_containers_of(template, pod),
         None => pod.labels.get(TEMPLATE_HASH) == template.labels.get(TEMPLATE_HASH),
     }
+}
+
+/// Returns whether a pod has the containers of a template, with their requests. The revision of a DaemonSet's template is
+/// not read.
+fn has_containers_of(template: &Pod, pod: &Pod) -> bool {
+    let is_same = |new: i64, old: i64| new == 0 || new == old;
+    template.resources.kubelet.containers.iter().all(|new| {
+        let mut old = pod.resources.kubelet.containers.iter();
+        old.any(|old| {
+            old.name == new.name
+                && is_same(new.cpu_request_milli, old.cpu_request_milli)
+                && is_same(new.memory_request_bytes, old.memory_request_bytes)
+        })
+    })
 }
 
 /// Label with the revision of a StatefulSet of which a pod was made.
@@ -100,11 +119,14 @@ fn labels(pod: &Pod, template: &Pod) -> Labels {
 const ADMITTED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// Returns the tolerations of the template, with those that admission adds. It always adds those for the taints of dead
-/// nodes. It adds others by RuntimeClass, namespace or quality of service (upstream `podtolerationrestriction`).
+/// nodes. It adds others by RuntimeClass, namespace or quality of service (upstream `podtolerationrestriction`). A DaemonSet
+/// adds those for the conditions of its node (upstream `AddOrUpdateDaemonPodTolerations`).
 fn tolerations(pod: &Pod, template: &Pod, is_of_template: bool) -> Vec<Toleration> {
+    let is_admitted = |key: &str| {
+        ADMITTED.contains(&key) || (pod.is_of_daemon_set() && key.starts_with("node.kubernetes.io/"))
+    };
     let is_added = |toleration: &&Toleration| {
-        (is_of_template || ADMITTED.contains(&toleration.key.as_str()))
-            && !template.tolerations.contains(toleration)
+        (is_of_template || is_admitted(&toleration.key)) && !template.tolerations.contains(toleration)
     };
     template.tolerations.iter().chain(pod.tolerations.iter().filter(is_added)).cloned().collect()
 }

@@ -26,6 +26,7 @@ use crate::{
         forced_removal::FORCED_REMOVAL,
         job_failures::{self, JobLedger},
         landing::Landing,
+        not_needed,
         owner::Recreation,
         quota::{self, QuotaLedger},
         replacement::{LivePods, Replacement},
@@ -618,7 +619,26 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.environment.on_gone(&pod);
         self.schedule_retry();
         self.stop_counting(task);
+        self.return_to_node(task);
         self.end_task(task, TaskEnd::Gone);
+    }
+
+    /// Lets the DaemonSet of a pod create it again on its node, by its current template. Keeps only a replacement that
+    /// stays Pending there: when the others are Ready is not predicted.
+    fn return_to_node(&mut self, task: usize) {
+        let pod = self.tasks[task].pod.clone();
+        if self.tasks[task].recreation != Recreation::OnSameNode
+            || !not_needed::is_created_on_its_node(self.cluster, &pod)
+        {
+            return;
+        }
+        let closed = &self.input.closed;
+        let new = Replacement::create(&mut self.environment, &pod, closed, self.bound, self.now);
+        if new.landing.is_pending() {
+            self.record(PlanEvent::Replaced { of: pod.key.clone(), landing: new.landing.clone() });
+            self.result_of(task).replacement = Some(new);
+            self.pending.push(task);
+        }
     }
 
     /// Schedules the creation of a pod's replacement: now, or after the back-off of its Job.

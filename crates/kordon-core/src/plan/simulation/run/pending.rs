@@ -1,7 +1,9 @@
 //! Pending replacements of a run: when the scheduler tries them again.
 
 use super::{Event, SimulationRun};
-use crate::plan::{environment::Environment, simulation::RemovalGroup, successor, timeline::PlanEvent};
+use crate::plan::{
+    environment::Environment, owner::Recreation, simulation::RemovalGroup, successor, timeline::PlanEvent,
+};
 
 /// Why Pending replacements are tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,9 @@ impl<E: Environment> SimulationRun<'_, E> {
         let is_placed = new.retry(&mut self.environment, &pod, &self.input.closed, self.bound, self.now);
         if is_placed {
             self.record(PlanEvent::Replaced { of: pod.key.clone(), landing: new.landing.clone() });
+            if self.tasks[task].recreation == Recreation::OnSameNode {
+                return true;
+            }
             if let Some(ready) = new.ready {
                 self.schedule(ready, Event::Ready(task));
             }
