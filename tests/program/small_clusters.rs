@@ -821,3 +821,41 @@ async fn the_pod_of_a_daemon_set_stays_pending_if_its_template_does_not_fit_its_
     let plan = fits.answer("plan delete pod agent-n3 -n shop", DONE).await;
     assert_eq!(pod(&plan, "agent-n3")["outcome"], "sameNode");
 }
+
+/// Kubernetes-sigs/karpenter v1.14.1 `pkg/controllers/node/termination/terminator/terminator.go`, `Drain`: all pods are evicted at
+/// once, but for those of `HasDoNotDisrupt` (`pkg/utils/pod/scheduling.go`), for which the drain waits.
+#[tokio::test]
+async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
+    let mut objects = cluster(NOW);
+    add_deployment(&mut objects, "api", &["n2", "n1"], budget("api"));
+    add_deployment(&mut objects, "build", &["n2"], budget("build"));
+    objects.named("Pod", "build-1-0")["metadata"]["annotations"] = json!({"karpenter.sh/do-not-disrupt": "true"});
+    objects.named("Node", "n2")["spec"]["taints"] = json!([
+        {"key": "karpenter.sh/disrupted", "effect": "NoSchedule", "timeAdded": "2026-11-29T13:00:00Z"},
+    ]);
+    let verdict = async |objects: &Objects| {
+        objects.answer("status", DONE).await["verdict"]["text"].as_str().expect("a text").to_owned()
+    };
+    let text = verdict(&objects).await;
+    assert!(
+        text.contains("drain of n2 by Karpenter blocked 2h00m by karpenter.sh/do-not-disrupt of shop/build-1-0 · delete"),
+        "{text}"
+    );
+
+    let web = objects.named("PodDisruptionBudget", "web");
+    web["spec"] = json!({"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}});
+    (web["status"]["desiredHealthy"], web["status"]["disruptionsAllowed"]) = (3.into(), 0.into());
+    let text = verdict(&objects).await;
+    let both = "by PodDisruptionBudget shop/web and karpenter.sh/do-not-disrupt of shop/build-1-0";
+    assert!(text.contains(both), "{text}");
+    let why = objects.answer("why node n2", DONE).await.to_string();
+    assert!(why.contains(both) && why.contains("it refuses shop/web-1-1"), "{why}");
+    let budgets = objects.answer("budgets", DONE).await;
+    let of = |name: &str| budgets["budgets"].as_array().expect("budgets").iter().find(|row| row["budget"] == name).cloned();
+    assert_eq!(of("web").expect("a row")["drains"][0]["blockedSince"], "2026-11-29T13:00:00.000Z", "{budgets:#}");
+    assert_eq!(of("api").expect("a row")["drains"][0]["blockedSince"], Value::Null, "its pods may leave");
+
+    objects.named("Pod", "build-1-0")["metadata"]["annotations"] = json!({});
+    let text = verdict(&objects).await;
+    assert!(text.contains("blocked 2h00m by PodDisruptionBudget shop/web ·"), "although others may leave: {text}");
+}

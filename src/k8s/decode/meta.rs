@@ -20,6 +20,7 @@ use kordon_core::cluster::{
     claim::{CORDON, DRAIN, DRAINED},
     drain_markers::ANNOTATIONS,
     maintenance_note::MAINTENANCE,
+    pod::DO_NOT_DISRUPT,
     reboot_lock::REBOOT_LOCK,
 };
 use kordon_time::ClusterTime;
@@ -150,6 +151,8 @@ pub struct KnownAnnotations<'a> {
     pub pod_claim: Option<Name>,
     /// `batch.kubernetes.io/job-index-failure-count` and `batch.kubernetes.io/job-index-ignored-failure-count`.
     pub index_failures: Option<IndexFailures>,
+    /// `karpenter.sh/do-not-disrupt`: Karpenter does not evict the pod.
+    pub do_not_disrupt: bool,
     /// `weave.works/kured-node-lock`: the nodes that hold kured's lock.
     pub reboot_locks: Vec<RebootLock>,
     /// Annotations by which other projects say what they do with a node ([`ANNOTATIONS`]).
@@ -158,7 +161,7 @@ pub struct KnownAnnotations<'a> {
 
 impl KnownAnnotations<'_> {
     /// Annotations whose value is read. All others are skipped, because they may be long.
-    const WITH_VALUE: [&'static str; 10] = [
+    const WITH_VALUE: [&'static str; 11] = [
         CORDON,
         DRAIN,
         DRAINED,
@@ -169,6 +172,7 @@ impl KnownAnnotations<'_> {
         "resource.kubernetes.io/pod-claim-name",
         INDEX_FAILURES,
         IGNORED_INDEX_FAILURES,
+        DO_NOT_DISRUPT,
     ];
 
     /// Whether the value of this annotation is read.
@@ -188,6 +192,7 @@ impl KnownAnnotations<'_> {
             "resource.kubernetes.io/pod-claim-name" => self.pod_claim = Some(value.into()),
             INDEX_FAILURES => self.index_failures.get_or_insert_default().counted = count(value),
             IGNORED_INDEX_FAILURES => self.index_failures.get_or_insert_default().ignored = count(value),
+            DO_NOT_DISRUPT => self.do_not_disrupt = value == "true",
             "pv.kubernetes.io/bind-completed" => self.bound = true,
             "kubernetes.io/config.mirror" => self.mirror = true,
             "k8s.io/initial-events-end" => self.list_ends = true,

@@ -28,8 +28,9 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
         drains => {
             let longest =
                 drains.iter().map(|drain| drain.since).min().map_or(Span::ZERO, |since| now.since(since));
-            let phrase =
-                Phrase::from(format!("{} drains blocked by PodDisruptionBudgets, up to ", drains.len()));
+            let by_budgets = drains.iter().all(|drain| drain.awaited.is_empty());
+            let by = if by_budgets { " by PodDisruptionBudgets" } else { "" };
+            let phrase = Phrase::from(format!("{} drains blocked{by}, up to ", drains.len()));
             vec![Finding::new(VerdictLevel::Warning, phrase.time(seconds(longest)))]
         }
     };

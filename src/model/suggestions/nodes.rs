@@ -25,7 +25,7 @@ pub struct NodeCase {
     /// Time at which the node's grace period ends, or at which its first pod is evicted; `None` if neither is known.
     pub next: Option<Timestamp>,
     pub drain: Option<DrainCount>,
-    /// The drain of the node, if budgets block it.
+    /// The drain of the node, if it is blocked.
     pub blocked: Option<BlockedDrain>,
     /// Whether the cluster's release supports the out-of-service taint.
     pub knows_out_of_service: bool,
@@ -391,6 +391,7 @@ mod tests {
             since: NOW,
             budgets: vec![Key::new("db", "mongo")],
             pods: vec![Key::new("db", "mongo-1")],
+            awaited: Vec::new(),
             unhealthy: vec![Key::new("db", "mongo-2")],
             has_double: false,
         });

@@ -172,8 +172,8 @@ const REBOOT_PLANNED: &str = "reboot planned by kured";
 /// All marks. If a node has several, the first stage in the order of [`DrainStage`] counts, then the first row.
 const MARKERS: &[DrainMarker] = &[
     // kubernetes-sigs/karpenter v1.14.1: pkg/apis/v1/taints.go. Before 1.0 (v0.37.0) the key was another one.
-    taint(taint_owner::KARPENTER, "karpenter.sh/disrupted", any, Stage(Draining)),
-    taint(taint_owner::KARPENTER, "karpenter.sh/disruption", any, Stage(Draining)),
+    taint(taint_owner::KARPENTER, taint_owner::DISRUPTED[0], any, Stage(Draining)),
+    taint(taint_owner::KARPENTER, taint_owner::DISRUPTED[1], any, Stage(Draining)),
     // kubernetes/autoscaler cluster-autoscaler-1.36.1: cluster-autoscaler/utils/taints/taints.go.
     taint(taint_owner::AUTOSCALER, "ToBeDeletedByClusterAutoscaler", any, Stage(Draining)),
     taint(

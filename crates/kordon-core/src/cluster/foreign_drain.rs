@@ -1,8 +1,9 @@
 //! Drains and reboots by components of other projects, and who cordoned a node, as far as the Node object shows them.
 
 use super::{
-    Cluster, Node,
+    Cluster, Node, Pod, Taint,
     drain_markers::{DrainMarker, DrainStage, Meaning},
+    taint_owner,
     upgrade_plan::UpgradePlan,
 };
 use kordon_time::Timestamp;
@@ -37,6 +38,37 @@ impl ForeignDrain {
     /// not count.
     pub fn removes_pods(node: &Node) -> bool {
         matches!(Self::stage(node), Some(DrainStage::Draining | DrainStage::Maintaining))
+    }
+}
+
+/// What the drain of another project does about a pod of its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodTreatment {
+    Evicted,
+    /// The drain does not evict the pod, but waits until it has ended or somebody deletes it.
+    Awaited,
+    /// The drain ends without the pod.
+    Ignored,
+}
+
+impl PodTreatment {
+    /// Returns what the drain of a pod's node does about the pod, by whoever it is. Karpenter's rules are those of
+    /// kubernetes-sigs/karpenter v1.14.1, `pkg/utils/pod/scheduling.go` (`IsEvictable`, `IsDrainable`).
+    pub fn find(node: &Node, pod: &Pod) -> Self {
+        let by_karpenter = marker(node).is_some_and(|(_, marker)| marker.project == taint_owner::KARPENTER);
+        if !by_karpenter {
+            return Self::Evicted;
+        }
+        let is_tolerated =
+            |taint: &Taint| pod.tolerations.iter().any(|toleration| toleration.tolerates(taint));
+        let is_mark = |taint: &&Taint| taint_owner::DISRUPTED.contains(&taint.key.as_str());
+        if node.taints.iter().filter(is_mark).any(is_tolerated) {
+            Self::Ignored
+        } else if pod.do_not_disrupt {
+            Self::Awaited
+        } else {
+            Self::Evicted
+        }
     }
 }
 

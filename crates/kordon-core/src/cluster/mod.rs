@@ -98,7 +98,7 @@ pub use event::{
 };
 pub use fetched_object::{FetchedObject, ObjectRead};
 pub use fields::{BadFieldSelector, FieldSelector};
-pub use foreign_drain::{CordonOrigin, ForeignDrain, ForeignNote};
+pub use foreign_drain::{CordonOrigin, ForeignDrain, ForeignNote, PodTreatment};
 pub use image::{Image, ImageNames};
 pub use job::{ExitCodes, JobLimits, PodFailureAction, PodFailureRule, count_indexes};
 pub use knowledge::{FeedKind, Gap, Gaps, Known, NOT_IN_FILES};

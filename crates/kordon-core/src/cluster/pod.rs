@@ -91,7 +91,14 @@ pub struct Pod {
     pub finalizers: SharedList<Name>,
     #[n(24)]
     pub storage: LocalStorage,
+    /// `metadata.annotations` has `karpenter.sh/do-not-disrupt: "true"`: Karpenter does not evict the pod.
+    #[cbor(n(25), default)]
+    pub do_not_disrupt: bool,
 }
+
+/// The annotation of pods that Karpenter does not evict (kubernetes-sigs/karpenter v1.14.1: `pkg/apis/v1/labels.go`,
+/// `DoNotDisruptAnnotationKey`).
+pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 
 /// Failures of the earlier pods of an index of a Job, which the Job controller writes into the annotations of each pod
 /// that it creates.

@@ -24,6 +24,9 @@ impl TaintOwner {
     }
 }
 
+/// Keys of the taint of nodes that Karpenter drains, first that of 1.0 and later.
+pub(super) const DISRUPTED: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
+
 enum Pattern {
     Key(&'static str),
     /// All taint keys of this domain.

@@ -1,16 +1,23 @@
-//! Drains that make no progress because PodDisruptionBudgets refuse the eviction of all remaining pods.
+//! Drains that make no progress because PodDisruptionBudgets refuse the evictions, or because pods are not evicted.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use super::{
     budget::{self, BudgetState},
+    drain_start::drain_began,
     eviction::{self, EvictionBlock, EvictionDecision},
+    operator_budgets::operator_of_pod,
+    outlook::never_allows,
     rules::EvictionRules,
 };
-use crate::cluster::{Cluster, ForeignDrain, Key, Node, NodeName, Pod, Scope};
+use crate::cluster::{Cluster, Key, Node, NodeName, Pod, PodTreatment, Scope, pod::DO_NOT_DISRUPT};
 use kordon_time::{Span, Timestamp};
 
-/// A drain that PodDisruptionBudgets block.
+/// A drain that PodDisruptionBudgets block, or pods that it does not evict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedDrain {
     pub node: NodeName,
@@ -21,6 +28,8 @@ pub struct BlockedDrain {
     pub budgets: Vec<Key>,
     /// Pods whose eviction is refused.
     pub pods: Vec<Key>,
+    /// Pods that Karpenter does not evict, but waits for.
+    pub awaited: Vec<Key>,
     /// Unhealthy pods of the budgets, sorted. Each of these budgets would allow an eviction if its pods were healthy.
     pub unhealthy: Vec<Key>,
     /// Whether one of the pods has more than one budget. The API server never evicts such a pod.
@@ -35,8 +44,8 @@ impl BlockedDrain {
     /// Returns the blocked drain of a node that is being drained. `last_left` is the time at which the deletion of the last pod
     /// started.
     ///
-    /// `None` if the drain is not blocked: at least one remaining pod may leave now, no pod remains, or there has been
-    /// progress within the last 30 s (`PATIENCE`). Also `None` if budgets or the time of the cordon are not known.
+    /// `None` if the drain is not blocked: each remaining pod may leave later and one may leave now, no pod remains, or there
+    /// has been progress within the last 30 s (`PATIENCE`). Also `None` if budgets or the time of the cordon are not known.
     pub fn find(
         cluster: &Cluster,
         node: &Node,
@@ -45,57 +54,94 @@ impl BlockedDrain {
         now: Timestamp,
     ) -> Option<Self> {
         let since = drain_began(cluster, node)?.max(last_left.unwrap_or(Timestamp::EPOCH));
-        let runs = |pod: &&Arc<Pod>| pod.lives();
-        let left = cluster.workload_pods(&node.name).filter(runs);
-        let left: Vec<&Arc<Pod>> = left.collect();
+        let is_left = |pod: &&Arc<Pod>| pod.lives() && PodTreatment::find(node, pod) != PodTreatment::Ignored;
+        let left: Vec<&Arc<Pod>> = cluster.workload_pods(&node.name).filter(is_left).collect();
         let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));
         if now.since(since) < PATIENCE || !left.iter().all(is_known) {
             return None;
         }
         let states = budget::states(cluster, left.iter().copied(), rules, now);
-        let (mut budgets, mut has_double) = (BTreeSet::new(), false);
-        for pod in &left {
-            match eviction::decision(cluster, pod, &states, rules) {
-                EvictionDecision::Blocked(block) => {
-                    has_double |= matches!(block, EvictionBlock::TwoBudgets { .. });
-                    budgets.extend(block.budgets().cloned());
-                }
-                EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => return None,
-            }
-        }
-        let budgets: Vec<Key> = budgets.into_iter().collect();
-        let pods = left.iter().map(|pod| pod.key.clone()).collect();
+        let (awaited, left): (Vec<&Arc<Pod>>, Vec<&Arc<Pod>>) =
+            left.into_iter().partition(|pod| PodTreatment::find(node, pod) == PodTreatment::Awaited);
+        let blocks: Vec<(&Arc<Pod>, EvictionBlock)> = left
+            .iter()
+            .filter_map(|pod| match eviction::decision(cluster, pod, &states, rules) {
+                EvictionDecision::Blocked(block) => Some((*pod, block)),
+                EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
+            })
+            .collect();
+        let one_may_leave = blocks.len() < left.len();
+        let blocks: Vec<(&Arc<Pod>, EvictionBlock)> = blocks
+            .into_iter()
+            .filter(|(pod, block)| !one_may_leave || is_refused_for_good(pod, block, &states))
+            .collect();
+        let budgets: BTreeSet<Key> = blocks.iter().flat_map(|(_, block)| block.budgets().cloned()).collect();
         let unhealthy = unhealthy(cluster, budgets.iter().filter_map(|key| states.get(key)), rules, now);
-        (!budgets.is_empty()).then(|| Self {
+        (!budgets.is_empty() || !awaited.is_empty()).then(|| Self {
             node: node.name.clone(),
             since,
-            budgets,
-            pods,
+            pods: blocks.iter().map(|(pod, _)| pod.key.clone()).collect(),
+            awaited: awaited.iter().map(|pod| pod.key.clone()).collect(),
             unhealthy,
-            has_double,
+            has_double: blocks.iter().any(|(_, block)| matches!(block, EvictionBlock::TwoBudgets { .. })),
+            budgets: budgets.into_iter().collect(),
         })
     }
 
     /// Returns what the operator can do about the drain.
     pub fn advice(&self) -> String {
+        let awaited = self.awaited.first().map(|_| {
+            let pods = named(&self.awaited);
+            format!("delete {pods}, or remove the annotation {DO_NOT_DISRUPT}")
+        });
+        match awaited {
+            Some(awaited) if self.budgets.is_empty() => awaited,
+            Some(awaited) => format!("{}; {awaited}", self.advice_on_budgets()),
+            None => self.advice_on_budgets(),
+        }
+    }
+
+    fn advice_on_budgets(&self) -> String {
         match self.unhealthy.as_slice() {
             _ if self.has_double => {
                 "leave only one budget for each pod: delete the others, or narrow their selectors".into()
             }
             [] => "scale up its workload, or relax the budget".into(),
-            [pod] => format!("make {pod} Ready"),
-            [pod, others @ ..] => format!("make {pod} and {} more Ready", others.len()),
+            pods => format!("make {} Ready", named(pods)),
         }
     }
 }
 
-/// Lists the blocking budgets, for example `PodDisruptionBudget monitoring/grafana`.
+/// Lists what blocks the drain, for example `PodDisruptionBudget monitoring/grafana and karpenter.sh/do-not-disrupt of
+/// ci/build-7`.
 impl fmt::Display for BlockedDrain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let budgets: Vec<String> = self.budgets.iter().map(ToString::to_string).collect();
-        let word = if budgets.len() == 1 { "PodDisruptionBudget" } else { "PodDisruptionBudgets" };
-        write!(f, "{word} {}", budgets.join(", "))
+        let budgets = match budgets.as_slice() {
+            [] => None,
+            [one] => Some(format!("PodDisruptionBudget {one}")),
+            _ => Some(format!("PodDisruptionBudgets {}", budgets.join(", "))),
+        };
+        let awaited =
+            (!self.awaited.is_empty()).then(|| format!("{DO_NOT_DISRUPT} of {}", named(&self.awaited)));
+        f.write_str(&budgets.into_iter().chain(awaited).collect::<Vec<_>>().join(" and "))
     }
+}
+
+/// Formats the names of pods: `web/cart-0` or `web/cart-0 and 3 more`.
+fn named(pods: &[Key]) -> String {
+    match pods {
+        [first, others @ ..] if !others.is_empty() => format!("{first} and {} more", others.len()),
+        pods => pods.first().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+/// Returns whether a pod can never be evicted while its budgets are as they are. Clients that drain a node try to evict all
+/// its pods at once, so such a pod keeps the drain from its end whatever the others do.
+fn is_refused_for_good(pod: &Pod, block: &EvictionBlock, states: &BTreeMap<Key, BudgetState>) -> bool {
+    let never = |budget: &Key| states.get(budget).is_some_and(|state| never_allows(state).is_some());
+    matches!(block, EvictionBlock::TwoBudgets { .. })
+        || (operator_of_pod(pod).is_none() && block.budgets().any(never))
 }
 
 /// Returns the unhealthy pods of the budgets that would allow an eviction if all their pods were healthy. More replicas
@@ -119,18 +165,4 @@ fn unhealthy<'a>(
         }
     }
     found.into_iter().collect()
-}
-
-/// Returns when the drain of a node began: the time that a component of another project noted on the node, or else the
-/// time of the cordon. `None` if neither time is known.
-pub fn drain_began(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
-    let foreign = ForeignDrain::find(cluster, node).and_then(|drain| drain.since);
-    foreign.or_else(|| cordoned_at(cluster, node))
-}
-
-/// Returns when the node was cordoned, by kordon's note or by the taint of the cordon. `None` if neither has a time.
-pub fn cordoned_at(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
-    let noted = node.cordon().map(|note| note.at);
-    let tainted = || node.cordon_taint()?.time_added;
-    noted.or_else(|| tainted().map(|at| cluster.local(at)))
 }

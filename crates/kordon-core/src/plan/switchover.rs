@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    blocked_drain::cordoned_at,
     budget::{self, BudgetState},
+    drain_start::cordoned_at,
     operator_budgets::{OperatorNeeds, RoleMove, operator_of_pod},
     owner::{self, OwnerLookup},
     rules::EvictionRules,

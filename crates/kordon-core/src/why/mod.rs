@@ -242,7 +242,9 @@ impl Explainer<'_> {
         match BlockedDrain::find(self.cluster, node, None, &rules, self.now) {
             Some(blocked) => {
                 let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
-                format!("drain {by} blocked by {blocked}: it refuses {}", pods.join(", "))
+                let refused =
+                    if pods.is_empty() { String::new() } else { format!(": it refuses {}", pods.join(", ")) };
+                format!("drain {by} blocked by {blocked}{refused}")
             }
             None => format!("drained {by}"),
         }
