@@ -173,6 +173,7 @@ impl LaidOver {
         if kind.plural == "deployments" && !is_new {
             set_templates(set, &after);
         }
+        let added = before.as_ref().map_or(0, |before| added_pods(kind, before, &after));
         let is_other_template = |before: &Value| before["spec"]["template"] != after["spec"]["template"];
         if kind.plural == "statefulsets" && before.as_ref().is_some_and(is_other_template) {
             forget_revisions(&mut after);
@@ -182,10 +183,22 @@ impl LaidOver {
             ["deployments", "replicasets", "statefulsets", "daemonsets", "jobs"].contains(&kind.plural);
         Ok(match (is_new, has_template) {
             (true, _) => format!("{shown} is added"),
+            (false, true) if added > 0 => format!(
+                "{shown} is changed: its template and scale, not the pods that run; the pods that it adds ({added}) are \
+                 not modelled, budgets wait for them"
+            ),
             (false, true) => format!("{shown} is changed: its template, not the pods that run"),
             (false, false) => format!("{shown} is changed"),
         })
     }
+}
+
+/// Returns how many more pods a changed workload wants.
+fn added_pods(kind: &Kind, before: &Value, after: &Value) -> i64 {
+    // The API server's default is 1.
+    let replicas = |object: &Value| object["spec"]["replicas"].as_i64().unwrap_or(1);
+    let is_scaled = ["deployments", REPLICA_SETS, "statefulsets"].contains(&kind.plural);
+    if is_scaled { replicas(after).saturating_sub(replicas(before)) } else { 0 }
 }
 
 /// Removes the revisions from the status of a changed StatefulSet: its pods may no longer match its template.
@@ -332,7 +345,8 @@ mod tests {
         );
         let expected = [
             "node n1 is removed",
-            "deployment a/web is changed: its template, not the pods that run",
+            "deployment a/web is changed: its template and scale, not the pods that run; the pods that it adds (2) are not \
+             modelled, budgets wait for them",
             "poddisruptionbudget a/web is added",
         ];
         assert_eq!(done, Ok(expected.map(Into::into).into()));

@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::case_objects::{DONE, Objects, STALLS};
+use super::case_objects::{BLOCKED, DONE, Objects, STALLS};
+use crate::common::program::Shell;
 
 /// Newest time of the objects, which is that of the clock.
 pub const NOW: &str = "2026-11-29T15:00:00Z";
@@ -749,7 +750,8 @@ async fn a_claim_that_is_being_deleted_goes_and_only_a_stateful_set_creates_it_a
     assert!(row.to_string().contains("claim data not found"), "{row:#}");
     assert!(!row.to_string().contains("needs a node"), "no node has the claim: {row:#}");
     let (_, audit) = objects.run("audit n2").await;
-    let lost = audit["findings"].as_array().expect("findings").iter().find(|found| found["kind"] == "dataLost");
+    let lost =
+        audit["findings"].as_array().expect("findings").iter().find(|found| found["kind"] == "dataLost");
     assert!(lost.expect("a finding").to_string().contains("copy the data first"), "{audit:#}");
 
     let mut objects = cluster(NOW);
@@ -765,7 +767,10 @@ async fn a_claim_that_is_being_deleted_goes_and_only_a_stateful_set_creates_it_a
     let row = pod(&plan, "web-1-1");
     assert_eq!((&row["outcome"], &row["landingNode"]), (&json!("moves"), &json!("n1")), "{row:#}");
     assert!(row["warnings"].to_string().contains("claimDeleted"), "{row:#}");
-    assert!(!row["outcomeText"].to_string().contains("detached"), "the new volume was never attached: {row:#}");
+    assert!(
+        !row["outcomeText"].to_string().contains("detached"),
+        "the new volume was never attached: {row:#}"
+    );
     assert_eq!(plan["totals"]["dataLost"], 1, "{plan:#}");
 }
 
@@ -814,7 +819,10 @@ async fn the_pod_of_a_daemon_set_stays_pending_if_its_template_does_not_fit_its_
     let plan = objects.answer("plan delete pod agent-n3 -n shop", DONE).await;
     let row = pod(&plan, "agent-n3").to_string();
     assert!(row.contains("nearest: n3 lacks 1 CPU"), "{row}");
-    assert!(!row.contains("nodeAffinity\"") && !row.contains("needs a node"), "no other node takes it: {row}");
+    assert!(
+        !row.contains("nodeAffinity\"") && !row.contains("needs a node"),
+        "no other node takes it: {row}"
+    );
 
     let mut fits = cluster(NOW);
     add_daemon_set(&mut fits, "2", &["n3"]);
@@ -829,7 +837,8 @@ async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
     let mut objects = cluster(NOW);
     add_deployment(&mut objects, "api", &["n2", "n1"], budget("api"));
     add_deployment(&mut objects, "build", &["n2"], budget("build"));
-    objects.named("Pod", "build-1-0")["metadata"]["annotations"] = json!({"karpenter.sh/do-not-disrupt": "true"});
+    objects.named("Pod", "build-1-0")["metadata"]["annotations"] =
+        json!({"karpenter.sh/do-not-disrupt": "true"});
     objects.named("Node", "n2")["spec"]["taints"] = json!([
         {"key": "karpenter.sh/disrupted", "effect": "NoSchedule", "timeAdded": "2026-11-29T13:00:00Z"},
     ]);
@@ -838,7 +847,9 @@ async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
     };
     let text = verdict(&objects).await;
     assert!(
-        text.contains("drain of n2 by Karpenter blocked 2h00m by karpenter.sh/do-not-disrupt of shop/build-1-0 · delete"),
+        text.contains(
+            "drain of n2 by Karpenter blocked 2h00m by karpenter.sh/do-not-disrupt of shop/build-1-0 · delete"
+        ),
         "{text}"
     );
 
@@ -851,11 +862,43 @@ async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
     let why = objects.answer("why node n2", DONE).await.to_string();
     assert!(why.contains(both) && why.contains("it refuses shop/web-1-1"), "{why}");
     let budgets = objects.answer("budgets", DONE).await;
-    let of = |name: &str| budgets["budgets"].as_array().expect("budgets").iter().find(|row| row["budget"] == name).cloned();
-    assert_eq!(of("web").expect("a row")["drains"][0]["blockedSince"], "2026-11-29T13:00:00.000Z", "{budgets:#}");
+    let of = |name: &str| {
+        budgets["budgets"].as_array().expect("budgets").iter().find(|row| row["budget"] == name).cloned()
+    };
+    assert_eq!(
+        of("web").expect("a row")["drains"][0]["blockedSince"],
+        "2026-11-29T13:00:00.000Z",
+        "{budgets:#}"
+    );
     assert_eq!(of("api").expect("a row")["drains"][0]["blockedSince"], Value::Null, "its pods may leave");
 
     objects.named("Pod", "build-1-0")["metadata"]["annotations"] = json!({});
     let text = verdict(&objects).await;
-    assert!(text.contains("blocked 2h00m by PodDisruptionBudget shop/web ·"), "although others may leave: {text}");
+    assert!(
+        text.contains("blocked 2h00m by PodDisruptionBudget shop/web ·"),
+        "although others may leave: {text}"
+    );
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/deployment/sync.go`, `scale`: the pods that a Deployment adds may become Ready, so the drain
+/// waits for them.
+#[tokio::test]
+async fn a_drain_waits_for_the_pods_that_a_deployment_would_add() {
+    let mut objects = cluster(NOW);
+    let web = objects.named("PodDisruptionBudget", "web");
+    web["spec"] = json!({"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}});
+    (web["status"]["desiredHealthy"], web["status"]["disruptionsAllowed"]) = (3.into(), 0.into());
+    let shell = Shell::new();
+    let file = shell.file("objects.json", &objects.list());
+    let scaled = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 4},
+    });
+    let with = shell.file("with.json", &scaled.to_string());
+    let drain = ["plan", "drain", "n2", "--from", &file, "--complete"];
+    let now = shell.run(&drain).await;
+    assert_eq!(now.code, BLOCKED, "{}", now.out);
+    let then = shell.run(&[&drain[..], &["--with", &with]].concat()).await;
+    assert_eq!(then.code, STALLS, "{}", then.out);
+    assert!(then.out.contains("pods are missing") && !then.out.contains("never be allowed"), "{}", then.out);
+    assert!(then.err.contains("the pods that it adds (1) are not modelled"), "{}", then.err);
 }
