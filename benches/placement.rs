@@ -292,6 +292,7 @@ fn cluster_of(nodes: usize, zones: usize, kinds: &[Kind], requests: impl Fn(usiz
     list(&mut cluster, Change::Volume);
     list(&mut cluster, Change::StorageClass);
     list(&mut cluster, Change::CsiNode);
+    list(&mut cluster, Change::CsiDriver);
     list(&mut cluster, Change::Quota);
     for kind in WorkloadKind::ALL {
         list(&mut cluster, |event| Change::Workload(kind, event));

@@ -73,6 +73,7 @@ fn put_objects<W: Write>(
         FeedKind::Volumes => put_table(kind, cluster.volumes().clone(), now, blocks),
         FeedKind::StorageClasses => put_table(kind, cluster.storage_classes().clone(), now, blocks),
         FeedKind::CsiNodes => put_table(kind, cluster.csi_nodes().clone(), now, blocks),
+        FeedKind::CsiDrivers => put_table(kind, cluster.csi_drivers().clone(), now, blocks),
         FeedKind::Quotas => put_table(kind, cluster.quotas().clone(), now, blocks),
         FeedKind::DeviceClasses => put_table(kind, cluster.devices().classes.clone(), now, blocks),
         FeedKind::ResourceClaims => put_table(kind, cluster.devices().claims.clone(), now, blocks),

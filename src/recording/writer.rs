@@ -288,6 +288,7 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         Change::Volume(event) => boundary(FeedKind::Volumes, event),
         Change::StorageClass(event) => boundary(FeedKind::StorageClasses, event),
         Change::CsiNode(event) => boundary(FeedKind::CsiNodes, event),
+        Change::CsiDriver(event) => boundary(FeedKind::CsiDrivers, event),
         Change::Quota(event) => boundary(FeedKind::Quotas, event),
         Change::Device(DeviceChange::Class(event)) => boundary(FeedKind::DeviceClasses, event),
         Change::Device(DeviceChange::Claim(event)) => boundary(FeedKind::ResourceClaims, event),

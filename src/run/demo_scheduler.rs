@@ -149,6 +149,7 @@ impl Work {
             // The demo has no devices.
             FeedKind::Leases
             | FeedKind::PriorityClasses
+            | FeedKind::CsiDrivers
             | FeedKind::Leader
             | FeedKind::Quotas
             | FeedKind::DeviceClasses

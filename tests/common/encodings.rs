@@ -20,7 +20,7 @@ pub struct ReadKind {
 }
 
 impl ReadKind {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self { name: "Node", path: "/api/v1/nodes" },
         Self { name: "Pod", path: "/api/v1/pods" },
         Self { name: "Namespace", path: "/api/v1/namespaces" },
@@ -43,6 +43,7 @@ impl ReadKind {
         Self { name: "ResourceClaim", path: "/apis/resource.k8s.io/v1/resourceclaims" },
         Self { name: "ResourceSlice", path: "/apis/resource.k8s.io/v1/resourceslices" },
         Self { name: "DeviceTaintRule", path: "/apis/resource.k8s.io/v1/devicetaintrules" },
+        Self { name: "CSIDriver", path: "/apis/storage.k8s.io/v1/csidrivers" },
     ];
 
     /// Returns the plural of the kind, as in URLs.
@@ -62,6 +63,7 @@ impl ReadKind {
             "PersistentVolume" => FeedKind::Volumes,
             "StorageClass" => FeedKind::StorageClasses,
             "CSINode" => FeedKind::CsiNodes,
+            "CSIDriver" => FeedKind::CsiDrivers,
             "PriorityClass" => FeedKind::PriorityClasses,
             "PodDisruptionBudget" => FeedKind::Budgets,
             "DeviceClass" => FeedKind::DeviceClasses,

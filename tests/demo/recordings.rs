@@ -203,7 +203,7 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
 }
 
 /// Kinds in the order of [`ReadKind::ALL`].
-const KINDS: [FeedKind; 22] = [
+const KINDS: [FeedKind; 23] = [
     FeedKind::Nodes,
     FeedKind::Pods,
     FeedKind::Namespaces,
@@ -226,6 +226,7 @@ const KINDS: [FeedKind; 22] = [
     FeedKind::ResourceClaims,
     FeedKind::ResourceSlices,
     FeedKind::DeviceTaintRules,
+    FeedKind::CsiDrivers,
 ];
 
 fn health(state: FeedState) -> FeedHealth {

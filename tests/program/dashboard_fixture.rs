@@ -239,6 +239,7 @@ impl DashboardFixture {
         fixture.list(Change::Volume);
         fixture.list(Change::StorageClass);
         fixture.list(Change::CsiNode);
+        fixture.list(Change::CsiDriver);
         fixture.list(Change::Quota);
         fixture.list(Change::Budget);
         fixture.put(Change::Pod(ObjectEvent::ListDone));

@@ -353,6 +353,7 @@ impl HandMade {
         listed.extend(list(Vec::new(), Change::Volume));
         listed.extend(list(Vec::new(), Change::StorageClass));
         listed.extend(list(Vec::new(), Change::CsiNode));
+        listed.extend(list(Vec::new(), Change::CsiDriver));
         listed.extend(list(Vec::new(), Change::Quota));
         writer.event(&FeedEvent::Changes(listed), START).expect("memory");
         for kind in FeedKind::ALL {

@@ -902,3 +902,39 @@ async fn a_drain_waits_for_the_pods_that_a_deployment_would_add() {
     assert!(then.out.contains("pods are missing") && !then.out.contains("never be allowed"), "{}", then.out);
     assert!(then.err.contains("the pods that it adds (1) are not modelled"), "{}", then.err);
 }
+
+/// Kubernetes 1.37.1 `pkg/volume/csi/csi_plugin.go`, `skipAttach`: the volumes of a driver without `attachRequired` are attached to
+/// no node, so they hold no replacement.
+#[tokio::test]
+async fn a_volume_whose_driver_attaches_nothing_stays_on_no_dead_node() {
+    let outcome = async |driver: Option<Value>| {
+        let mut objects = cluster(NOW);
+        objects.0.push(json!({
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv", "uid": "pv"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "claimRef": {"namespace": "shop", "name": "data"},
+                "csi": {"driver": "files.example.com", "volumeHandle": "v"}},
+            "status": {"phase": "Bound"},
+        }));
+        objects.0.push(json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {
+                "name": "data", "namespace": "shop", "uid": "data", "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+            },
+            "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "pv"}, "status": {"phase": "Bound"},
+        }));
+        let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+        objects.named("Pod", "web-1-1")["spec"]["volumes"] = volumes.clone();
+        objects.named("ReplicaSet", "web-1")["spec"]["template"]["spec"]["volumes"] = volumes;
+        objects.0.extend(driver.map(|spec| {
+            json!({
+                "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "files.example.com"}, "spec": spec,
+            })
+        }));
+        let impact = objects.answer("plan node-failure n2", DONE).await;
+        impact["replacements"][0]["outcome"].clone()
+    };
+    assert_eq!(outcome(None).await, "stuck", "a driver without an object attaches its volumes");
+    assert_eq!(outcome(Some(json!({"attachRequired": true}))).await, "stuck");
+    assert_eq!(outcome(Some(json!({}))).await, "stuck", "the default");
+    assert_eq!(outcome(Some(json!({"attachRequired": false}))).await, "moves");
+}

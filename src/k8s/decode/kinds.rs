@@ -12,7 +12,7 @@ use super::{
     protobuf::ProtobufPage,
     quota::QuotaDecoder,
     service::ServiceDecoder,
-    storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
+    storage::{ClaimDecoder, CsiDriverDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
     workload::WorkloadDecoder,
 };
 use kordon_core::cluster::{Change, FeedKind};
@@ -32,6 +32,7 @@ pub fn decoder_of(kind: FeedKind) -> Box<dyn AnyDecoder> {
         FeedKind::Volumes => Box::new(VolumeDecoder::default()),
         FeedKind::StorageClasses => Box::new(StorageClassDecoder::default()),
         FeedKind::CsiNodes => Box::new(CsiNodeDecoder::default()),
+        FeedKind::CsiDrivers => Box::new(CsiDriverDecoder::default()),
         FeedKind::Leader => Box::new(LeaderDecoder::default()),
         FeedKind::Quotas => Box::new(QuotaDecoder::default()),
         FeedKind::DeviceClasses => Box::new(DeviceClassDecoder::default()),

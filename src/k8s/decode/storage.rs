@@ -6,15 +6,15 @@ use super::{
     Decoder, WatchEvent,
     affinity::WireNodeSelector,
     has_metadata,
-    leaf::{Amounts, Int, LenientList, Text, or_default},
+    leaf::{Amounts, Flag, Int, LenientList, Text, or_default},
     meta::Meta,
     pool::SharedParts,
     protobuf::{message, wire},
     selector::WireSelector,
 };
 use kordon_core::cluster::{
-    AccessModes, Change, Claim, CsiNode, Key, Name, Namespace, NodeName, StorageClass, Uid, Volume,
-    VolumeProperties,
+    AccessModes, Change, Claim, CsiDriver, CsiNode, Key, Name, Namespace, NodeName, StorageClass, Uid,
+    Volume, VolumeProperties,
     scheduling::{NodeOperator, NodeRequirement, NodeTerm},
 };
 
@@ -33,6 +33,10 @@ pub struct StorageClassDecoder(SharedParts);
 /// Reads CSINodes.
 #[derive(Debug, Default)]
 pub struct CsiNodeDecoder(SharedParts);
+
+/// Reads CSIDrivers.
+#[derive(Debug, Default)]
+pub struct CsiDriverDecoder(SharedParts);
 
 impl Decoder for ClaimDecoder {
     type Wire<'a> = WireClaim<'a>;
@@ -89,6 +93,22 @@ impl Decoder for CsiNodeDecoder {
             });
             let limits = limited.collect();
             CsiNode { name: wire.metadata.node_name(pool), version: wire.metadata.version(), limits }
+        })))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+impl Decoder for CsiDriverDecoder {
+    type Wire<'a> = WireCsiDriver<'a>;
+
+    fn change(&mut self, event: WatchEvent<WireCsiDriver<'_>>) -> Option<Change> {
+        Some(Change::CsiDriver(event.map(|wire| CsiDriver {
+            name: self.0.name(&wire.metadata.name),
+            version: wire.metadata.version(),
+            attaches: wire.spec.attach_required.0 != Some(false),
         })))
     }
 
@@ -310,6 +330,26 @@ wire! {
         allocatable: Option<Allocatable> = 4,
     }
 }
+
+wire! {
+    /// A CSIDriver on the wire.
+    pub struct WireCsiDriver<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: DriverSpec = 2,
+    }
+}
+
+has_metadata!(WireCsiDriver);
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct DriverSpec {
+    attach_required: Flag,
+}
+
+message! { impl<'a> DriverSpec { 1 => attach_required } }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -158,6 +158,7 @@ fn empty_lists() -> Vec<Change> {
         Change::Volume,
         Change::StorageClass,
         Change::CsiNode,
+        Change::CsiDriver,
     );
     for kind in kordon_core::cluster::WorkloadKind::ALL {
         lists.push(Change::Workload(kind, ListStarted));

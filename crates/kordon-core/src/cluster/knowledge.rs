@@ -50,6 +50,8 @@ pub enum FeedKind {
     ResourceSlices,
     #[n(17)]
     DeviceTaintRules,
+    #[n(18)]
+    CsiDrivers,
 }
 
 /// The part of a prediction that the objects of a kind decide.
@@ -63,6 +65,9 @@ enum Decides {
     Placement,
     /// When the replacement of a pod is created.
     Replacement,
+    /// When the replacement of a pod starts. What is assumed without these objects holds for most of them, so they are no
+    /// gap.
+    Attachment,
     /// Which devices pods get, and which of them are tainted. Most clusters have none.
     Devices,
     /// Nothing. Plans and placements do not depend on these objects.
@@ -70,7 +75,7 @@ enum Decides {
 }
 
 impl FeedKind {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Nodes,
         Self::Leases,
         Self::Pods,
@@ -88,6 +93,7 @@ impl FeedKind {
         Self::Volumes,
         Self::StorageClasses,
         Self::CsiNodes,
+        Self::CsiDrivers,
         Self::Leader,
         Self::Quotas,
         Self::DeviceClasses,
@@ -104,15 +110,17 @@ impl FeedKind {
     pub const PLACEMENT: [Self; 6] = Self::that_decide(&[Decides::Placement]);
 
     /// The kinds that only predictions of replacements need. Such predictions also need the pods.
-    pub const REPLACEMENTS: [Self; 7] = Self::that_decide(&[Decides::Placement, Decides::Replacement]);
+    pub const REPLACEMENTS: [Self; 8] =
+        Self::that_decide(&[Decides::Placement, Decides::Replacement, Decides::Attachment]);
 
     /// The kinds that are read of every cluster. The [kinds of devices](Self::DEVICES) are read once a pod needs them
     /// ([`Cluster::needs_devices`](super::Cluster::needs_devices)).
-    pub const ALWAYS: [Self; 19] = Self::that_decide(&[
+    pub const ALWAYS: [Self; 20] = Self::that_decide(&[
         Decides::Removal,
         Decides::Heartbeats,
         Decides::Placement,
         Decides::Replacement,
+        Decides::Attachment,
         Decides::Nothing,
     ]);
 
@@ -120,8 +128,13 @@ impl FeedKind {
     pub const DEVICES: [Self; 4] = Self::that_decide(&[Decides::Devices]);
 
     /// The kinds that the state of the cluster, headroom, plans, placements and forecasts need of every cluster.
-    pub const PREDICTION: [Self; 18] =
-        Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement, Decides::Replacement]);
+    pub const PREDICTION: [Self; 19] = Self::that_decide(&[
+        Decides::Removal,
+        Decides::Heartbeats,
+        Decides::Placement,
+        Decides::Replacement,
+        Decides::Attachment,
+    ]);
 
     const fn decides(self) -> Decides {
         match self {
@@ -136,11 +149,17 @@ impl FeedKind {
             | Self::CsiNodes
             | Self::PriorityClasses => Decides::Placement,
             Self::Quotas => Decides::Replacement,
+            Self::CsiDrivers => Decides::Attachment,
             Self::DeviceClasses | Self::ResourceClaims | Self::ResourceSlices | Self::DeviceTaintRules => {
                 Decides::Devices
             }
             Self::Leader => Decides::Nothing,
         }
+    }
+
+    /// Whether an answer is as good without the objects of the kind, because what is assumed instead holds for most of them.
+    pub(super) const fn may_be_missing(self) -> bool {
+        matches!(self.decides(), Decides::Attachment)
     }
 
     /// Returns the kinds whose [`Decides`] is in `what`, in the order of `ALL`. `COUNT` must be the number of these
@@ -182,6 +201,7 @@ impl FeedKind {
             Self::Volumes => "persistentvolumes",
             Self::StorageClasses => "storageclasses.storage.k8s.io",
             Self::CsiNodes => "csinodes.storage.k8s.io",
+            Self::CsiDrivers => "csidrivers.storage.k8s.io",
             Self::Quotas => "resourcequotas",
             Self::DeviceClasses => "deviceclasses.resource.k8s.io",
             Self::ResourceClaims => "resourceclaims.resource.k8s.io",
@@ -211,6 +231,7 @@ impl fmt::Display for FeedKind {
             Self::Volumes => "persistentvolumes",
             Self::StorageClasses => "storageclasses",
             Self::CsiNodes => "csinodes",
+            Self::CsiDrivers => "csidrivers",
             Self::Leader => "controller lease",
             Self::Quotas => "resourcequotas",
             Self::DeviceClasses => "deviceclasses",

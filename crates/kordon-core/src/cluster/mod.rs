@@ -17,6 +17,7 @@
 //!        '---------- claim ---------->
 //!
 //!  PriorityClass, Namespace: by name, from pods        LeaderLease: kube-system/kube-controller-manager, alone
+//!  CsiDriver: by name, from volumes
 //! ```
 //!
 //! A reference may lead nowhere: watches are independent, and objects disappear in any order.
@@ -128,7 +129,7 @@ pub use service::Service;
 pub use shared_list::SharedList;
 pub use sorted_walk::SortedWalk;
 pub use stateful_set::StatefulRules;
-pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumeProperties};
+pub use storage::{AccessModes, Claim, CsiDriver, CsiNode, StorageClass, Volume, VolumeProperties};
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
 pub use taint::{OUT_OF_SERVICE, Taint, TaintEffect, Toleration, TolerationOperator};
 pub use taint_owner::TaintOwner;
@@ -158,6 +159,7 @@ pub enum Change {
     Volume(ObjectEvent<Volume>),
     StorageClass(ObjectEvent<StorageClass>),
     CsiNode(ObjectEvent<CsiNode>),
+    CsiDriver(ObjectEvent<CsiDriver>),
     Quota(ObjectEvent<Quota>),
     Device(DeviceChange),
     /// All autoscalers, as one request read them.
@@ -192,6 +194,7 @@ impl Change {
             Self::Volume(event) => found(event, |volume| Key::new("", &volume.name)),
             Self::StorageClass(event) => found(event, |class| Key::new("", &class.name)),
             Self::CsiNode(event) => found(event, |node| Key::new("", &node.name)),
+            Self::CsiDriver(event) => found(event, |driver| Key::new("", &driver.name)),
             Self::Quota(event) => found(event, |quota| quota.key.clone()),
             Self::Device(change) => change.found(),
             Self::Autoscalers(_)
@@ -252,6 +255,7 @@ pub struct Cluster {
     volumes: Table<Volume>,
     storage_classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
+    csi_drivers: Table<CsiDriver>,
     quotas: Table<Quota>,
     devices: DeviceTables,
     autoscalers: Arc<KnownAutoscalers>,
@@ -354,6 +358,17 @@ impl Cluster {
 
     pub fn csi_nodes(&self) -> &Table<CsiNode> {
         &self.csi_nodes
+    }
+
+    pub fn csi_drivers(&self) -> &Table<CsiDriver> {
+        &self.csi_drivers
+    }
+
+    /// Whether a controller attaches a volume to nodes. A CSI driver whose object is not there, or not known, attaches its
+    /// volumes (upstream `skipAttach`).
+    pub fn is_attached(&self, volume: &Volume) -> bool {
+        let driver = volume.handle.as_ref().and_then(|(driver, _)| self.csi_drivers.get(driver));
+        !volume.needs_no_attachment && driver.is_none_or(|driver| driver.attaches)
     }
 
     pub fn quotas(&self) -> &Table<Quota> {
@@ -513,6 +528,7 @@ impl Cluster {
             FeedKind::Volumes => self.volumes.len(),
             FeedKind::StorageClasses => self.storage_classes.len(),
             FeedKind::CsiNodes => self.csi_nodes.len(),
+            FeedKind::CsiDrivers => self.csi_drivers.len(),
             FeedKind::Quotas => self.quotas.len(),
             FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
@@ -536,6 +552,7 @@ impl Cluster {
             FeedKind::Volumes => self.volumes.is_synced(),
             FeedKind::StorageClasses => self.storage_classes.is_synced(),
             FeedKind::CsiNodes => self.csi_nodes.is_synced(),
+            FeedKind::CsiDrivers => self.csi_drivers.is_synced(),
             FeedKind::Quotas => self.quotas.is_synced(),
             FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
@@ -611,6 +628,7 @@ impl Cluster {
                 self.storage_classes.apply(event, |_| applied.push(Applied::Other))
             }
             Change::CsiNode(event) => self.csi_nodes.apply(event, |_| applied.push(Applied::Other)),
+            Change::CsiDriver(event) => self.csi_drivers.apply(event, |_| applied.push(Applied::Other)),
             Change::Autoscalers(known) => {
                 if self.autoscalers != known {
                     self.autoscalers = known;
@@ -830,7 +848,8 @@ fn listed<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
 }
 
 fn gap(kind: FeedKind, known: Known) -> Option<Gap> {
-    (known != Known::Live).then_some(Gap { kind, known })
+    let is_assumed = kind.may_be_missing() && known != Known::NotListed;
+    (known != Known::Live && !is_assumed).then_some(Gap { kind, known })
 }
 
 /// Updates the groups after a pod changed. `group_of` returns the group of a pod; none if the pod is in no group.

@@ -202,6 +202,7 @@ impl Scope {
             | FeedKind::Services
             | FeedKind::StorageClasses
             | FeedKind::CsiNodes
+            | FeedKind::CsiDrivers
             | FeedKind::Leader => None,
             FeedKind::DeviceClasses
             | FeedKind::ResourceClaims

@@ -178,6 +178,19 @@ pub struct CsiNode {
     pub limits: Box<[(Name, i64)]>,
 }
 
+/// A CSIDriver: how its volumes are used.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct CsiDriver {
+    #[n(0)]
+    pub name: Name,
+    #[n(1)]
+    pub version: Version,
+    /// `spec.attachRequired`: whether a controller attaches the volumes to nodes.
+    #[n(2)]
+    pub attaches: bool,
+}
+
 impl TableObject for Claim {
     type Key = Key;
     fn key(&self) -> Key {
@@ -199,6 +212,16 @@ impl TableObject for Volume {
 }
 
 impl TableObject for StorageClass {
+    type Key = Name;
+    fn key(&self) -> Name {
+        self.name.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+impl TableObject for CsiDriver {
     type Key = Name;
     fn key(&self) -> Name {
         self.name.clone()

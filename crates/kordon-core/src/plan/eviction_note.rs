@@ -8,7 +8,9 @@ use super::{
     forced_removal::is_out_of_service,
     owner::{self, Recreation},
 };
-use crate::cluster::{Cluster, Key, Name, Namespace, NodeName, OwnerKind, Pod, Scope, scheduling::PodVolume};
+use crate::cluster::{
+    Cluster, FeedKind, Key, Name, Namespace, NodeName, OwnerKind, Pod, Scope, scheduling::PodVolume,
+};
 
 /// A fact about the eviction of a pod by a taint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +21,9 @@ pub enum EvictionNote {
     WaitsForOldPod,
     /// The pod's owner creates no replacement until the pod's kubelet has ended the pod.
     WaitsForItsEnd,
-    /// The volume of this claim is still attached to the old node, and only one node at a time can use it.
-    VolumeAttached { claim: Name },
+    /// The volume of this claim is still attached to the old node, and only one node at a time can use it. That it is
+    /// attached is assumed if CSIDrivers are not known.
+    VolumeAttached { claim: Name, is_assumed: bool },
     /// The volume of this claim, which only one node at a time can use, is detached at once: the node is out of service.
     VolumeDetached { claim: Name },
     /// The volume of this claim, which only one node at a time can use, is detached once the pod's kubelet has ended it.
@@ -38,7 +41,8 @@ impl EvictionNote {
         let ignored =
             cluster.budgets_of(pod).map(|budget| Self::BudgetIgnored { budget: budget.key.clone() });
         let waits = owner::recreation(cluster, pod) == Recreation::WhenGone;
-        let volume = attached_once(cluster, pod).map(|claim| Self::VolumeAttached { claim });
+        let is_assumed = !cluster.known(FeedKind::CsiDrivers).is_known();
+        let volume = attached_once(cluster, pod).map(|claim| Self::VolumeAttached { claim, is_assumed });
         ignored.chain(waits.then_some(Self::WaitsForOldPod)).chain(volume).collect()
     }
 
@@ -64,7 +68,7 @@ impl EvictionNote {
     pub fn for_running_node(cluster: &Cluster, pod: &Pod) -> Vec<Self> {
         let ended = |note| match note {
             Self::WaitsForOldPod => Self::WaitsForItsEnd,
-            Self::VolumeAttached { claim } => Self::VolumeReleased { claim },
+            Self::VolumeAttached { claim, .. } => Self::VolumeReleased { claim },
             other => other,
         };
         Self::for_pod(cluster, pod).into_iter().map(ended).collect()
@@ -107,12 +111,15 @@ impl fmt::Display for EvictionNote {
             Self::VolumeReleased { claim } => {
                 write!(f, "ReadWriteOnce volume {claim} is detached once the old pod has ended")
             }
-            Self::VolumeAttached { claim } => write!(
-                f,
-                "ReadWriteOnce volume {claim} stays attached, if its driver attaches volumes (attachRequired is not \
-                 read): detached by force 6m after the old pod is gone, at once if its node is Ready or tainted \
-                 out-of-service"
-            ),
+            Self::VolumeAttached { claim, is_assumed } => {
+                let assumed =
+                    if *is_assumed { ", if its driver attaches volumes (CSIDrivers are not known)" } else { "" };
+                write!(
+                    f,
+                    "ReadWriteOnce volume {claim} stays attached{assumed}: detached by force 6m after the old pod is gone, \
+                     at once if its node is Ready or tainted out-of-service"
+                )
+            }
             Self::VolumeDetached { claim } => {
                 write!(f, "ReadWriteOnce volume {claim} is detached at once: its node is out of service")
             }
@@ -133,7 +140,7 @@ fn claims_attached_once<'a>(cluster: &'a Cluster, pod: &'a Pod) -> impl Iterator
     let is_attached_once = move |name: &&Name| {
         let Some(claim) = cluster.claims().get(&key(&pod.key.namespace, name)) else { return false };
         let volume = cluster.volumes().get(&claim.volume);
-        if volume.is_some_and(|volume| volume.needs_no_attachment) {
+        if volume.is_some_and(|volume| !cluster.is_attached(volume)) {
             return false;
         }
         volume.map_or(claim.requested.modes, |volume| volume.properties.modes).is_single_node()

@@ -85,6 +85,7 @@ impl PlanFixture {
         fixture.list(Change::Volume);
         fixture.list(Change::StorageClass);
         fixture.list(Change::CsiNode);
+        fixture.list(Change::CsiDriver);
         fixture.list(Change::Quota);
         fixture.list(Change::PriorityClass);
         fixture.list(|event| Change::Device(DeviceChange::Class(event)));

@@ -85,6 +85,7 @@ fn list(known: &mut Cluster, source: &Cluster, kind: FeedKind, state: &Known) {
         FeedKind::Volumes => copy(known, source.volumes().iter(), state, Change::Volume),
         FeedKind::StorageClasses => copy(known, source.storage_classes().iter(), state, Change::StorageClass),
         FeedKind::CsiNodes => copy(known, source.csi_nodes().iter(), state, Change::CsiNode),
+        FeedKind::CsiDrivers => copy(known, source.csi_drivers().iter(), state, Change::CsiDriver),
         FeedKind::Quotas => copy(known, source.quotas().iter(), state, Change::Quota),
         FeedKind::Leases
         | FeedKind::PriorityClasses

@@ -392,6 +392,15 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         group: "storage.k8s.io",
+        plural: "csidrivers",
+        singular: "csidriver",
+        name: "CSIDriver",
+        scope: ResourceScope::Cluster,
+        generation: true,
+        ..PLAIN
+    },
+    Kind {
+        group: "storage.k8s.io",
         plural: "csinodes",
         singular: "csinode",
         name: "CSINode",
