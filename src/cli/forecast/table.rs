@@ -49,8 +49,26 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
             _ => ("pod is evicted or ended", "pods are evicted or ended"),
         };
         let likely = if report.definite { "" } else { "likely " };
-        // Of a pod that is stuck, the outcome holds now; of others that stay, it would follow an eviction.
-        let stays = match left_behind.of(OutcomeKind::Stuck) == left_behind.total() {
+        // Some outcomes hold now. The others would follow an eviction, which does not come within the forecast.
+        let holds_now = |kind: OutcomeKind| match kind {
+            OutcomeKind::Stuck
+            | OutcomeKind::SameNode
+            | OutcomeKind::Stays
+            | OutcomeKind::Replaced
+            | OutcomeKind::NotRecreated
+            | OutcomeKind::Finished => true,
+            OutcomeKind::Lost
+            | OutcomeKind::FailsJob
+            | OutcomeKind::Refused
+            | OutcomeKind::Pending
+            | OutcomeKind::Blocked
+            | OutcomeKind::Unknown
+            | OutcomeKind::LeftOut
+            | OutcomeKind::WaitsForOldPod
+            | OutcomeKind::Preempts
+            | OutcomeKind::Moves => false,
+        };
+        let stays = match left_behind.parts().all(|(kind, _)| holds_now(kind)) {
             true => ("pod stays on its lost node", "pods stay on their lost nodes"),
             false => (
                 "pod stays on its lost node; if it were evicted",

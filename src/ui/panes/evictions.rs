@@ -251,8 +251,8 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
     };
     match &row.state {
         EvictionState::Never => match outcome {
-            Some(outcome) => with_outcome(Cell::default(), &outcome),
-            None => Cell::new("tolerates the taint", dim),
+            Some(outcome) if outcome.kind().has_nowhere_to_run() => with_outcome(Cell::default(), &outcome),
+            Some(_) | None => Cell::new("tolerates the taint", dim),
         },
         EvictionState::Cancelled { .. } => Cell::new("cancelled: nothing evicts it any more", dim),
         EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => match outcome {
