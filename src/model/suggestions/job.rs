@@ -44,14 +44,14 @@ pub struct SuggestionJob {
 
 #[derive(Clone, Debug)]
 enum Case {
-    Node(NodeCase),
+    Node(Box<NodeCase>),
     Pod(PodCase),
 }
 
 impl Model {
     /// Returns the job for a node; `None` while its state is unknown.
     pub fn node_suggestions(&self, node: &Arc<Node>, now: Timestamp) -> Option<SuggestionJob> {
-        Some(self.suggestion_job(Case::Node(self.node_case(node, now)?), now))
+        Some(self.suggestion_job(Case::Node(Box::new(self.node_case(node, now)?)), now))
     }
 
     /// Returns the job for a pod.
@@ -193,8 +193,9 @@ impl SuggestionJob {
                 }
                 budgets::refusing(cluster, [pod], rules, *now)
             }
-            Case::Node(NodeCase { node, state: NodeState::Draining | NodeState::Cordoned, .. }) => {
-                let mut refusing = budgets::refusing(cluster, cluster.pods_on(&node.name), rules, *now);
+            Case::Node(case) if matches!(case.state, NodeState::Draining | NodeState::Cordoned) => {
+                let pods = cluster.pods_on(&case.node.name);
+                let mut refusing = budgets::refusing(cluster, pods, rules, *now);
                 // A budget needs a remedy only if it refuses the eviction even with all pods Ready. Any other budget
                 // allows the next eviction once a replacement is Ready.
                 refusing.retain(|budget| budget.is_final);
