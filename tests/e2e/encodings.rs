@@ -152,6 +152,10 @@ fn objects() -> Vec<(&'static str, Value)> {
             {"name": "x.io", "nodeID": "n", "allocatable": {"count": 0}}, {"name": "y.io", "nodeID": "n"}]}}),
         ),
         (
+            "/apis/storage.k8s.io/v1/csidrivers",
+            json!({"metadata": {"name": "x.io"}, "spec": {"attachRequired": false}}),
+        ),
+        (
             "/api/v1/persistentvolumes",
             json!({"metadata": {"name": "v"}, "spec": {"capacity": {"storage": "10Gi"},
             "accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "volumeMode": "Block",
