@@ -13,7 +13,7 @@ use super::{
 };
 use kordon_core::{
     forecast::{SuccessionCounts, leave_endpoints},
-    plan::{OutcomeKind, words::counted},
+    plan::words::counted,
 };
 use kordon_time::Span;
 
@@ -50,25 +50,7 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
         };
         let likely = if report.definite { "" } else { "likely " };
         // Some outcomes hold now. The others would follow an eviction, which does not come within the forecast.
-        let holds_now = |kind: OutcomeKind| match kind {
-            OutcomeKind::Stuck
-            | OutcomeKind::SameNode
-            | OutcomeKind::Stays
-            | OutcomeKind::Replaced
-            | OutcomeKind::NotRecreated
-            | OutcomeKind::Finished => true,
-            OutcomeKind::Lost
-            | OutcomeKind::FailsJob
-            | OutcomeKind::Refused
-            | OutcomeKind::Pending
-            | OutcomeKind::Blocked
-            | OutcomeKind::Unknown
-            | OutcomeKind::LeftOut
-            | OutcomeKind::WaitsForOldPod
-            | OutcomeKind::Preempts
-            | OutcomeKind::Moves => false,
-        };
-        let stays = match left_behind.parts().all(|(kind, _)| holds_now(kind)) {
+        let stays = match left_behind.parts().all(|(kind, _)| kind.holds_without_deletion()) {
             true => ("pod stays on its lost node", "pods stay on their lost nodes"),
             false => (
                 "pod stays on its lost node; if it were evicted",

@@ -186,6 +186,28 @@ impl OutcomeKind {
         }
     }
 
+    /// Returns whether this outcome of a pod that nothing deletes holds now. Any other would follow its deletion.
+    pub const fn holds_without_deletion(self) -> bool {
+        match self {
+            Self::Stuck
+            | Self::Replaced
+            | Self::NotRecreated
+            | Self::Finished
+            | Self::SameNode
+            | Self::Stays => true,
+            Self::Lost
+            | Self::FailsJob
+            | Self::Refused
+            | Self::Pending
+            | Self::Blocked
+            | Self::Unknown
+            | Self::LeftOut
+            | Self::WaitsForOldPod
+            | Self::Preempts
+            | Self::Moves => false,
+        }
+    }
+
     /// Returns a stable name for the kind.
     pub const fn word(self) -> &'static str {
         match self {
@@ -306,8 +328,8 @@ pub struct Departing {
     pub not_needed: Option<NotNeeded>,
     /// Gaps in the objects that decide whether the pod is recreated and where its volumes can be reached.
     pub missing: Gaps,
-    /// Whether the pod runs as long as nothing deletes it: its kubelet runs, as far as the controller knows.
-    pub has_kubelet: bool,
+    /// Whether the pod keeps running if nothing deletes it.
+    pub keeps_running: bool,
     /// Whether the pod's deletion starts at all.
     pub is_deleted: bool,
     /// Whether the pod's object is removed in the end.
@@ -342,7 +364,7 @@ impl Departing {
     /// unless the pod tolerates the taint. `is_known` means that no object of the cluster is missing.
     pub fn from_lost_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
         Self {
-            has_kubelet: false,
+            keeps_running: false,
             is_gone: false,
             is_detached: false,
             ..Self::from_not_ready_node(cluster, pod, is_known)
@@ -368,7 +390,7 @@ impl Departing {
             not_needed: NotNeeded::find(cluster, pod, recreation),
             unknown,
             missing: if is_known { Gaps::default() } else { missing(cluster, pod) },
-            has_kubelet: true,
+            keeps_running: true,
             is_deleted: true,
             is_gone: true,
             is_detached: true,
@@ -411,7 +433,7 @@ impl Departing {
         // These outcomes follow from the pod alone.
         match self.recreation {
             Recreation::Never(NotRecreated::Finished) => return PodOutcome::Finished,
-            _ if !self.is_deleted && self.has_kubelet => return PodOutcome::not_evicted(),
+            _ if !self.is_deleted && self.keeps_running => return PodOutcome::not_evicted(),
             Recreation::OnSameNode => {
                 let pending = replacement.filter(|replacement| replacement.landing.is_pending());
                 return match pending.filter(|_| self.not_needed.is_none()) {
