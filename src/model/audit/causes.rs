@@ -8,7 +8,7 @@ use kordon_core::{
     placement::{SchedulingRequest, Snapshot, VolumeTopology, volume_topology::VolumeReach},
     plan::{
         BlockPattern, NotRecreated, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning, PreemptedPod,
-        Recreation, StuckReason, Verdict, budget::BudgetNumbers, eviction_note::lasting_claims, owner,
+        Recreation, StuckReason, Verdict, budget::BudgetNumbers, eviction_note::ending_claims, owner,
         words::counted,
     },
 };
@@ -239,12 +239,9 @@ impl CausesOfPod<'_> {
 
     /// The claims that are being deleted, and the data in them.
     fn deleted_claims(&self) -> Finding {
-        let namespace = &self.pod.key.namespace;
-        let key = |name: &Name| Key { namespace: namespace.clone(), name: name.clone() };
-        let is_ending =
-            |name: &&Name| self.cluster.claims().get(&key(name)).is_some_and(|claim| claim.is_terminating);
-        let names: Vec<&str> = lasting_claims(self.pod).filter(is_ending).map(Name::as_str).collect();
-        let subject = FindingSubject::new("PersistentVolumeClaim", &key(&names.join(", ").into()));
+        let names: Vec<&str> = ending_claims(self.cluster, self.pod).map(Name::as_str).collect();
+        let names = Key::new(&self.pod.key.namespace, &names.join(", "));
+        let subject = FindingSubject::new("PersistentVolumeClaim", &names);
         let text = "is being deleted, and goes with its last pod: its volume, too, unless the reclaimPolicy is Retain";
         Finding::new(FindingKind::DataLost, subject, text)
     }

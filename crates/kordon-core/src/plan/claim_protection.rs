@@ -1,7 +1,7 @@
 //! Claims that are being deleted, and go with the last pod that uses them (upstream of 1.37,
 //! `pkg/controller/volume/pvcprotection`).
 
-use super::eviction_note::lasting_claims;
+use super::eviction_note::{ending_claims, lasting_claims};
 use crate::{
     cluster::{Cluster, Key, Name, Pod},
     placement::SchedulingRequest,
@@ -13,14 +13,13 @@ use crate::{
 pub(super) fn released_claims(cluster: &Cluster, pod: &Pod, is_gone: impl Fn(&Key) -> bool) -> Vec<Key> {
     let namespace = &pod.key.namespace;
     let key = |name: &Name| Key { namespace: namespace.clone(), name: name.clone() };
-    let is_ending = |name: &&Name| cluster.claims().get(&key(name)).is_some_and(|claim| claim.is_terminating);
     let is_held = |name: &&Name| {
         cluster.pods_in(namespace).any(|other| {
             let is_user = other.key != pod.key && other.node.is_some() && !is_gone(&other.key);
             is_user && lasting_claims(other).any(|used| used == *name)
         })
     };
-    lasting_claims(pod).filter(is_ending).filter(|name| !is_held(name)).map(key).collect()
+    ending_claims(cluster, pod).filter(|name| !is_held(name)).map(key).collect()
 }
 
 /// Returns whether the pod's StatefulSet creates this claim again once it is deleted, because the claim is of its

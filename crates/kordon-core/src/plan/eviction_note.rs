@@ -130,10 +130,7 @@ impl fmt::Display for EvictionNote {
 /// Returns the first claim of a pod whose volume is attached to nodes, and only one node at a time can use. Ignores claims
 /// and volumes that are not known, and claims that are being deleted: no replacement gets their volumes.
 pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
-    let is_kept = |name: &&Name| {
-        cluster.claims().get(&key(&pod.key.namespace, name)).is_some_and(|claim| !claim.is_terminating)
-    };
-    claims_attached_once(cluster, pod).find(is_kept).cloned()
+    claims_attached_once(cluster, pod).find(|name| !is_ending(cluster, pod, name)).cloned()
 }
 
 fn claims_attached_once<'a>(cluster: &'a Cluster, pod: &'a Pod) -> impl Iterator<Item = &'a Name> {
@@ -168,6 +165,16 @@ pub fn lasting_claims(pod: &Pod) -> impl Iterator<Item = &Name> {
         // A claim that was created for the pod is deleted with the pod.
         PodVolume::OwnClaim { .. } | PodVolume::Disk(_) => None,
     })
+}
+
+/// Returns the claims of a pod that are being deleted, and go once no pod uses them.
+pub fn ending_claims<'a>(cluster: &'a Cluster, pod: &'a Pod) -> impl Iterator<Item = &'a Name> {
+    lasting_claims(pod).filter(|name| is_ending(cluster, pod, name))
+}
+
+/// Whether a claim of a pod is known and is being deleted.
+fn is_ending(cluster: &Cluster, pod: &Pod, claim: &Name) -> bool {
+    cluster.claims().get(&key(&pod.key.namespace, claim)).is_some_and(|claim| claim.is_terminating)
 }
 
 fn key(namespace: &Namespace, name: &Name) -> Key {
