@@ -11,14 +11,16 @@ use super::{
     owner::{self, NotRecreated, Recreation},
     quota::{self, QuotaLedger},
 };
-use crate::cluster::{Cluster, Key, Pod, Uid};
+use crate::cluster::{Cluster, Key, Namespace, Pod, Uid};
 use kordon_time::ClusterTime;
 
-/// Computes outcomes of terminating pods. Keeps what it finds out about their owners.
+/// Computes outcomes of terminating pods. Keeps what it finds out about their owners and quotas.
 #[derive(Debug)]
 pub struct TerminatingPods<'a> {
     cluster: &'a Cluster,
     by_owner: BTreeMap<Uid, OwnedPods>,
+    /// Use of the quotas of a namespace once all its terminating pods are gone.
+    quotas: BTreeMap<Namespace, QuotaLedger>,
 }
 
 /// The pods of an owner, as far as they show what has become of the replacements of its terminating pods.
@@ -42,7 +44,7 @@ enum ReplacementStage {
 
 impl<'a> TerminatingPods<'a> {
     pub const fn new(cluster: &'a Cluster) -> Self {
-        Self { cluster, by_owner: BTreeMap::new() }
+        Self { cluster, by_owner: BTreeMap::new(), quotas: BTreeMap::new() }
     }
 
     /// Returns the outcome of a pod whose deletion has started.
@@ -87,13 +89,26 @@ impl<'a> TerminatingPods<'a> {
     fn replaced_at_once(&mut self, pod: &Pod, hangs: bool) -> PodOutcome {
         let cluster = self.cluster;
         match self.stage(pod) {
-            ReplacementStage::NotCreated => refused(cluster, pod),
+            ReplacementStage::NotCreated => self.refused(pod),
             ReplacementStage::Unscheduled => PodOutcome::Replaced { hangs, is_pending: true },
             ReplacementStage::Scheduled => match eviction_note::attached_once(cluster, pod).filter(|_| hangs)
             {
                 Some(claim) => PodOutcome::Stuck(StuckReason::Volume { claim }),
                 None => PodOutcome::Replaced { hangs, is_pending: false },
             },
+        }
+    }
+
+    /// Returns the outcome of a pod whose replacement a quota has refused: whether the quota has room once all terminating
+    /// pods are gone.
+    fn refused(&mut self, pod: &Pod) -> PodOutcome {
+        let (cluster, namespace) = (self.cluster, &pod.key.namespace);
+        let known = self.quotas.entry(namespace.clone());
+        let ledger = known.or_insert_with(|| QuotaLedger::for_live_pods(cluster, namespace));
+        // Each pod is asked about alone, so that its admission does not count for the next.
+        match ledger.clone().admit(cluster, pod) {
+            Ok(()) => PodOutcome::WaitsForOldPod,
+            Err(refusal) => PodOutcome::Refused(refusal),
         }
     }
 
@@ -134,15 +149,6 @@ impl OwnedPods {
             unscheduled: pods().filter(|pod| pod.is_unscheduled()).count(),
             terminating: terminating.into_iter().map(|(_, key)| key).collect(),
         }
-    }
-}
-
-/// Returns the outcome of a terminating pod whose replacement a quota has refused: whether the quota has room once all
-/// terminating pods are gone.
-fn refused(cluster: &Cluster, pod: &Pod) -> PodOutcome {
-    match QuotaLedger::for_live_pods(cluster, &pod.key.namespace).admit(cluster, pod) {
-        Ok(()) => PodOutcome::WaitsForOldPod,
-        Err(refusal) => PodOutcome::Refused(refusal),
     }
 }
 
