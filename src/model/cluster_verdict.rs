@@ -329,7 +329,7 @@ fn are_all_stuck(model: &Model) -> bool {
 
 /// Number of pods that will have nowhere to run once they are evicted; 0 while that is not predicted.
 fn will_have_nowhere(model: &Model) -> usize {
-    if model.views.is_predicted() { model.views.counts.will_have_nowhere() } else { 0 }
+    model.views.nowhere_predicted().unwrap_or(0)
 }
 
 /// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until the nodes are back, deleted or tainted

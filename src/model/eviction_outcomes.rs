@@ -119,7 +119,7 @@ impl Model {
     /// Returns how many more pods will have nowhere to run; `None` while that is not known or not predicted.
     pub fn nowhere_predicted(&self) -> Option<usize> {
         let is_known = self.eviction_gaps().is_empty() && self.views.counts.working_out == 0;
-        (is_known && self.views.is_predicted()).then(|| self.views.counts.will_have_nowhere())
+        self.views.nowhere_predicted().filter(|_| is_known)
     }
 
     /// Stores new outcomes and returns the previous ones.
@@ -156,7 +156,7 @@ impl EvictionCounts {
         let mut counts = Self::default();
         let (mut refused, mut stuck_on) = (0, BTreeSet::new());
         let mut terminating = TerminatingPods::new(cluster);
-        let mut staying = outcomes.map(|outcomes| outcomes.staying.clone()).unwrap_or_default();
+        let mut stuck_already = BTreeSet::new();
         let refusals = outcomes.and_then(|outcomes| outcomes.refused.as_ref()).into_iter().flatten();
         let mut refusals = SortedWalk::new(refusals.map(|key| (key, ())));
         let mut by_pod = SortedWalk::new(outcomes.into_iter().flat_map(|outcomes| &outcomes.by_pod));
@@ -188,13 +188,14 @@ impl EvictionCounts {
                         counts.hanging.count(kind);
                         stuck_on.insert(&row.node);
                         counts.unfenced += usize::from(tolerates_fencing(pod));
-                        staying.remove(key);
+                        stuck_already.insert(key);
                     }
                 }
             }
         }
+        let staying = outcomes.into_iter().flat_map(|outcomes| outcomes.staying.keys());
         let lives = |key: &&Key| cluster.pod(key).is_some_and(|pod| pod.lives());
-        counts.staying = staying.keys().filter(lives).count();
+        counts.staying = staying.filter(|key| !stuck_already.contains(key)).filter(lives).count();
         counts.stuck_on = stuck_on.len();
         counts.preempted = outcomes.map(|outcomes| outcomes.preempted).unwrap_or_default();
         counts.against_budgets =

@@ -75,6 +75,11 @@ impl Views {
         self.confidence.is_some_and(Confidence::allows_predictions) && !is_every_zone_down(&self.zones)
     }
 
+    /// Number of pods that will have nowhere to run; `None` if that may not be told.
+    pub fn nowhere_predicted(&self) -> Option<usize> {
+        self.is_predicted().then(|| self.counts.will_have_nowhere())
+    }
+
     /// Number of pods that are known to have nowhere to run now.
     pub fn nowhere_now(&self) -> usize {
         self.pending.pods + self.counts.hanging.nowhere()
