@@ -214,7 +214,9 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     }
     shot.model.run_pending(None);
     shot.run_forecast();
-    shot.model.run_outcomes(None, shot.at);
+    if matches!(args.subject, Subject::Pod { .. }) {
+        shot.model.run_outcomes(None, shot.at);
+    }
     let events = events(&shot, &args.subject).await;
     let departure = departure(&shot, &args.subject, events.as_deref().unwrap_or_default()).await;
     let report = report(&shot, &args.subject, events.map(|events| fold(&events)), departure)?;

@@ -262,9 +262,8 @@ impl Explainer<'_> {
         if !pod.lives() {
             return;
         }
-        let is_tainted = node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute);
         let is_down = !has_running_kubelet(self.cluster, &node.name);
-        let outcome = if is_tainted && is_down && self.tolerates_taints_of(pod, node) {
+        let outcome = if is_down && self.tolerates_taints_of(pod, node) {
             PodOutcome::for_never_evicted(self.cluster, pod)
         } else if self.becomes_unknown(node) && self.tolerates_next_taint(pod, node) {
             Departing::from_lost_node(self.cluster, pod, false).decide(pod, None)
