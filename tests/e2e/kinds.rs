@@ -112,13 +112,7 @@ async fn all(plane: &mut Plane, variants: &[Variant]) -> Result<Vec<String>> {
         Ok((!listed.iter().any(is_not_initialized)).then_some(()))
     })
     .await?;
-    let mut flags: Vec<String> = manager
-        .settings()?
-        .flags()
-        .into_iter()
-        .filter(|(flag, ..)| *flag != "controllers")
-        .map(|(flag, value, _)| format!("--{flag}={value}"))
-        .collect();
+    let mut flags = manager.flags_of_kordon()?;
     flags.extend(["--kubeconfig".into(), path(&plane.kubeconfig(ADMIN)?).to_owned()]);
     let history = History::start(client.clone());
     let processes = Semaphore::new(AT_ONCE);

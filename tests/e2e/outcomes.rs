@@ -156,8 +156,7 @@ async fn compare(plane: &mut Plane, length: &str) -> Result<()> {
     workloads::populate(&client).await?;
     workloads::wait_until_ready(&client).await?;
     let kubeconfig = plane.kubeconfig(ADMIN)?;
-    let flags = manager.settings()?.flags().into_iter().filter(|(flag, ..)| *flag != "controllers");
-    let mut flags: Vec<String> = flags.map(|(flag, value, _)| format!("--{flag}={value}")).collect();
+    let mut flags = manager.flags_of_kordon()?;
     flags.extend(["--kubeconfig".into(), path(&kubeconfig).to_owned()]);
     let only_asked = std::env::var("KORDON_E2E_ONLY").is_ok_and(|only| only == "asked");
     let asked = if only_asked { length } else { length / 3 };

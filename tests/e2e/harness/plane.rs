@@ -171,6 +171,12 @@ impl ControllerManager {
         }
         Ok(settings)
     }
+
+    /// Returns the flags with which kordon's commands have these settings.
+    pub fn flags_of_kordon(&self) -> Result<Vec<String>> {
+        let flags = self.settings()?.flags().into_iter().filter(|(flag, ..)| *flag != "controllers");
+        Ok(flags.map(|(flag, value, _)| format!("--{flag}={value}")).collect())
+    }
 }
 
 /// Returns the path of the control plane's binary. If there is none, prints that `test` is skipped and why, and returns
@@ -416,9 +422,7 @@ impl Plane {
         settings: &ControllerManager,
         controllers: &[&str],
     ) -> Result<Component> {
-        let of_lifecycle = settings.settings()?.flags();
-        let of_lifecycle = of_lifecycle.into_iter().filter(|(flag, ..)| *flag != "controllers");
-        let flags = of_lifecycle.map(|(flag, value, _)| format!("--{flag}={value}"));
+        let flags = settings.flags_of_kordon()?.into_iter();
         self.start_kordon_with(name, &self.kubeconfig(user)?, &controllers.join(","), flags)
     }
 

@@ -233,14 +233,9 @@ fn is_placed_at_once(difference: &str, since: Timestamp, pods: &BTreeMap<String,
     let is_named =
         |pod: &Seen| pod.node.as_ref().is_some_and(|node| difference.contains(&format!("Some(\"{node}\")")));
     new().filter(is_of_owner).any(|own| {
-        let at_once = |other: &&Seen| {
-            let apart = if other.first_seen < own.first_seen {
-                own.first_seen.since(other.first_seen)
-            } else {
-                other.first_seen.since(own.first_seen)
-            };
-            other.owner != own.owner && apart < AT_ONCE && is_named(other)
-        };
-        new().any(|other| at_once(&other))
+        new().any(|other| {
+            let apart = own.first_seen.since(other.first_seen);
+            other.owner != own.owner && apart.max(-apart) < AT_ONCE && is_named(other)
+        })
     })
 }
