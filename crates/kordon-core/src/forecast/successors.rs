@@ -309,8 +309,8 @@ impl Forecast {
                 }
                 None if self.is_left_alone(assumptions, &pod) => {
                     let departing = Departing::from_lost_node(cluster, &pod, is_known);
-                    let stays = departing.is_deleted;
-                    Departing { is_deleted: false, has_kubelet: stays, ..departing }
+                    let keeps_running = departing.is_deleted;
+                    Departing { is_deleted: false, keeps_running, ..departing }
                 }
                 None => Departing::from_lost_node(cluster, &pod, is_known),
             };
@@ -386,12 +386,12 @@ impl Forecast {
         recoveries.map(|incident| incident.at).min()
     }
 
-    /// Whether the taint does not evict the pods of the pod's node, because all zones are down at the end: the controller
-    /// takes that for a failure of its own network. Nodes that are assumed to fail do so.
+    /// Whether no taint evicts the pods of the pod's node, because all zones are down at the end: the controller takes that
+    /// for a failure of its own network. If the failure of the node is an assumption, its pods count as lost all the same.
     fn is_left_alone(&self, assumptions: &Assumptions, pod: &Pod) -> bool {
         let is_assumed =
-            assumptions.incidents.iter().any(|incident| Some(&incident.node) == pod.node.as_ref());
-        is_every_zone_down(&self.zones) && !is_assumed
+            || assumptions.incidents.iter().any(|incident| Some(&incident.node) == pod.node.as_ref());
+        is_every_zone_down(&self.zones) && !is_assumed()
     }
 
     /// Whether the kubelet of a pod's node runs at the end of the forecast, even if the node is not Ready.

@@ -30,7 +30,7 @@ pub enum DrainPart {
     Gone,
     Terminating,
     /// The eviction of the pod was refused, or the pod cannot be removed. The process that drains knows this at once. Other
-    /// processes know it of a [`BlockedDrain`], and count the pods of other drains as waiting.
+    /// processes learn it from a [`BlockedDrain`]; without one, they count the pod as waiting.
     Blocked,
     /// Not evicted yet.
     Waiting,
