@@ -151,16 +151,17 @@ fn on_a_small_screen_all_other_panes_stay_tabs_below_the_nodes() {
 
 #[test]
 fn the_layout_is_kept_in_the_configuration_and_shown_at_the_next_start() {
+    // Without evictions the pane is a line, which has no border to move.
+    const PANE: &str = "╭─[3 Evictions]";
     let shell = Shell::new();
     let file = shell.home.path().join(".config/kordon/config.toml");
     let row = |terminal: &Terminal| {
-        terminal.wait("to be evicted");
-        terminal.text().lines().position(|line| line.contains("3 Evictions")).expect("it is shown")
+        terminal.wait(PANE);
+        terminal.text().lines().position(|line| line.contains(PANE)).expect("it is shown")
     };
     let mut terminal = Terminal::sized(shell.under_terminal(&["demo"]), 48, 160);
     terminal.wait("control-plane-1a-01");
-    // Without evictions the pane is a line, which has no border to move.
-    terminal.wait("to be evicted");
+    terminal.wait(PANE);
     terminal.type_in("3\x1b[1;5A\x1b[1;5A");
     terminal.wait("= resets the panes");
     terminal.type_in(":save-layout\r");

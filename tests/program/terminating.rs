@@ -99,7 +99,7 @@ async fn of_two_pods_the_replacement_of_the_last_deleted_is_missing() {
     assert_nowhere(&objects, 0, 1).await;
 }
 
-/// A replacement that is Pending is a pod of its own: it is counted, and its old pod is not another one that is well.
+/// A Pending replacement counts as a Pending pod. Its old pod does not count as replaced beside it.
 #[tokio::test]
 async fn a_pod_whose_replacement_is_pending_is_counted_once() {
     let mut objects = evicted(2);
