@@ -12,7 +12,7 @@ mod scheduler_log;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use kordon_core::engine::ServerVersion;
 use kordon_time::Span;
 use kube::{Api, Client, ResourceExt, api::ListParams};
@@ -137,12 +137,30 @@ async fn populate(
     for (path, object) in population::prerequisites() {
         create(client, path, &object).await?;
     }
+    wait_until_bound(client).await?;
     let mut workloads = population::workloads(times, rng);
     rng.shuffle(&mut workloads);
     for workload in &workloads {
         create(client, workload.path, &workload.object).await?;
     }
     Ok(workloads)
+}
+
+/// Waits until the claims are bound that need no pod for it. The scheduler's log does not say when the scheduler saw a claim
+/// change, so none may change during an attempt to place its pod.
+async fn wait_until_bound(client: &Client) -> Result<()> {
+    eventually("claims that are bound at once", Span::from_secs(60), async || {
+        let claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), "default");
+        let claims = claims.list(&ListParams::default()).await?.items;
+        let is_bound = |claim: &PersistentVolumeClaim| {
+            claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
+        };
+        let bound: Vec<String> =
+            claims.iter().filter(|claim| is_bound(claim)).map(ResourceExt::name_any).collect();
+        let is_all = population::BOUND_AT_ONCE.iter().all(|claim| bound.iter().any(|bound| bound == claim));
+        Ok(is_all.then_some(()))
+    })
+    .await
 }
 
 /// Waits until all pods exist, none is terminating, and each has a node or is unschedulable.

@@ -122,6 +122,9 @@ fn storage() -> Vec<(&'static str, Value)> {
     all
 }
 
+/// The claims of [`prerequisites`] that the volume controller binds before a pod uses them.
+pub const BOUND_AT_ONCE: [&str; 3] = ["shared", "labelled", "exclusive"];
+
 /// Each node can attach one disk.
 pub fn csi_node(node: &str) -> (&'static str, Value) {
     let driver =
