@@ -45,10 +45,31 @@ struct OpenCase {
     pod: Key,
     uid: Uid,
     owner: Option<Uid>,
-    /// Whether the pod's replacement has the same name.
-    keeps_its_name: bool,
+    /// Which of the owner's new pods is the pod's replacement.
+    succession: ReplacementRule,
     from: Option<NodeName>,
     predicted: Option<PredictedOutcome>,
+}
+
+/// Which of an owner's new pods replaces an evicted pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReplacementRule {
+    /// The pod of the same name.
+    SameName,
+    /// The pod on the same node: a DaemonSet has one on each node.
+    SameNode,
+    /// Preferably a pod on the node where the replacement was predicted.
+    Any,
+}
+
+impl ReplacementRule {
+    fn of(pod: &Pod) -> Self {
+        match (has_identity(pod), pod.is_of_daemon_set()) {
+            (true, _) => Self::SameName,
+            (false, true) => Self::SameNode,
+            (false, false) => Self::Any,
+        }
+    }
 }
 
 /// A pod that was created after an eviction. The pod may no longer exist.
@@ -220,7 +241,7 @@ impl OutcomeRecord {
             pod: pod.key.clone(),
             uid: pod.uid.clone(),
             owner,
-            keeps_its_name: has_identity(pod),
+            succession: ReplacementRule::of(pod),
             from: pod.node.clone(),
             predicted: predicted.and_then(PredictedOutcome::from_outcome),
         });
@@ -279,8 +300,7 @@ impl OutcomeRecord {
     }
 
     /// Returns the observed outcome of a pod. Each pod that its owner created after the eviction can replace one
-    /// evicted pod: for a StatefulSet the pod of the same name, otherwise preferably a pod on the node where the
-    /// replacement was predicted.
+    /// evicted pod ([`ReplacementRule`]).
     fn became(&mut self, case: &OpenCase, cluster: &Cluster) -> Became {
         let replacement = case.owner.as_ref().and_then(|owner| {
             let created = self.created.get_mut(owner)?;
@@ -311,7 +331,16 @@ impl OutcomeRecord {
                 let first = |until| rules.iter().find_map(|rule| position(until, rule));
                 first(next).or_else(|| first(Timestamp::MAX))
             };
-            let found = if case.keeps_its_name { of_its_name } else { of_its_name.or_else(another) };
+            // A pod of a DaemonSet that has no node yet may be for any node.
+            let of_its_node = || {
+                position(Timestamp::MAX, &|pod| pod.node == case.from)
+                    .or_else(|| position(Timestamp::MAX, &|pod| pod.node.is_none()))
+            };
+            let found = match case.succession {
+                ReplacementRule::SameName => of_its_name,
+                ReplacementRule::SameNode => of_its_node(),
+                ReplacementRule::Any => of_its_name.or_else(another),
+            };
             Some(created.remove(found?))
         });
         if !self.open.iter().any(|other| other.owner == case.owner)
@@ -400,11 +429,11 @@ impl PredictedOutcome {
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
+    use super::{ReplacementRule::*, *};
     use crate::cluster::{Owner, OwnerKind, WorkloadKind};
 
     /// A case of a pod with this name, evicted from n0 and predicted to move to n1 or n2.
-    fn case(pod: &str, keeps_its_name: bool) -> OpenCase {
+    fn case(pod: &str, succession: ReplacementRule) -> OpenCase {
         let nodes: BTreeSet<NodeName> = ["n1".into(), "n2".into()].into();
         let predicted = PredictedOutcome {
             kind: OutcomeKind::Moves,
@@ -418,7 +447,7 @@ mod tests {
             pod: Key::new("shop", pod),
             uid: "uid".into(),
             owner: Some("owner".into()),
-            keeps_its_name,
+            succession,
             from: Some("n0".into()),
             predicted: Some(predicted),
         }
@@ -427,7 +456,7 @@ mod tests {
     /// The counts after the pod of `case` had this outcome.
     fn counts(became: Became) -> OutcomeScore {
         let mut record = OutcomeRecord::default();
-        record.count(case("cart", false), became);
+        record.count(case("cart", Any), became);
         record.report().counts
     }
 
@@ -445,7 +474,7 @@ mod tests {
     fn a_difference_says_what_differed() {
         let became = |became: Became| {
             let mut record = OutcomeRecord::default();
-            record.count(case("cart", false), became);
+            record.count(case("cart", Any), became);
             record.report().differences[0].to_string()
         };
         assert_eq!(became(Became::Runs("n3".into())), "1 predicted moves, became moves to another node");
@@ -493,6 +522,27 @@ mod tests {
         assert_eq!(record.report().counts.right, 1);
     }
 
+    /// Several pods of a DaemonSet are evicted at once, and their replacements are created in another order.
+    #[test]
+    fn a_pod_of_a_daemon_set_is_replaced_by_the_one_of_its_node_alone() {
+        let created = |pod: &str, node: Option<&str>| CreatedPod {
+            at: Timestamp::EPOCH,
+            key: Key::new("shop", pod),
+            uid: pod.into(),
+            node: node.map(NodeName::from),
+            has_run: true,
+        };
+        let mut record = OutcomeRecord::default();
+        let pods =
+            vec![created("agent-a", Some("n7")), created("agent-b", None), created("agent-c", Some("n0"))];
+        record.created.insert("owner".into(), pods);
+        record.open.push_back(case("agent-2", SameNode));
+        let mut became = || record.became(&case("agent-1", SameNode), &Cluster::default());
+        assert_eq!(became(), Became::Runs("n0".into()));
+        assert_eq!(became(), Became::Pending, "agent-b may be for this node");
+        assert_eq!(became(), Became::NotReplaced, "agent-a is of another node");
+    }
+
     #[test]
     fn a_pod_of_a_stateful_set_is_replaced_by_the_one_of_its_name_alone() {
         let created = |pod: &str, node: &str, has_run| CreatedPod {
@@ -509,22 +559,22 @@ mod tests {
             // None of these pods exists any more, so the record must have observed their outcomes.
             record.became(&case, &Cluster::default())
         };
-        assert_eq!(became(case("db-7", true)), Became::NotStarted("n9".into()));
-        assert_eq!(became(case("db-5", true)), Became::NotReplaced);
-        assert_eq!(became(case("db-5", false)), Became::Runs("n1".into()));
+        assert_eq!(became(case("db-7", SameName)), Became::NotStarted("n9".into()));
+        assert_eq!(became(case("db-5", SameName)), Became::NotReplaced);
+        assert_eq!(became(case("db-5", Any)), Became::Runs("n1".into()));
         // With two open cases, the first takes the pod that was created before the second case began, although the
         // later pod is on the predicted node.
         let of_first = {
             let mut record = OutcomeRecord::default();
             let later = CreatedPod { at: Timestamp::from_secs(2), ..created("web-b", "n1", true) };
             record.created.insert("owner".into(), vec![created("web-a", "n5", true), later]);
-            record.open.push_back(OpenCase { at: Timestamp::from_secs(1), ..case("web-2", false) });
-            record.became(&case("web-1", false), &Cluster::default())
+            record.open.push_back(OpenCase { at: Timestamp::from_secs(1), ..case("web-2", Any) });
+            record.became(&case("web-1", Any), &Cluster::default())
         };
         assert_eq!(of_first, Became::Runs("n5".into()));
-        let late = OpenCase { at: Timestamp::from_secs(1), ..case("db-7", true) };
+        let late = OpenCase { at: Timestamp::from_secs(1), ..case("db-7", SameName) };
         assert_eq!(became(late), Became::NotReplaced, "what was created before it left is no replacement");
-        let itself = OpenCase { uid: "db-7".into(), ..case("db-7", true) };
+        let itself = OpenCase { uid: "db-7".into(), ..case("db-7", SameName) };
         assert_eq!(became(itself), Became::NotReplaced);
     }
 }
