@@ -1,11 +1,13 @@
 //! Fast checks whether a pod has no feasible node, or at least a given number of them. They give no reasons.
 
+use std::collections::BTreeSet;
+
 use super::{
     filter::{Filters, is_left_to_devices},
     scheduling_request::SchedulingRequest,
     snapshot::Snapshot,
 };
-use crate::cluster::Requests;
+use crate::cluster::{NodeName, Requests};
 
 impl Snapshot {
     /// Returns whether no node is feasible for a pod. Much faster than [`Snapshot::place`] if most nodes lack free
@@ -13,14 +15,22 @@ impl Snapshot {
     ///
     /// Takes `&mut self` because indexes are created when they are first needed.
     pub fn has_no_node_for(&mut self, request: &SchedulingRequest) -> bool {
-        let has_room = |node: &u32| self.has_room_for(*node, &request.resources.requests);
-        let candidates: Vec<u32> = self.node_numbers().filter(has_room).collect();
-        if candidates.is_empty() {
-            return true;
+        !self.has_node_among(request, self.node_numbers().collect())
+    }
+
+    /// Returns whether one of these nodes is feasible for a pod.
+    pub fn has_one_of(&mut self, request: &SchedulingRequest, nodes: &BTreeSet<NodeName>) -> bool {
+        self.has_node_among(request, nodes.iter().filter_map(|node| self.number(node)).collect())
+    }
+
+    fn has_node_among(&mut self, request: &SchedulingRequest, mut nodes: Vec<u32>) -> bool {
+        nodes.retain(|node| self.has_room_for(*node, &request.resources.requests));
+        if nodes.is_empty() {
+            return false;
         }
         self.prepare(request);
         let mut filters = Filters::new(self, request);
-        !candidates.into_iter().any(|node| filters.check_node(node).is_ok())
+        nodes.into_iter().any(|node| filters.check_node(node).is_ok())
     }
 
     /// Returns whether at least `count` nodes are feasible for a pod.

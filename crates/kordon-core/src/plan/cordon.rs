@@ -1,6 +1,6 @@
 //! Plans that cordon and uncordon nodes (docs/upstream/operator-actions.md#1).
 
-use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     action::Action,
@@ -10,10 +10,11 @@ use super::{
     node_plan::{NodeChange, NodePlan},
     plan::{Arrival, Plan},
     step::PlanStep,
+    successor,
     targets::{PlanError, nodes_named},
     warning,
 };
-use crate::cluster::{Cluster, Gaps, Node, NodeName, Pod, Taint};
+use crate::cluster::{Cluster, Gaps, Node, NodeName, Taint};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CordonChange {
@@ -68,10 +69,8 @@ fn arrivals<E: Environment>(cluster: &Cluster, nodes: &[Arc<Node>], environment:
     for node in nodes.iter().filter(|node| node.unschedulable) {
         environment.on_node_change(Arc::new(uncordoned(node)));
     }
-    let mut waiting: Vec<&Arc<Pod>> = cluster.unscheduled_pods().collect();
-    waiting.sort_by_key(|pod| (Reverse(pod.priority), pod.created));
     let mut arrivals = Vec::new();
-    for pod in waiting {
+    for pod in successor::scheduling_queue(cluster) {
         if let Landing::Node { node, why } = environment.land(pod, &BTreeSet::new())
             && nodes.iter().any(|uncordoned| uncordoned.name == node)
         {

@@ -27,6 +27,12 @@ pub trait Environment: Clone {
     /// Replacements that were created earlier have already landed.
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
 
+    /// Places a Pending pod that already exists on one of these nodes, on which there is room now. Returns whether it fits;
+    /// never if placements are not computed.
+    fn place_waiting(&mut self, _pod: &Pod, _nodes: &BTreeSet<NodeName>) -> bool {
+        false
+    }
+
     /// Returns the cordoned nodes that would take a Pending pod if they were uncordoned, sorted; none if placements are not
     /// computed.
     fn takers_if_uncordoned(&mut self, _pod: &Pod) -> Vec<NodeName> {

@@ -4,6 +4,7 @@
 //! pod.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
@@ -192,6 +193,14 @@ pub fn failover_of_first<E: Environment>(
     failover
 }
 
+/// A Pending pod that the scheduler tries again.
+enum Retried<'a> {
+    /// A pod that was Pending before the failure. Of pods with equal priority, it has waited longest.
+    Earlier(&'a Pod),
+    /// The replacement at this place among the placed ones.
+    Replacement(usize),
+}
+
 /// A failover in steps. Each step deletes one pod, or places one replacement.
 #[derive(Clone, Debug)]
 pub struct FailoverRun<E> {
@@ -206,6 +215,10 @@ pub struct FailoverRun<E> {
     hanging: Vec<Arc<Pod>>,
     /// Pods whose kubelets end them after their replacements were created. They keep what they use until then.
     ending: Vec<Arc<Pod>>,
+    /// Nodes on which pods are gone since the scheduler last tried the Pending pods.
+    freed: BTreeSet<NodeName>,
+    /// Pods that were Pending before the failure and have taken the room of a leaving pod.
+    arrived: BTreeSet<Key>,
     /// Deleted pods whose replacements have not been placed yet. They are sorted into the order of placement when the
     /// last pod has been deleted.
     waiting: VecDeque<LeavingPod>,
@@ -215,10 +228,32 @@ pub struct FailoverRun<E> {
 impl<E> FailoverRun<E> {
     /// Converts the environment to another type.
     pub fn map_environment<F>(self, map: impl FnOnce(E) -> F) -> FailoverRun<F> {
-        let Self { environment, live_pods, running, lost, recoveries, hanging, ending, waiting, placed } =
-            self;
-        let environment = map(environment);
-        FailoverRun { environment, live_pods, running, lost, recoveries, hanging, ending, waiting, placed }
+        let Self {
+            environment,
+            live_pods,
+            running,
+            lost,
+            recoveries,
+            hanging,
+            ending,
+            freed,
+            arrived,
+            waiting,
+            placed,
+        } = self;
+        FailoverRun {
+            environment: map(environment),
+            live_pods,
+            running,
+            lost,
+            recoveries,
+            hanging,
+            ending,
+            freed,
+            arrived,
+            waiting,
+            placed,
+        }
     }
 }
 
@@ -239,6 +274,8 @@ impl<E: Environment> FailoverRun<E> {
             recoveries,
             hanging: Vec::new(),
             ending: Vec::new(),
+            freed: BTreeSet::new(),
+            arrived: BTreeSet::new(),
             waiting: VecDeque::new(),
             placed: Vec::new(),
         }
@@ -289,11 +326,20 @@ impl<E: Environment> FailoverRun<E> {
                 self.environment.on_deletion(pod);
                 self.ending.push(pod.clone());
             }
-            Some(_) => self.environment.on_gone(pod),
+            // Its DaemonSet or its kubelet needs the room again.
+            Some(_) if leaving.departing.recreation == Recreation::OnSameNode => {}
+            Some(node) => {
+                self.environment.on_gone(pod);
+                self.freed.insert(node.clone());
+            }
             None => {}
         }
         self.waiting.push_back(leaving);
         if self.running.is_empty() {
+            // These pods are gone before their replacements are created. Pods that are Pending now take their room first.
+            let earlier = self.waiting_before(cluster);
+            let freed = std::mem::take(&mut self.freed);
+            earlier.into_iter().for_each(|pod| self.place_earlier(pod, &freed));
             let waits = |leaving: &LeavingPod| leaving.departing.recreation == Recreation::WhenGone;
             self.waiting.make_contiguous().sort_by_cached_key(|leaving| {
                 let created = leaving.created.unwrap_or(Timestamp::MAX);
@@ -309,6 +355,7 @@ impl<E: Environment> FailoverRun<E> {
         for pod in self.hanging.extract_if(.., |pod| pod.node.as_ref() == Some(node)) {
             self.environment.on_gone(&pod);
         }
+        self.freed.insert(node.clone());
         self.retry_pending(cluster, Some(at));
     }
 
@@ -316,22 +363,54 @@ impl<E: Environment> FailoverRun<E> {
     fn end(&mut self, cluster: &Cluster) {
         for pod in std::mem::take(&mut self.ending) {
             self.environment.on_gone(&pod);
+            self.freed.extend(pod.node.clone());
         }
         self.retry_pending(cluster, None);
     }
 
-    /// Places the Pending replacements again. `at` is when a node came back; `None` if none did.
+    /// Lets the scheduler try all Pending pods again: the replacements, and on nodes with more room those that were Pending
+    /// before. `at` is when a node came back; `None` if none did.
     fn retry_pending(&mut self, cluster: &Cluster, at: Option<Timestamp>) {
+        let earlier = self.waiting_before(cluster);
+        let freed = std::mem::take(&mut self.freed);
+        let earlier = earlier.into_iter().map(|pod| (Reverse(pod.priority), Retried::Earlier(pod)));
         let is_pending = |pod: &FailoverPod| pod.landing.as_ref().is_some_and(Landing::is_pending);
-        let mut pending: Vec<usize> =
-            (0..self.placed.len()).filter(|place| is_pending(&self.placed[*place])).collect();
-        pending.sort_by_key(|place| successor::by_priority(cluster, &self.placed[*place].pod));
-        for place in pending {
-            let (pod, departing) = (self.placed[place].pod.clone(), self.placed[place].departing.clone());
-            let landing = self.environment.land(&pod, &BTreeSet::new());
-            if !landing.is_pending() {
-                self.placed[place] = FailoverPod { landed: at, ..self.landed(pod, departing, landing) };
+        let replacements = self.placed.iter().enumerate().filter(|(_, pod)| is_pending(pod));
+        let replacements = replacements
+            .map(|(place, pod)| (successor::by_priority(cluster, &pod.pod), Retried::Replacement(place)));
+        let mut pending: Vec<(Reverse<i32>, Retried)> = earlier.chain(replacements).collect();
+        pending.sort_by_key(|(priority, _)| *priority);
+        for (_, pod) in pending {
+            match pod {
+                Retried::Earlier(pod) => self.place_earlier(pod, &freed),
+                Retried::Replacement(place) => {
+                    let (pod, departing) =
+                        (self.placed[place].pod.clone(), self.placed[place].departing.clone());
+                    let landing = self.environment.land(&pod, &BTreeSet::new());
+                    if !landing.is_pending() {
+                        self.placed[place] =
+                            FailoverPod { landed: at, ..self.landed(pod, departing, landing) };
+                    }
+                }
             }
+        }
+    }
+
+    /// Returns the pods that were Pending before the failure and still are, in the order in which the scheduler tries them;
+    /// none if no node has more room. The room that the scheduler has made for a nominated pod is kept for it anyway.
+    fn waiting_before<'a>(&self, cluster: &'a Cluster) -> Vec<&'a Arc<Pod>> {
+        if self.freed.is_empty() {
+            return Vec::new();
+        }
+        let mut waiting = successor::scheduling_queue(cluster);
+        waiting.retain(|pod| pod.nominated.is_none() && !self.arrived.contains(&pod.key));
+        waiting
+    }
+
+    /// Places a pod that was Pending before the failure, if it fits one of these nodes.
+    fn place_earlier(&mut self, pod: &Pod, freed: &BTreeSet<NodeName>) {
+        if self.environment.place_waiting(pod, freed) {
+            self.arrived.insert(pod.key.clone());
         }
     }
 

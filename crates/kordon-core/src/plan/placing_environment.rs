@@ -479,6 +479,26 @@ impl Environment for PlacingEnvironment<'_> {
         landing
     }
 
+    /// On other nodes the scheduler has found no room for the pod, so it is not placed there.
+    fn place_waiting(&mut self, pod: &Pod, nodes: &BTreeSet<NodeName>) -> bool {
+        if self.state.cancellation.is_cancelled() {
+            return false;
+        }
+        let request = SchedulingRequest::from_pod(pod, self.typical.cluster);
+        if !self.state.snapshot.has_one_of(&request, nodes) {
+            return false;
+        }
+        let SchedulingOutcome::Placed(placement) = self.state.snapshot.place(&request) else { return false };
+        let node = placement.choice();
+        let fits = nodes.contains(node);
+        if fits {
+            self.before_change(node);
+            let placed = Pod { node: Some(node.clone()), ..pod.clone() };
+            self.state.snapshot.add(Arc::new(placed), node);
+        }
+        fits
+    }
+
     fn stragglers(&self) -> Stragglers {
         self.typical.stragglers()
     }

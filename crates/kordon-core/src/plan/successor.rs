@@ -52,6 +52,14 @@ pub(super) fn by_priority(cluster: &Cluster, pod: &Pod) -> Reverse<i32> {
     Reverse(workload(cluster, pod).and_then(of_template).unwrap_or(pod.priority))
 }
 
+/// Returns the pods that wait for a node, in the order in which the scheduler tries them when there is room: those of high
+/// priority first, then those that wait longest (upstream of 1.37, `queuesort/priority_sort.go`).
+pub(super) fn scheduling_queue(cluster: &Cluster) -> Vec<&Arc<Pod>> {
+    let mut waiting: Vec<&Arc<Pod>> = cluster.unscheduled_pods().collect();
+    waiting.sort_by_key(|pod| (Reverse(pod.priority), pod.created));
+    waiting
+}
+
 /// Returns the owner of a pod, if it creates the pod again by its current template.
 fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
     match owner::find(cluster, &pod.key.namespace, pod.owner.as_ref()?) {

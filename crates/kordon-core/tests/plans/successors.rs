@@ -13,7 +13,8 @@ use kordon_core::{
     placement::Snapshot,
     plan::{
         Action, Failover, FailoverRun, Landing, LostNodes, OutcomeKind, PlacingEnvironment, PodOutcome,
-        RemovalOptions, StuckReason, TaintEdits, failover, failover::leave_lost_nodes,
+        RemovalOptions, StuckReason, TaintEdits, failover,
+        failover::{leave_lost_nodes, leave_running_nodes},
     },
 };
 use kordon_time::{ClusterTime, Span};
@@ -84,6 +85,29 @@ fn a_pending_replacement_lands_once_a_node_is_back() {
         (Some("n1"), Some(back))
     );
     assert_eq!(web.outcome.kind(), OutcomeKind::SameNode);
+}
+
+/// Upstream of 1.37, `queuesort/priority_sort.go`: pods of equal priority are tried in the order in which they began to wait,
+/// and a replacement waits from the moment it did not fit.
+#[test]
+fn a_pod_that_was_pending_before_takes_the_room_of_an_evicted_one() {
+    let outcome = |priority: i32, cores: i64| {
+        let mut fixture = roomy(&[("n1", 4)]);
+        replicas(&mut fixture, "web", &["n1"], 3);
+        fixture.pod("web-0", "n1", |pod| pod.priority = priority);
+        fixture.pod("batch", "n1", |pod| {
+            pod.node = None;
+            asks(pod, cores);
+        });
+        let pod = fixture.cluster.pods_on(&"n1".into()).next().expect("web-0").clone();
+        let pods = leave_running_nodes(&fixture.cluster, [pod]);
+        let found = failover(&fixture.cluster, pods, LostNodes::default(), placing(&fixture));
+        found.pods[0].outcome.kind()
+    };
+    assert_eq!(outcome(0, 3), OutcomeKind::Pending);
+    assert_eq!(outcome(0, 5), OutcomeKind::SameNode, "the other pod does not fit");
+    assert_eq!(outcome(0, 1), OutcomeKind::SameNode, "there is room for both");
+    assert_eq!(outcome(1, 3), OutcomeKind::SameNode, "the replacement goes first");
 }
 
 /// Upstream of 1.36, `kubelet/lifecycle/predicate.go` `generalFilter`: the kubelet checks resources and NoExecute taints.
