@@ -30,7 +30,7 @@ use super::{
 };
 
 /// Largest error of a predicted time. A prediction with a larger error counts as a prediction of another event.
-pub const GROSS: Span = Span::from_secs(15);
+const GROSS: Span = Span::from_secs(15);
 /// Age at which an event is checked. By then, the test knows all of its own actions that affect the event, and
 /// everything predicted for the same time has happened or will not happen.
 const SETTLED: Span = Span::from_secs(24);
