@@ -17,11 +17,14 @@ use super::{
     landing::Landing,
     outcome::{Departing, OutcomeCounts, OutcomeKind, PlacedReplacement, PodOutcome},
     owner::{self, NotRecreated, Recreation},
-    placement_trace::RunTrace,
+    placement_trace::{PreemptedPod, RunTrace},
     replacement::LivePods,
     successor,
 };
-use crate::cluster::{Cluster, Key, NodeName, Pod};
+use crate::{
+    cluster::{Cluster, Key, NodeName, Pod},
+    engine::{Tolerance, no_execute, tolerance},
+};
 use kordon_time::{Span, Timestamp};
 
 /// A pod that leaves its node.
@@ -95,14 +98,14 @@ impl Failover {
     /// Returns the number of pods with each outcome, including pods that the replacements preempt.
     pub fn all_counts(&self) -> OutcomeCounts {
         let pods = self.pods.iter().map(|pod| pod.outcome.kind());
-        pods.chain(preempted(&self.trace).map(|(_, kind)| kind)).collect()
+        pods.chain(preempted(&self.trace).map(|(_, victim)| OutcomeKind::of_preempted(victim))).collect()
     }
 }
 
-/// Returns the pods that replacements preempt, with their outcomes.
-pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> {
-    let placements = trace.placements.values();
-    placements.flat_map(|placement| &placement.preempts).map(|pod| (&pod.pod, OutcomeKind::of_preempted(pod)))
+/// Returns the pods that replacements preempt, each with the pod that is replaced.
+pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, &PreemptedPod)> {
+    let placements = trace.placements.iter();
+    placements.flat_map(|(pod, placement)| placement.preempts.iter().map(move |victim| (pod, victim)))
 }
 
 /// Returns the pods that stop running when these nodes are lost. Terminating pods are left out, because they stop
@@ -339,7 +342,7 @@ impl<E: Environment> FailoverRun<E> {
             // These pods are gone before their replacements are created. Pods that are Pending now take their room first.
             let earlier = self.waiting_before(cluster);
             let freed = std::mem::take(&mut self.freed);
-            earlier.into_iter().for_each(|pod| self.place_earlier(pod, &freed));
+            earlier.into_iter().for_each(|pod| self.place_earlier(cluster, pod, &freed));
             let waits = |leaving: &LeavingPod| leaving.departing.recreation == Recreation::WhenGone;
             self.waiting.make_contiguous().sort_by_cached_key(|leaving| {
                 let created = leaving.created.unwrap_or(Timestamp::MAX);
@@ -382,7 +385,7 @@ impl<E: Environment> FailoverRun<E> {
         pending.sort_by_key(|(priority, _)| *priority);
         for (_, pod) in pending {
             match pod {
-                Retried::Earlier(pod) => self.place_earlier(pod, &freed),
+                Retried::Earlier(pod) => self.place_earlier(cluster, pod, &freed),
                 Retried::Replacement(place) => {
                     let (pod, departing) =
                         (self.placed[place].pod.clone(), self.placed[place].departing.clone());
@@ -407,9 +410,15 @@ impl<E: Environment> FailoverRun<E> {
         waiting
     }
 
-    /// Places a pod that was Pending before the failure, if it fits one of these nodes.
-    fn place_earlier(&mut self, pod: &Pod, freed: &BTreeSet<NodeName>) {
-        if self.environment.place_waiting(pod, freed) {
+    /// Places a pod that was Pending before the failure, if it fits one of these nodes. From a node whose taints it tolerates
+    /// only for some time it leaves again, and the others take their turns there.
+    fn place_earlier(&mut self, cluster: &Cluster, pod: &Pod, freed: &BTreeSet<NodeName>) {
+        let stays_on = |name: &&NodeName| {
+            let node = cluster.node(name);
+            node.is_none_or(|node| tolerance(&pod.tolerations, &no_execute(node)) == Tolerance::Forever)
+        };
+        let nodes = freed.iter().filter(stays_on).cloned().collect();
+        if self.environment.place_waiting(pod, &nodes) {
             self.arrived.insert(pod.key.clone());
         }
     }

@@ -6,7 +6,7 @@ use kordon_core::{
     cluster::{
         AccessModes, Change, Claim, Condition, ConditionStatus, ContainerResources, Key, KubeletSpec, Labels,
         Name, ObjectEvent, Pod, PodResources, READY, Requests, Requirement, Selector, SelectorOperator,
-        Volume, VolumeProperties, WorkloadKind,
+        Taint, Toleration, TolerationOperator, Volume, VolumeProperties, WorkloadKind,
         scheduling::{PodTerm, PodTerms, PodVolume, SchedulingSpec, SpreadConstraint},
         stateful_set::StatefulRules,
     },
@@ -21,7 +21,7 @@ use kordon_time::{ClusterTime, Span};
 
 use crate::{
     landing::{asks, drain, evict, node, plan, replicas, roomy},
-    plan_fixture::{NEWEST, NOW, PlanFixture, at, least, of, own, terminating},
+    plan_fixture::{NEWEST, NOW, PlanFixture, at, least, of, own, taint, terminating},
 };
 
 /// Upstream of 1.36: a node that is Unknown stays in `NodeInfo`, and `podtopologyspread/common.go` `countPodsMatchSelector`
@@ -57,10 +57,8 @@ fn no_replacement_lands_on_a_failed_node_whatever_it_tolerates() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 1)]);
     replicas(&mut fixture, "web", &["n1"], 2);
     fixture.pod("web-0", "n1", |pod| {
-        let all = kordon_core::cluster::TolerationOperator::Exists;
-        let seconds = Some(300);
-        let mut toleration =
-            kordon_core::cluster::Toleration { operator: all, seconds, ..Default::default() };
+        let (operator, seconds) = (TolerationOperator::Exists, Some(300));
+        let mut toleration = Toleration { operator, seconds, ..Toleration::default() };
         toleration.key = Name::default();
         pod.tolerations = [toleration].into();
     });
@@ -91,23 +89,35 @@ fn a_pending_replacement_lands_once_a_node_is_back() {
 /// and a replacement waits from the moment it did not fit.
 #[test]
 fn a_pod_that_was_pending_before_takes_the_room_of_an_evicted_one() {
-    let outcome = |priority: i32, cores: i64| {
+    let found = |priority: i32, cores: i64, taints: &[Taint]| {
         let mut fixture = roomy(&[("n1", 4)]);
+        fixture.node("n1", |node| node.taints = taints.iter().cloned().collect());
         replicas(&mut fixture, "web", &["n1"], 3);
-        fixture.pod("web-0", "n1", |pod| pod.priority = priority);
+        let tolerates = |pod: &mut Pod| {
+            let (operator, seconds) = (TolerationOperator::Exists, Some(10));
+            pod.tolerations = [Toleration { operator, seconds, ..Toleration::default() }].into();
+        };
+        fixture.pod("web-0", "n1", |pod| {
+            pod.priority = priority;
+            tolerates(pod);
+        });
         fixture.pod("batch", "n1", |pod| {
             pod.node = None;
             asks(pod, cores);
+            tolerates(pod);
         });
         let pod = fixture.cluster.pods_on(&"n1".into()).next().expect("web-0").clone();
         let pods = leave_running_nodes(&fixture.cluster, [pod]);
         let found = failover(&fixture.cluster, pods, LostNodes::default(), placing(&fixture));
         found.pods[0].outcome.kind()
     };
+    let outcome = |priority: i32, cores: i64| found(priority, cores, &[]);
     assert_eq!(outcome(0, 3), OutcomeKind::Pending);
     assert_eq!(outcome(0, 5), OutcomeKind::SameNode, "the other pod does not fit");
     assert_eq!(outcome(0, 1), OutcomeKind::SameNode, "there is room for both");
     assert_eq!(outcome(1, 3), OutcomeKind::SameNode, "the replacement goes first");
+    let taints = [taint("gone=x:NoExecute")];
+    assert_eq!(found(0, 3, &taints), OutcomeKind::SameNode, "the other pod leaves again after 10 s");
 }
 
 /// Upstream of 1.36, `kubelet/lifecycle/predicate.go` `generalFilter`: the kubelet checks resources and NoExecute taints.
@@ -141,7 +151,7 @@ fn a_node_that_a_template_names_must_run_the_pod() {
     });
     assert_eq!(why(&leaving), "n2its template names the node", "the other pod is about to leave");
     let mut tainted = pinned();
-    tainted.node("n2", |node| node.taints = [crate::plan_fixture::taint("gone=x:NoExecute")].into());
+    tainted.node("n2", |node| node.taints = [taint("gone=x:NoExecute")].into());
     assert!(why(&tainted).ends_with("whose kubelet rejects it: untolerated taints"), "{}", why(&tainted));
     let mut cordoned = pinned();
     cordoned.node("n2", |node| node.unschedulable = true);
@@ -221,12 +231,11 @@ fn what_admission_added_to_a_pod_it_adds_to_its_replacement() {
     let tolerated = |hash: &str| {
         let mut fixture = with_additions(hash, |pod| {
             let key = "kata".into();
-            let operator = kordon_core::cluster::TolerationOperator::Exists;
-            pod.tolerations =
-                [kordon_core::cluster::Toleration { key, operator, ..Default::default() }].into();
+            let operator = TolerationOperator::Exists;
+            pod.tolerations = [Toleration { key, operator, ..Default::default() }].into();
         });
         for node in ["n2", "n3"] {
-            fixture.node(node, |node| node.taints = [crate::plan_fixture::taint("kata=x:NoSchedule")].into());
+            fixture.node(node, |node| node.taints = [taint("kata=x:NoSchedule")].into());
         }
         outcome(&fixture)
     };
