@@ -32,6 +32,9 @@ enum Cause {
     /// A node became schedulable or unschedulable, and the prediction did not include that change yet: outcomes are
     /// computed once a second, on another thread.
     OlderPrediction,
+    /// Another pod took the old pod's place on its node, whose taint all of these pods tolerate only for some time. The
+    /// pods that wait for the room take turns.
+    TakesTurns,
     /// Another pod of the same Job failed before the replacement was created, which starts a longer back-off.
     JobFailedAgain,
 }
@@ -88,6 +91,14 @@ pub fn explain(
                 let other = homes.iter().find(failed).filter(|_| pod.contains("/report-"));
                 other.map(|(other, _)| format!("{other} failed before its replacement was created"))
             }
+            Cause::TakesTurns => {
+                let last = done.iter().rev().find(|done| done.node == home && done.at <= began);
+                let last = last.filter(|done| matches!(done.act, Act::Tainted | Act::Untainted));
+                let is_here =
+                    |(seen, other): &(Timestamp, String)| other == home && *seen > began && *seen < read;
+                let taker = homes.iter().find(|(other, homes)| *other != pod && homes.iter().any(is_here));
+                last.and(taker).map(|(other, _)| format!("{other} took its turn on {home}"))
+            }
             Cause::OlderPrediction => {
                 let just_before = |done: &&Done| {
                     done.act != Act::Lost && done.at <= began && began.since(done.at) < PREDICTED_WITHIN
@@ -105,6 +116,8 @@ pub fn explain(
                 &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::SilentNode, Cause::PlacedAtOnce]
             }
             ("moves", "pending") => &[Cause::PredictedNodeLost, Cause::PlacedAtOnce],
+            ("sameNode", "moves") => &[Cause::OtherNodeBack, Cause::TakesTurns, Cause::OlderPrediction],
+            ("sameNode", "pending") => &[Cause::TakesTurns],
             ("pending", "moves") => &[Cause::OtherNodeBack],
             ("pending", "notStarted") => &[Cause::OtherNodeBack, Cause::SilentNode],
             ("moves", "stuck" | "notReplaced") => &[Cause::JobFailedAgain],
