@@ -333,18 +333,18 @@ fn will_have_nowhere(model: &Model) -> usize {
 }
 
 /// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until the nodes are back, deleted or tainted
-/// out-of-service`. If the finding before it names the pods, only the end: `until the node is back or deleted`. The
+/// out-of-service`. If the finding before it names the pods: `stuck until the node is back or deleted`. The
 /// taint does not help pods that tolerate it.
 fn remedy_for_stuck(model: &Model) -> Option<Finding> {
     let stuck = stuck(model);
     let are = if model.views.counts.stuck_on == 1 { "the node is" } else { "the nodes are" };
-    let which = if are_all_stuck(model) { String::new() } else { stuck_pods(model) + " " };
+    let which = if are_all_stuck(model) { "stuck".to_owned() } else { stuck_pods(model) };
     let help = match stuck.saturating_sub(model.views.counts.unfenced) {
         0 => "back or deleted".to_owned(),
         fenced if fenced == stuck => "back, deleted or tainted out-of-service".to_owned(),
         fenced => format!("back, deleted or (for {fenced}) tainted out-of-service"),
     };
-    let text = format!("{which}until {are} {help}");
+    let text = format!("{which} until {are} {help}");
     (stuck > 0 && model.views.is_predicted()).then(|| Finding::new(VerdictLevel::Notice, text))
 }
 
@@ -359,9 +359,9 @@ fn runs_nowhere(model: &Model) -> bool {
 }
 
 /// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted:
-/// `10 pods Pending 1m58s`; `15 pods have nowhere to run, 2 more will` and `10 Pending 1m58s, 5 stuck`; `2 pods stuck on
+/// `10 pods Pending 1m58s`; `15 pods have nowhere to run, 2 more soon` and `10 Pending 1m58s, 5 stuck`; `2 pods stuck on
 /// dead nodes`; `2 pods will have nowhere to run`. If the worst finding is about one node, but pods of others leave too:
-/// `2 pods in all will have nowhere to run`.
+/// `all nodes: 2 pods will have nowhere to run`.
 fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = will_have_nowhere(model);
@@ -369,26 +369,26 @@ fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Fin
         Some(since) => Phrase::from(text + " ").time(seconds(now.since(since))),
         None => Phrase::from(text),
     };
-    let and_more = |phrase: Phrase, rest: &str| match will {
+    let and_more = |phrase: Phrase, more_do: &str| match will {
         0 => phrase,
-        more => phrase.and(&format!(", {more} more will{rest}")),
+        more => phrase.and(&format!(", {more} more {more_do}")),
     };
     let phrases: Vec<Phrase> = match (waiting, evicted) {
         (0, 0) if will == 0 => Vec::new(),
         (0, 0) => {
             let are_of_others = |node| node_leaving(model, node).0 < model.views.counts.leaving();
-            let in_all = if subject.is_some_and(are_of_others) { " in all" } else { "" };
-            vec![format!("{}{in_all} will have nowhere to run", counted(will, "pod", "pods")).into()]
+            let of_all = if subject.is_some_and(are_of_others) { "all nodes: " } else { "" };
+            vec![format!("{of_all}{} will have nowhere to run", counted(will, "pod", "pods")).into()]
         }
         (pods, 0) => {
             let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
-            vec![and_more(phrase, " have nowhere to run")]
+            vec![and_more(phrase, "will have nowhere to run")]
         }
         (0, _) if are_all_stuck(model) => vec![stuck_pods(model).into()],
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
             let all = Phrase::from(format!("{pods} nowhere to run"));
-            let all = and_more(all, "");
+            let all = and_more(all, "soon");
             let rest = if evicted == stuck(model) { "stuck" } else { "not replaced" };
             let parts = (waiting > 0)
                 .then(|| pending(format!("{waiting} Pending")).and(&format!(", {evicted} {rest}")));
@@ -563,7 +563,8 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
     }
     for zone in in_state(ZoneState::PartialDisruption) {
         let rate = if zone.rate > 0.0 {
-            format!("new evictions limited to {} nodes/s", zone.rate)
+            let every = Span::from_secs_f64((1.0 / f64::from(zone.rate)).round());
+            format!("evictions slowed to one more node every {every}")
         } else {
             "no new evictions".into()
         };
@@ -654,7 +655,7 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, text))
 }
 
-/// Returns the headroom, or the progress of its computation: `N-1: losing n-3 would leave 4 pods Pending (2m ago)`. The
+/// Returns the headroom, or the progress of its computation: `N-1: losing n-3 would strand 4 pods (4 Pending) (2m ago)`. The
 /// headroom is left out if another finding is worse than Notice. A result marked "likely" has the level Notice instead
 /// of Healthy, because missing data could change it.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {

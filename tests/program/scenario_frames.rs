@@ -57,7 +57,7 @@ const WORST: [(&str, [&str; 3]); 15] = [
     ("zone-outage", ["zone b: 3 of 8 nodes Silent", "zone b down (8 of 8)", "zone b down (8 of 8)"]),
     (
         "partial-disruption",
-        ["zone a: 3 of 63 nodes Silent", "zone a: 7 of 63 nodes Evicting", "limited to 0.01 nodes/s"],
+        ["zone a: 3 of 63 nodes Silent", "zone a: 7 of 63 nodes Evicting", "one more node every 1m40s"],
     ),
     ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24 nodes)", "all 24 nodes Ready"]),
     ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked", "Draining"]),
@@ -240,15 +240,17 @@ fn different_counts(frame: &str) -> Option<BTreeSet<&str>> {
 }
 
 /// Returns all counts of pods to be evicted in a text, except counts for single nodes: `44 to be evicted`, `44 pods to
-/// be evicted`, `44 in all, next in 12s`.
+/// be evicted`, `all nodes: 44, next in 12s`.
 pub fn counts_to_be_evicted(text: &str) -> impl Iterator<Item = &str> {
     let before = text.match_indices(" to be evicted").map(|(place, _)| &text[..place]);
-    let of_all = before.filter(|before| !before.ends_with("of its pods"));
+    // A count for a node ends with `of` and its name.
+    let of_all = before.filter(|before| before.rsplit(' ').nth(1) != Some("of"));
     let without_unit = of_all.map(|before| before.trim_end_matches(" pods").trim_end_matches(" pod"));
-    let all_nodes =
-        [" in all, next", " in all within"].into_iter().flat_map(|words| text.match_indices(words));
-    let all_nodes = all_nodes.map(|(place, _)| &text[..place]);
-    let beside_one = all_nodes.filter_map(|before| before.rsplit(' ').next());
+    let all_nodes = text.split("all nodes: ").skip(1);
+    let beside_one = all_nodes.filter_map(|after| {
+        let (number, rest) = after.split_at(after.find([',', ' '])?);
+        (rest.starts_with(", next") || rest.starts_with(" within")).then_some(number)
+    });
     without_unit.filter_map(|before| before.rsplit([' ', '│']).next()).chain(beside_one)
 }
 

@@ -227,7 +227,7 @@ async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
     let text = status["verdict"]["text"].as_str().expect("a text");
     assert!(
         text.contains(
-            "1 pod stuck on a dead node · until the node is back, deleted or tainted out-of-service"
+            "1 pod stuck on a dead node · stuck until the node is back, deleted or tainted out-of-service"
         ),
         "{text}"
     );

@@ -20,8 +20,8 @@ pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Optio
 /// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
 /// node come first, then those of all nodes.
 ///
-/// `3 of its pods to be evicted, next in 4m57s · 7 in all, next in 12s`, `44 pods to be evicted, next in 1m12s`, `71 pods
-/// to be evicted within 10m, next in 1s, more later`.
+/// `3 pods of n-3 to be evicted, next in 4m57s · all nodes: 7, next in 12s`, `44 pods to be evicted, next in 1m12s`, `71
+/// pods to be evicted within 10m, next in 1s, more later`.
 pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !model.views.is_predicted() {
         return Vec::new();
@@ -33,14 +33,20 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
     match (subject, of_subject) {
         (Some(node), Some((own, first))) => {
             if let Some(first) = first {
-                phrases.push(leave(format!("{own} of its pods"), own, "", first, now));
+                phrases.push(leave(
+                    format!("{} of {node}", counted(own, "pod", "pods")),
+                    own,
+                    "",
+                    first,
+                    now,
+                ));
             } else if is_evicted(model, node) && stuck(model) == 0 {
                 phrases.push(format!("no pod of {node} is left to evict").into());
             }
             match views.leaving.first.filter(|_| total > own) {
                 // The part before this one already has the words "pods to be evicted".
                 Some(first) if own > 0 => {
-                    let phrase = Phrase::from(format!("{total} in all{}, next ", within(model)));
+                    let phrase = Phrase::from(format!("all nodes: {total}{}, next ", within(model)));
                     phrases.push(phrase.time(time_until(first, now)).and(later(model)));
                 }
                 Some(first) => phrases.push(leave_in_all(model, total, first, now)),
@@ -85,7 +91,7 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// Returns the phrase about the next eviction of a node: `3 of its pods to be evicted, next in 1m12s`. It says "next"
+/// Returns the phrase about the next eviction of a node: `3 pods of n-3 to be evicted, next in 1m12s`. It says "next"
 /// because other pods may have been evicted before.
 fn leave(whose: String, pods: usize, within: &str, next: Timestamp, now: Timestamp) -> Phrase {
     let phrase = Phrase::from(whose).and(" to be evicted").and(within);
@@ -99,7 +105,7 @@ fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> 
     let reports = |(state, _): (&NodeState, &usize)| !is_missing(*state);
     match model.watchlist.counts().iter().any(reports) {
         true => phrase,
-        false => phrase.and(", none if the Late nodes stay silent"),
+        false => phrase.and(" (evictions pause if every node goes down)"),
     }
 }
 

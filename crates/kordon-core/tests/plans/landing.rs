@@ -289,7 +289,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_strands_most_pods() {
     let worst = zones.worst.as_ref().expect("n1 has room for one of zone b's two");
     assert_eq!((worst.outcomes.of(OutcomeKind::Pending), worst.outcomes.nowhere(), worst.pods), (1, 1, 2));
     assert!(!found.is_enough());
-    assert_eq!(words(&found), "N-1 ok: nodes; losing zone b would leave 1 pod Pending");
+    assert_eq!(words(&found), "N-1 ok: nodes; losing zone b would strand 1 pod (1 Pending)");
 
     // Adds two pods to n2: a pod of a StatefulSet, which is stuck if the node is lost, and a pod that nobody recreates.
     fixture.owner(WorkloadKind::StatefulSet, "db", 1);

@@ -200,7 +200,7 @@ impl Headroom {
     ///
     /// - `N-1: losing x would strand 3 pods (2 stuck, 1 Pending), losing zone b would strand 10`
     /// - `N-1 ok: nodes, zones`
-    /// - `N-1 ok: nodes; losing zone b would leave 1 pod Pending`
+    /// - `N-1 ok: nodes; losing zone b would strand 1 pod (1 Pending)`
     /// - `N-1: losing x may strand 1 pod (not known)`
     /// - `N-1: zones on request (x)`
     ///
@@ -253,20 +253,15 @@ impl Headroom {
 }
 
 impl<T> HeadroomLoss<T> {
-    /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)` or `losing x would leave 2 pods stuck`. Pods
-    /// of unknown outcome are named beside them (` and maybe 4 more`), or alone: `losing x may strand 1 pod (not known)`.
+    /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)`. Pods of unknown outcome are named beside
+    /// them (` and maybe 4 more`), or alone: `losing x may strand 1 pod (not known)`.
     fn text(&self, of: &str) -> String {
         let nowhere = &self.outcomes;
         if nowhere.total() == 0 {
             return format!("losing {of} may strand {} (not known)", counted(self.unknown, "pod", "pods"));
         }
         let pods = counted(nowhere.total(), "pod", "pods");
-        let stranded = match nowhere.parts().map(|(kind, _)| kind).collect::<Vec<_>>()[..] {
-            [kind] if kind != OutcomeKind::FailsJob => {
-                format!("losing {of} would leave {pods} {}", kind.words().0)
-            }
-            _ => format!("losing {of} would strand {pods} ({})", nowhere.text()),
-        };
+        let stranded = format!("losing {of} would strand {pods} ({})", nowhere.text());
         match self.unknown {
             0 => stranded,
             unknown => format!("{stranded} and maybe {unknown} more"),
