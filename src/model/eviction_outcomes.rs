@@ -14,7 +14,7 @@ use super::{
 use kordon_core::{
     cluster::{Cluster, Key, NodeName, OUT_OF_SERVICE, Pod, SortedWalk, Taint, TaintEffect},
     engine::{Tolerance, tolerance},
-    plan::{OutcomeCounts, OutcomeKind, PodOutcome, TerminatingPods},
+    plan::{OutcomeCounts, OutcomeKind, PodOutcome, PreemptedFor, TerminatingPods},
 };
 use kordon_time::Timestamp;
 
@@ -27,8 +27,8 @@ pub struct EvictionOutcomes {
     pub(super) by_pod: BTreeMap<Key, PodOutcome>,
     /// Pods of lost nodes that are not deleted within the forecast and have nowhere to run.
     pub(super) staying: BTreeMap<Key, OutcomeKind>,
-    /// Outcomes of the pods that are preempted on other nodes.
-    pub(super) preempted: OutcomeCounts,
+    /// The pods that are preempted on other nodes.
+    pub(super) preempted: BTreeMap<Key, PreemptedFor>,
     /// The pods that have nowhere to run, by their node.
     pub(super) nowhere: BTreeMap<NodeName, BTreeMap<Key, OutcomeKind>>,
     /// Pods whose eviction a budget would refuse, if the earlier evictions were granted; `None` if budgets are unknown.
@@ -39,6 +39,11 @@ impl EvictionOutcomes {
     /// Outcomes of the pods that leave.
     pub const fn by_pod(&self) -> &BTreeMap<Key, PodOutcome> {
         &self.by_pod
+    }
+
+    /// The pods that are preempted on other nodes.
+    pub const fn preempted(&self) -> &BTreeMap<Key, PreemptedFor> {
+        &self.preempted
     }
 
     /// Whether a budget would refuse the eviction of a pod; `None` if budgets are unknown.
@@ -197,7 +202,8 @@ impl EvictionCounts {
         let lives = |key: &&Key| cluster.pod(key).is_some_and(|pod| pod.lives());
         counts.staying = staying.filter(|key| !stuck_already.contains(key)).filter(lives).count();
         counts.stuck_on = stuck_on.len();
-        counts.preempted = outcomes.map(|outcomes| outcomes.preempted).unwrap_or_default();
+        let preempted = outcomes.into_iter().flat_map(|outcomes| outcomes.preempted.values());
+        counts.preempted = preempted.map(|pod| OutcomeKind::of_preempted(&pod.victim)).collect();
         counts.against_budgets =
             outcomes.is_some_and(|outcomes| outcomes.refused.is_some()).then_some(refused);
         counts

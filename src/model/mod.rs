@@ -278,8 +278,10 @@ impl Model {
         let Self { cluster, predictions, .. } = self;
         let (forecast, outcomes) = (predictions.forecast(), predictions.outcomes_by_pod());
         let forecast = forecast.map(|forecast| &**forecast);
+        let preempted = predictions.outcomes().map(|outcomes| outcomes.preempted());
         let cordon_waits = &self.views.cordon_waits;
-        Some(Explainer { engine: self.engine.as_ref()?, cluster, forecast, outcomes, cordon_waits, now })
+        let engine = self.engine.as_ref()?;
+        Some(Explainer { engine, cluster, forecast, outcomes, preempted, cordon_waits, now })
     }
 
     /// Computes the forecast of the next ten minutes and refreshes the views.

@@ -139,3 +139,26 @@ async fn a_pod_that_nothing_evicts_from_a_node_with_a_kubelet_stays() {
     assert_eq!(outcomes(&objects).await, [("pinned-1-0".to_owned(), json!("stays"))]);
     assert_nowhere(&objects, 0, 0).await;
 }
+
+/// kubernetes 1.37.1 `pkg/scheduler/framework/plugins/defaultpreemption`: the replacement of a pod of high priority takes the
+/// node whose victims are fewest.
+#[tokio::test]
+async fn a_pod_that_an_eviction_will_preempt_is_told_so() {
+    let mut objects = cluster("2026-11-29T14:57:00Z");
+    add_deployment(&mut objects, "api", &["n1"], budget("api"));
+    lose(&mut objects, "n1", "2026-11-29T14:58:00Z");
+    objects.named("ReplicaSet", "api-1")["spec"]["template"]["spec"]["priority"] = 1000.into();
+    objects.named("ReplicaSet", "api-1")["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
+        ["cpu"] = "4".into();
+    objects.named("Pod", "api-1-0")["spec"]["priority"] = 1000.into();
+    let said = |why: &Value| {
+        let steps = why["steps"].as_array().expect("steps").iter();
+        steps.filter_map(|step| step["text"].as_str()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let victim = said(&objects.answer("why pod -n shop web-1-1 --placement", DONE).await);
+    let text =
+        "preempted on n2 for the replacement of shop/api-1-0; its replacement: n3 (the only feasible node)";
+    assert!(victim.iter().any(|step| step == text), "{victim:#?}");
+    let other = said(&objects.answer("why pod -n shop web-1-0 --placement", DONE).await);
+    assert!(!other.iter().any(|step| step.contains("preempted")), "{other:#?}");
+}

@@ -118,6 +118,7 @@ fn facts(scene: &Scene, area: Rect) -> Runs {
     let parts = [(counts.leaving(), "to be evicted", Role::CountdownSoon)].into_iter();
     let parts = parts.chain(outcomes(counts.outcomes)).chain([
         (counts.working_out, "being worked out", Role::FeedBusy),
+        (counts.preempted.total(), "preempted for them", Role::NodeNotice),
         (counts.terminating, "terminating", Role::EvictionTerminating),
         (counts.cancelled, "cancelled", Role::EvictionCancelled),
         (counts.never, "stay", Role::EvictionNever),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Forecast, Succession};
 use crate::{
     cluster::{Cluster, Key},
-    plan::{Environment, OutcomeCounts, OutcomeKind, PodOutcome},
+    plan::{Environment, OutcomeKind, PodOutcome, PreemptedFor, failover},
 };
 use kordon_time::Timestamp;
 
@@ -16,8 +16,8 @@ pub struct LeavingOutcomes {
     pub by_pod: BTreeMap<Key, PodOutcome>,
     /// Pods of lost nodes that are not deleted within the forecast and have nowhere to run.
     pub staying: BTreeMap<Key, OutcomeKind>,
-    /// Outcomes of pods on other nodes that are preempted for the placed replacements.
-    pub preempted: OutcomeCounts,
+    /// Pods on other nodes that are preempted for the placed replacements.
+    pub preempted: BTreeMap<Key, PreemptedFor>,
 }
 
 impl Forecast {
@@ -35,8 +35,10 @@ impl Forecast {
             return LeavingOutcomes { by_pod, ..LeavingOutcomes::default() };
         }
         let succession: Succession = self.successors_of_first(most, leaving, cluster, environment);
-        let mut outcomes =
-            LeavingOutcomes { preempted: succession.counts().preempted, ..LeavingOutcomes::default() };
+        let preempted = failover::preempted(&succession.trace).map(|(replaced, victim)| {
+            (victim.pod.clone(), PreemptedFor { replaced: replaced.clone(), victim: victim.clone() })
+        });
+        let mut outcomes = LeavingOutcomes { preempted: preempted.collect(), ..LeavingOutcomes::default() };
         for successor in succession.successors {
             let kind = successor.outcome.kind();
             if leaving.contains_key(&successor.of) {

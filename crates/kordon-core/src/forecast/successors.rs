@@ -61,7 +61,9 @@ impl Succession {
         SuccessionCounts {
             evicted: outcomes(true),
             left_behind: outcomes(false),
-            preempted: failover::preempted(&self.trace).map(|(_, kind)| kind).collect(),
+            preempted: failover::preempted(&self.trace)
+                .map(|(_, victim)| OutcomeKind::of_preempted(victim))
+                .collect(),
         }
     }
 

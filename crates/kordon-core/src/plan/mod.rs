@@ -117,7 +117,7 @@ pub use outcome::{Departing, OutcomeCounts, OutcomeKind, PlacedReplacement, PodO
 pub use outlook::{never_allows, refusal};
 pub use owner::{NotRecreated, Recreation};
 pub use permission::Permission;
-pub use placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace};
+pub use placement_trace::{PlacementTrace, PreemptedFor, PreemptedPod, Receiver, RunTrace};
 pub use placing_environment::{PlacingEnvironment, PlacingState};
 pub use plan::{Arrival, BudgetPlan, Plan, Prospect};
 pub use planned_workload::{PlannedWorkload, by_workload};

@@ -1,6 +1,7 @@
 //! Traces of placements: how each replacement was placed, and how the replacements fill the nodes.
 
 use std::{
+    borrow::Cow,
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -58,6 +59,14 @@ pub struct PreemptedPod {
     pub landing: Option<Landing>,
     /// Why no controller recreates the pod; `None` if one does, or if that is not known.
     pub lost: Option<NotRecreated>,
+}
+
+/// A pod that is preempted for the replacement of another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreemptedFor {
+    /// The pod whose replacement needs the room.
+    pub replaced: Key,
+    pub victim: PreemptedPod,
 }
 
 /// A node on which replacements land, with its resource use before and after.
@@ -215,11 +224,24 @@ pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
 
 impl fmt::Display for PreemptedPod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is preempted on {}", self.pod, self.node)?;
+        write!(f, "{} is preempted on {}; {}", self.pod, self.node, self.afterwards())
+    }
+}
+
+impl fmt::Display for PreemptedFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { replaced, victim } = self;
+        write!(f, "preempted on {} for the replacement of {replaced}; {}", victim.node, victim.afterwards())
+    }
+}
+
+impl PreemptedPod {
+    /// What follows the pod's preemption.
+    fn afterwards(&self) -> Cow<'static, str> {
         match (&self.landing, self.lost) {
-            (Some(landing), _) => write!(f, "; its replacement: {}", landing.text()),
-            (None, Some(why)) => write!(f, "; {}", why.says()),
-            (None, None) => f.write_str("; whether it is recreated is not known"),
+            (Some(landing), _) => format!("its replacement: {}", landing.text()).into(),
+            (None, Some(why)) => why.says().into(),
+            (None, None) => "whether it is recreated is not known".into(),
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
     maintenance::MaintenanceNotes,
-    plan::{BlockedDrain, CordonWait, EvictionRules, PodOutcome, words::counted},
+    plan::{BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -156,6 +156,8 @@ pub struct Explainer<'a> {
     pub forecast: Option<&'a Forecast>,
     /// The outcomes of evicted pods; `None` if they are not computed.
     pub outcomes: Option<&'a BTreeMap<Key, PodOutcome>>,
+    /// The pods that are preempted for the replacements of evicted pods; `None` if they are not computed.
+    pub preempted: Option<&'a BTreeMap<Key, PreemptedFor>>,
     /// Nodes whose drain does not end before another node is uncordoned; empty if this is not computed.
     pub cordon_waits: &'a [CordonWait],
     pub now: Timestamp,

@@ -72,6 +72,7 @@ impl Explainer<'_> {
             self.explain_outcome(pod, &mut explanation);
         } else {
             self.explain_never_evicted(pod, node, &mut explanation);
+            self.explain_preemption(pod, &mut explanation);
             self.explain_loss(pod, &mut explanation);
         }
         self.explain_finalizers(pod, &mut explanation);
@@ -272,6 +273,13 @@ impl Explainer<'_> {
         };
         let text = format!("outcome: {outcome}");
         explanation.push(Step::new(Tense::Present, Topic::Outcome, text));
+    }
+
+    /// Adds that the pod is going to be preempted for the replacement of an evicted pod.
+    fn explain_preemption(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        if let Some(preempted) = self.preempted.and_then(|preempted| preempted.get(&pod.key)) {
+            explanation.push(Step::new(Tense::Future, Topic::Outcome, preempted.to_string()));
+        }
     }
 
     /// Whether the pod tolerates the NoExecute taints of its node without a limit.

@@ -40,7 +40,15 @@ fn tell(sim: &Sim, of: impl FnOnce(&Explainer<'_>) -> Vec<Step>) -> Vec<Step> {
     let engine = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(engine, &sim.cluster, sim.now, Span::from_secs(1800));
     let (cluster, forecast) = (&sim.cluster, Some(&forecast));
-    of(&Explainer { engine, cluster, forecast, outcomes: None, cordon_waits: &[], now: sim.now })
+    of(&Explainer {
+        engine,
+        cluster,
+        forecast,
+        outcomes: None,
+        preempted: None,
+        cordon_waits: &[],
+        now: sim.now,
+    })
 }
 
 fn of_node(sim: &Sim, node: &str) -> Vec<Step> {

@@ -733,8 +733,15 @@ fn answers(faults: &RandomFaults, ahead: Span, attach: i64) -> Vec<(Forecast, Co
         let Some(engine) = sim.shadow.as_ref().filter(|_| second % 10 == 0) else { continue };
         let (cluster, now) = (&sim.cluster, sim.now);
         let forecast = Forecast::run(engine, cluster, now, Span::from_secs(600));
-        let explainer =
-            Explainer { engine, cluster, forecast: Some(&forecast), outcomes: None, cordon_waits: &[], now };
+        let explainer = Explainer {
+            engine,
+            cluster,
+            forecast: Some(&forecast),
+            outcomes: None,
+            preempted: None,
+            cordon_waits: &[],
+            now,
+        };
         let nodes = cluster.nodes().iter().map(|node| explainer.node(node));
         let steps = nodes.chain(cluster.pods().iter().map(|pod| explainer.pod(pod))).collect();
         answers.push((forecast, engine.confidence(now), steps));
