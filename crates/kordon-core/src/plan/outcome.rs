@@ -433,7 +433,9 @@ impl Departing {
         // These outcomes follow from the pod alone.
         match self.recreation {
             Recreation::Never(NotRecreated::Finished) => return PodOutcome::Finished,
-            _ if !self.is_deleted && self.keeps_running => return PodOutcome::not_evicted(),
+            _ if !self.is_deleted && self.keeps_running => {
+                return PodOutcome::Stays { why: "nothing evicts it".into() };
+            }
             Recreation::OnSameNode => {
                 let pending = replacement.filter(|replacement| replacement.landing.is_pending());
                 return match pending.filter(|_| self.not_needed.is_none()) {
@@ -565,17 +567,9 @@ impl PodOutcome {
 
     /// Returns the outcome of a pod that tolerates the taints of its node without a limit, so that nothing evicts it.
     pub fn for_never_evicted(cluster: &Cluster, pod: &Pod) -> Self {
-        let has_kubelet = pod.node.as_ref().is_some_and(|node| has_running_kubelet(cluster, node));
-        match owner::recreation(cluster, pod) {
-            _ if has_kubelet => Self::not_evicted(),
-            Recreation::OnSameNode => Self::SameNode,
-            _ => Self::Stuck(StuckReason::NotEvicted),
-        }
-    }
-
-    /// Returns the outcome of a pod that nothing evicts, and whose kubelet runs.
-    fn not_evicted() -> Self {
-        Self::Stays { why: "nothing evicts it".into() }
+        let keeps_running = pod.node.as_ref().is_some_and(|node| has_running_kubelet(cluster, node));
+        let departing = Departing::from_lost_node(cluster, pod, true);
+        Departing { is_deleted: false, keeps_running, ..departing }.decide(pod, None)
     }
 
     /// Returns the outcome of a pod of a DaemonSet, or of a static pod. It is recreated on its node unless it is not
