@@ -18,6 +18,9 @@ use kordon_time::{Span, Timestamp};
 /// outcome is read. After this time the replacement should be created, have a node, and run. Jobs replace their pods
 /// only after a back-off.
 pub const SETTLES: Span = Span::from_secs(60);
+/// Pods of an owner that are evicted within this time of each other count as evicted at once. Controllers need less than that
+/// to create the replacements.
+const AT_ONCE: Span = Span::from_secs(1);
 /// Maximum number of differences that are kept. The oldest are dropped.
 const KEPT: usize = 100;
 
@@ -313,10 +316,12 @@ impl OutcomeRecord {
             let predicted = case.predicted.as_ref().and_then(|predicted| predicted.node.as_ref());
             // Skip pods that existed before the eviction, such as the evicted pod itself: they replace another pod.
             // Prefer pods that were created before the next eviction of this owner, because later ones likely replace
-            // the next pod.
+            // the next pod. Pods that are evicted at once are replaced in any order.
             let is_later = |pod: &CreatedPod| pod.at >= case.at && pod.uid != case.uid;
-            let others =
-                self.open.iter().filter(|other| other.owner.as_ref() == Some(owner) && other.at > case.at);
+            let others = self
+                .open
+                .iter()
+                .filter(|other| other.owner.as_ref() == Some(owner) && other.at >= case.at + AT_ONCE);
             let next = others.map(|other| other.at).min().unwrap_or(Timestamp::MAX);
             let position = |until: Timestamp, is_it: &dyn Fn(&CreatedPod) -> bool| {
                 created.iter().position(|pod| is_later(pod) && pod.at < until && is_it(pod))
@@ -328,8 +333,8 @@ impl OutcomeRecord {
                     &|pod| !pod.node.as_ref().is_some_and(|node| awaited.contains(node)),
                     &|_| true,
                 ];
-                let first = |until| rules.iter().find_map(|rule| position(until, rule));
-                first(next).or_else(|| first(Timestamp::MAX))
+                let before_next = rules.iter().find_map(|rule| position(next, rule));
+                before_next.or_else(|| position(Timestamp::MAX, &|_| true))
             };
             // A pod of a DaemonSet that has no node yet may be for any node.
             let of_its_node = || {
@@ -576,5 +581,30 @@ mod tests {
         assert_eq!(became(late), Became::NotReplaced, "what was created before it left is no replacement");
         let itself = OpenCase { uid: "db-7".into(), ..case("db-7", SameName) };
         assert_eq!(became(itself), Became::NotReplaced);
+    }
+    /// Two pods are evicted at once, and their replacements land where a third pod is predicted, which is evicted later.
+    #[test]
+    fn pods_that_are_evicted_at_once_take_no_replacement_of_a_later_one() {
+        let at = |millis: i64| Timestamp::EPOCH + Span::from_millis(millis);
+        let created = |millis: i64, pod: &str, node: &str| CreatedPod {
+            at: at(millis),
+            key: Key::new("shop", pod),
+            uid: pod.into(),
+            node: Some(node.into()),
+            has_run: true,
+        };
+        let pods = vec![created(300, "a", "n1"), created(300, "b", "n1"), created(20_300, "c", "n5")];
+        let mut record = OutcomeRecord::default();
+        record.created.insert("owner".into(), pods);
+        let unplaced = |millis: i64| OpenCase { at: at(millis), predicted: None, ..case("web", Any) };
+        let mut cases: VecDeque<OpenCase> = [unplaced(0), unplaced(50)].into();
+        cases.push_back(OpenCase { at: at(20_000), ..case("web", Any) });
+        let became = std::iter::from_fn(|| {
+            let case = cases.pop_front()?;
+            record.open.clone_from(&cases);
+            Some(record.became(&case, &Cluster::default()))
+        });
+        let nodes: Vec<Option<NodeName>> = became.map(|became| became.node().cloned()).collect();
+        assert_eq!(nodes, [Some("n1".into()), Some("n1".into()), Some("n5".into())]);
     }
 }
