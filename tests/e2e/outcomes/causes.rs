@@ -11,6 +11,8 @@ use super::{Act, Done, Homes};
 const AT_ONCE: Span = Span::from_secs(5);
 /// Time from the silence of a node until its pods are evicted: grace period, queue and toleration.
 const NOTICED: Span = Span::from_secs(40);
+/// Time from a taint until the pods that tolerate it for some time are evicted.
+const TOLERATED: Span = Span::from_secs(15);
 /// Maximum age of a prediction.
 const PREDICTED_WITHIN: Span = Span::from_secs(3);
 
@@ -26,6 +28,8 @@ enum Cause {
     OtherNodeBack,
     /// The node of the replacement was silent but not tainted yet; predictions leave out such nodes (docs/outcomes.md).
     SilentNode,
+    /// The node of the replacement was tainted, and its pods left after the time for which they tolerate the taint.
+    OthersLeft,
     /// Another pod was placed on the predicted node or on the actual node at almost the same time. Which of the two
     /// pods is placed first is random.
     PlacedAtOnce,
@@ -74,6 +78,7 @@ pub fn explain(
                 let last = done.iter().rev().find(|done| done.node == node && done.at <= began);
                 last.filter(|done| done.act == Act::Lost).map(|_| format!("{node} was silent"))
             }
+            Cause::OthersLeft => act(node, &[Act::Tainted]),
             Cause::PlacedAtOnce => others(),
             Cause::JobFailedAgain => {
                 let failed = |(other, homes): &(&String, &Vec<(Timestamp, String)>)| {
@@ -83,8 +88,12 @@ pub fn explain(
                     };
                     // Pods that were lost together with this pod's node were part of the prediction.
                     let is_between = |done: &&Done| {
-                        let is_lost = done.act == Act::Lost && done.node != home;
-                        is_lost && done.at + NOTICED > began && done.at < read
+                        let takes = match done.act {
+                            Act::Lost => NOTICED,
+                            Act::Tainted => TOLERATED,
+                            _ => return false,
+                        };
+                        done.node != home && done.at + takes > began && done.at < read
                     };
                     other.contains("/report-") && *other != pod && done.iter().filter(is_between).any(is_on)
                 };
@@ -115,10 +124,10 @@ pub fn explain(
             ("moves", "notStarted") => {
                 &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::SilentNode, Cause::PlacedAtOnce]
             }
-            ("moves", "pending") => &[Cause::PredictedNodeLost, Cause::PlacedAtOnce],
+            ("moves", "pending") => &[Cause::PredictedNodeLost, Cause::PlacedAtOnce, Cause::OlderPrediction],
             ("sameNode", "moves") => &[Cause::OtherNodeBack, Cause::TakesTurns, Cause::OlderPrediction],
             ("sameNode", "pending") => &[Cause::TakesTurns],
-            ("pending", "moves") => &[Cause::OtherNodeBack],
+            ("pending", "moves") => &[Cause::OtherNodeBack, Cause::OthersLeft],
             ("pending", "notStarted") => &[Cause::OtherNodeBack, Cause::SilentNode],
             ("moves", "stuck" | "notReplaced") => &[Cause::JobFailedAgain],
             _ => &[],
