@@ -330,7 +330,7 @@ impl<E: Environment> FailoverRun<E> {
                 self.ending.push(pod.clone());
             }
             // Its DaemonSet or its kubelet needs the room again.
-            Some(_) if leaving.departing.recreation == Recreation::OnSameNode => {}
+            Some(_) if leaving.departing.comes_back() => {}
             Some(node) => {
                 self.environment.on_gone(pod);
                 self.freed.insert(node.clone());

@@ -427,6 +427,11 @@ impl Departing {
             }
     }
 
+    /// Returns whether the pod is created again on its own node.
+    pub fn comes_back(&self) -> bool {
+        self.recreation == Recreation::OnSameNode && self.not_needed.is_none()
+    }
+
     /// Returns the outcome, by the precedence of docs/outcomes.md. `replacement` is `None` if the controller has enough
     /// pods or if [none is created](Self::is_replaced).
     pub fn decide(&self, pod: &Pod, replacement: Option<PlacedReplacement<'_>>) -> PodOutcome {

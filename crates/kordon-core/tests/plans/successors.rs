@@ -71,18 +71,30 @@ fn a_pending_replacement_lands_once_a_node_is_back() {
     let mut fixture = roomy(&[("n1", 2), ("n2", 1)]);
     replicas(&mut fixture, "web", &["n1"], 2);
     let back = NOW + Span::from_secs(1200);
-    let lost = LostNodes { recovering: BTreeMap::from([("n1".into(), back)]), ..LostNodes::default() };
-    let mut pods = leave_lost_nodes(&fixture.cluster, &["n1".into()].into());
-    pods[0].created = Some(NOW + Span::from_secs(350));
-    let mut run = FailoverRun::new(pods, lost, placing(&fixture));
-    while run.advance(&fixture.cluster) {}
-    let found = run.finish();
+    let failover = |fixture: &PlanFixture| {
+        let lost = LostNodes { recovering: BTreeMap::from([("n1".into(), back)]), ..LostNodes::default() };
+        let mut pods = leave_lost_nodes(&fixture.cluster, &["n1".into()].into());
+        pods[0].created = Some(NOW + Span::from_secs(350));
+        let mut run = FailoverRun::new(pods, lost, placing(fixture));
+        while run.advance(&fixture.cluster) {}
+        run.finish()
+    };
+    let found = failover(&fixture);
     let web = &found.pods[0];
     assert_eq!(
         (web.landing.as_ref().and_then(Landing::node).map(|node| &**node), web.landed),
         (Some("n1"), Some(back))
     );
     assert_eq!(web.outcome.kind(), OutcomeKind::SameNode);
+    fixture.pod("batch", "n2", |pod| {
+        pod.node = None;
+        asks(pod, 2);
+    });
+    assert_eq!(
+        failover(&fixture).pods[0].outcome.kind(),
+        OutcomeKind::Pending,
+        "the other has waited longer"
+    );
 }
 
 /// Upstream of 1.37, `queuesort/priority_sort.go`: pods of equal priority are tried in the order in which they began to wait,
