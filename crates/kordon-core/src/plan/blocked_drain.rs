@@ -17,12 +17,11 @@ use super::{
 use crate::cluster::{Cluster, Key, Node, NodeName, Pod, PodTreatment, Scope, pod::DO_NOT_DISRUPT};
 use kordon_time::{Span, Timestamp};
 
-/// A drain that PodDisruptionBudgets block, or pods that it does not evict.
+/// A drain that is blocked by PodDisruptionBudgets, or by pods that it does not evict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedDrain {
     pub node: NodeName,
-    /// Time of the last progress: when the node was cordoned, or when the last pod's deletion started if that was
-    /// later.
+    /// Time of the last progress: when the drain began, or, if this is later, when the last deletion of a pod started.
     pub since: Timestamp,
     /// Budgets that refuse the evictions, sorted by name.
     pub budgets: Vec<Key>,
@@ -41,11 +40,12 @@ pub struct BlockedDrain {
 const PATIENCE: Span = Span::from_secs(30);
 
 impl BlockedDrain {
-    /// Returns the blocked drain of a node that is being drained. `last_left` is the time at which the deletion of the last pod
-    /// started.
+    /// Returns the blocked drain of a node that is being drained. `last_left` is the time at which the last deletion of
+    /// a pod started.
     ///
-    /// `None` if the drain is not blocked: each remaining pod may leave later and one may leave now, no pod remains, or there
-    /// has been progress within the last 30 s (`PATIENCE`). Also `None` if budgets or the time of the cordon are not known.
+    /// `None` if the drain is not blocked: no pod remains, each remaining pod may leave later and one of them may leave
+    /// now, or there has been progress within the last 30 s (`PATIENCE`). Also `None` if budgets or the start of the
+    /// drain are not known.
     pub fn find(
         cluster: &Cluster,
         node: &Node,
@@ -136,8 +136,8 @@ fn named(pods: &[Key]) -> String {
     }
 }
 
-/// Returns whether a pod can never be evicted while its budgets are as they are. Clients that drain a node try to evict all
-/// its pods at once, so such a pod keeps the drain from its end whatever the others do.
+/// Returns whether a pod can never be evicted while its budgets are as they are. Clients that drain a node try to evict
+/// all its pods at once, so such a pod blocks the drain whatever the other pods do.
 fn is_refused_for_good(pod: &Pod, block: &EvictionBlock, states: &BTreeMap<Key, BudgetState>) -> bool {
     let never = |budget: &Key| states.get(budget).is_some_and(|state| never_allows(state).is_some());
     matches!(block, EvictionBlock::TwoBudgets { .. })

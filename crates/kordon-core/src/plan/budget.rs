@@ -115,7 +115,7 @@ pub fn numbers(
     Ok(BudgetNumbers { expected, desired, healthy, allowed: 0 }.with_allowed())
 }
 
-/// Returns how many pods of a budget must be healthy if it expects this many.
+/// Returns how many pods must be healthy for a budget that expects `expected` pods.
 fn desired(budget: &Budget, expected: i32) -> i32 {
     match (budget.max_unavailable, budget.min_available) {
         (Some(most), _) => expected.saturating_sub(of_scale(most, expected)).max(0),
@@ -157,7 +157,8 @@ pub fn is_healthy(cluster: &Cluster, budget: &Budget, pod: &Pod, now: Timestamp)
     pod.is_ready() && pod.termination.is_none() && !is_disrupted
 }
 
-/// Converts a value of minAvailable or maxUnavailable to a number of pods. A percentage is of the scale, rounded up.
+/// Converts a value of minAvailable or maxUnavailable to a number of pods. A percentage is taken of `scale` and rounded
+/// up.
 fn of_scale(value: IntOrPercent, scale: i32) -> i32 {
     match value {
         IntOrPercent::Int(number) => number,

@@ -1,4 +1,4 @@
-//! Claims that are being deleted, and go with the last pod that uses them (upstream of 1.37,
+//! Claims that are being deleted and disappear with the last pod that uses them (upstream of 1.37,
 //! `pkg/controller/volume/pvcprotection`).
 
 use super::eviction_note::{ending_claims, lasting_claims};

@@ -26,8 +26,8 @@ pub struct CordonWait {
 }
 
 impl CordonWait {
-    /// Returns what the drain of a node waits for; `None` if it waits for no uncordon. `takers` returns the cordoned nodes that
-    /// would take a Pending pod, sorted.
+    /// Returns why the drain of a node waits for an uncordon; `None` if it does not wait for one. `takers` returns the
+    /// cordoned nodes that would take a Pending pod, sorted.
     pub fn find(
         cluster: &Cluster,
         node: &NodeName,
@@ -44,7 +44,7 @@ impl CordonWait {
         Some(Self { node: node.clone(), pod, nodes, waits_in_turn })
     }
 
-    /// Returns what the operator can do about it.
+    /// Returns what the operator can do to end the wait.
     pub fn advice(&self) -> String {
         let one = self.waits_in_turn.as_ref().or(self.nodes.first());
         let one = one.map_or_else(String::new, ToString::to_string);

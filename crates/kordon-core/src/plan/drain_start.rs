@@ -10,7 +10,8 @@ pub fn drain_began(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
     foreign.or_else(|| cordoned_at(cluster, node))
 }
 
-/// Returns when the node was cordoned, by kordon's note or by the taint of the cordon. `None` if neither has a time.
+/// Returns when the node was cordoned, according to kordon's note or to the taint of the cordon. `None` if neither has
+/// a time.
 pub fn cordoned_at(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
     let noted = node.cordon().map(|note| note.at);
     let tainted = || node.cordon_taint()?.time_added;

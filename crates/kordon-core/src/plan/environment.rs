@@ -27,8 +27,8 @@ pub trait Environment: Clone {
     /// Replacements that were created earlier have already landed.
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
 
-    /// Places a Pending pod that already exists on one of these nodes, on which there is room now. Returns whether it fits;
-    /// never if placements are not computed.
+    /// Places a Pending pod that already exists on one of these nodes, on which there is room now. Returns whether the
+    /// pod fits; always false if placements are not computed.
     fn place_waiting(&mut self, _pod: &Pod, _nodes: &BTreeSet<NodeName>) -> bool {
         false
     }
@@ -187,8 +187,8 @@ impl Quality {
     }
 }
 
-/// Likely time from SIGTERM to the end of a pod that handles it, unless its grace period is shorter. A pod that has already
-/// been terminating for longer is likely to use its whole grace period.
+/// Likely time from SIGTERM to the end of a pod that handles this signal, unless its grace period is shorter. A pod
+/// that has already been terminating for longer is likely to use its whole grace period.
 const LIKELY_TERMINATION: Span = Span::from_secs(5);
 /// Guessed shares of stragglers. A single pod is unlikely to be a straggler, but a node with many pods is likely to
 /// have one.
@@ -231,7 +231,8 @@ impl Environment for TypicalEnvironment<'_> {
         let started =
             |termination: &Termination| self.cluster.local(termination.deadline) - termination.grace;
         let since = pod.termination.as_ref().map(|termination| self.now.since(started(termination)));
-        // The kubelet sends SIGTERM after this (`executePreStopHook`), or kills the pod at the end of its grace period.
+        // After the pre-stop sleep, the kubelet sends SIGTERM (`executePreStopHook`), unless the grace period ends
+        // first and the kubelet kills the pod.
         let sleep =
             Span::from_secs(pod.resources.kubelet.pre_stop_sleep.into()) - since.unwrap_or(Span::ZERO);
         let sleeps = sleep.or_zero().min(grace);
@@ -272,15 +273,15 @@ pub fn has_running_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
 const NOT_EXPECTED: Estimate =
     Estimate { soonest: Some(Span::from_secs(1)), likely: None, latest: None, quality: Quality::Guess };
 
-/// Returns when the start of a pod began: when it was created, or three seconds before its kubelet accepted it. The time for
-/// which it was Pending before says nothing about other pods.
+/// Returns the time from which the start of a pod is measured: its creation or, if this is later, three seconds before
+/// its kubelet accepted it. How long the pod was Pending before says nothing about other pods.
 pub(super) fn start_of(pod: &Pod) -> ClusterTime {
     pod.started.map_or(pod.created, |accepted| (accepted - ACCEPTED).max(pod.created))
 }
 
 /// Returns how long the pods of the same owner took to become Ready from their start (`start_of`): minimum, median and
-/// maximum. A replacement is not
-/// expected to become Ready if the pod keeps failing, or if no sibling is Ready and one keeps failing.
+/// maximum. A replacement is not expected to become Ready if the pod keeps failing, or if no sibling is Ready and one
+/// keeps failing.
 pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     if pod.trouble().is_some() {
         return NOT_EXPECTED;

@@ -219,7 +219,7 @@ pub fn decision(
 }
 
 impl EvictionAnswer {
-    /// Returns the response that announces a decision.
+    /// Returns the API server's response for a decision.
     pub fn to(decision: &EvictionDecision, rules: &EvictionRules) -> Self {
         let block = match decision {
             EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => {

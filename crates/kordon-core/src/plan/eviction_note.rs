@@ -21,8 +21,8 @@ pub enum EvictionNote {
     WaitsForOldPod,
     /// The pod's owner creates no replacement until the pod's kubelet has ended the pod.
     WaitsForItsEnd,
-    /// The volume of this claim is still attached to the old node, and only one node at a time can use it. That it is
-    /// attached is assumed if CSIDrivers are not known.
+    /// The volume of this claim is still attached to the old node, and only one node at a time can use it. If
+    /// CSIDrivers are not known, `is_assumed` is true: the volume is assumed to be attached.
     VolumeAttached { claim: Name, is_assumed: bool },
     /// The volume of this claim, which only one node at a time can use, is detached at once: the node is out of service.
     VolumeDetached { claim: Name },
@@ -127,8 +127,9 @@ impl fmt::Display for EvictionNote {
     }
 }
 
-/// Returns the first claim of a pod whose volume is attached to nodes, and only one node at a time can use. Ignores claims
-/// and volumes that are not known, and claims that are being deleted: no replacement gets their volumes.
+/// Returns the first claim of a pod whose volume is attached to nodes and can be used by only one node at a time.
+/// Ignores claims and volumes that are not known. Also ignores claims that are being deleted, because no replacement
+/// gets their volumes.
 pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     claims_attached_once(cluster, pod).find(|name| !is_ending(cluster, pod, name)).cloned()
 }
@@ -145,9 +146,9 @@ fn claims_attached_once<'a>(cluster: &'a Cluster, pod: &'a Pod) -> impl Iterator
     lasting_claims(pod).filter(is_attached_once)
 }
 
-/// Returns the claim of a pod whose volume another pod still uses on another node, with that pod. Only one node at a time
-/// can use the volume, so the pod starts once the volume is detached there. `None` if there is no such claim, or if it
-/// is not known.
+/// Returns a claim of a pod, and another pod that still uses the volume of this claim on another node. Only one node at
+/// a time can use the volume, so the pod starts once the volume is detached from the other node. `None` if there is no
+/// such claim, or if it is not known.
 pub fn held_volume<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<(Name, &'a Arc<Pod>)> {
     let claim = claims_attached_once(cluster, pod).next()?.clone();
     let uses = |other: &&Arc<Pod>| {
@@ -167,7 +168,7 @@ pub fn lasting_claims(pod: &Pod) -> impl Iterator<Item = &Name> {
     })
 }
 
-/// Returns the claims of a pod that are being deleted, and go once no pod uses them.
+/// Returns the claims of a pod that are being deleted and disappear once no pod uses them.
 pub fn ending_claims<'a>(cluster: &'a Cluster, pod: &'a Pod) -> impl Iterator<Item = &'a Name> {
     lasting_claims(pod).filter(|name| is_ending(cluster, pod, name))
 }

@@ -36,11 +36,11 @@ pub struct LeavingPod {
     pub created: Option<Timestamp>,
 }
 
-/// Nodes that take no pods from the start, even before the first replacement is placed.
+/// Nodes that are lost before the first replacement is placed. They take no pods until they are back.
 #[derive(Clone, Debug, Default)]
 pub struct LostNodes {
-    /// Nodes that fail and do not come back. Their objects remain, and so do those of their pods that nothing removes.
-    /// A failed node remains a domain of spread constraints.
+    /// Nodes that fail and do not come back. The Node objects remain, and so do the Pod objects that nothing removes. A
+    /// failed node remains a domain of spread constraints.
     pub failed: Arc<BTreeSet<NodeName>>,
     /// Nodes whose objects are deleted.
     pub removed: BTreeSet<NodeName>,
@@ -49,7 +49,7 @@ pub struct LostNodes {
 }
 
 impl LostNodes {
-    /// Nodes that fail and do not come back.
+    /// Creates the lost nodes from nodes that fail and do not come back.
     pub fn failed(nodes: Arc<BTreeSet<NodeName>>) -> Self {
         Self { failed: nodes, ..Self::default() }
     }
@@ -198,9 +198,10 @@ pub fn failover_of_first<E: Environment>(
 
 /// A Pending pod that the scheduler tries again.
 enum Retried<'a> {
-    /// A pod that was Pending before the failure. Of pods with equal priority, it has waited longest.
+    /// A pod that was Pending before the failure. Among pods of equal priority it is tried before replacements, because
+    /// it has waited longer.
     Earlier(&'a Pod),
-    /// The replacement at this place among the placed ones.
+    /// A replacement, by its index in `FailoverRun::placed`.
     Replacement(usize),
 }
 
@@ -216,9 +217,9 @@ pub struct FailoverRun<E> {
     recoveries: Vec<(Timestamp, NodeName)>,
     /// Pods of nodes that are not back yet. Each pod is gone once its node is back.
     hanging: Vec<Arc<Pod>>,
-    /// Pods whose kubelets end them after their replacements were created. They keep what they use until then.
+    /// Pods that still run when their replacements are created. They use their resources until their kubelets end them.
     ending: Vec<Arc<Pod>>,
-    /// Nodes on which pods are gone since the scheduler last tried the Pending pods.
+    /// Nodes that pods have left since the scheduler last tried the Pending pods.
     freed: BTreeSet<NodeName>,
     /// Pods that were Pending before the failure and have taken the room of a leaving pod.
     arrived: BTreeSet<Key>,
@@ -284,8 +285,8 @@ impl<E: Environment> FailoverRun<E> {
         }
     }
 
-    /// Deletes the next pod, places the next replacement, lets the next node come back, or ends the pods that still ran.
-    /// Returns false if the run is complete. All calls need the same cluster.
+    /// Deletes the next pod, places the next replacement, lets the next node come back, or ends the pods that are still
+    /// running. Returns false if the run is complete. All calls need the same cluster.
     pub fn advance(&mut self, cluster: &Cluster) -> bool {
         if let Some(pod) = self.running.pop_front() {
             self.delete(cluster, pod);
@@ -329,7 +330,7 @@ impl<E: Environment> FailoverRun<E> {
                 self.environment.on_deletion(pod);
                 self.ending.push(pod.clone());
             }
-            // Its DaemonSet or its kubelet needs the room again.
+            // The pod's DaemonSet or kubelet creates the pod again on this node, so the pod frees no room.
             Some(_) if leaving.departing.comes_back() => {}
             Some(node) => {
                 self.environment.on_gone(pod);
@@ -339,7 +340,8 @@ impl<E: Environment> FailoverRun<E> {
         }
         self.waiting.push_back(leaving);
         if self.running.is_empty() {
-            // These pods are gone before their replacements are created. Pods that are Pending now take their room first.
+            // The pods that are gone before their replacements are created have freed room. Pods that were Pending
+            // before the failure take this room first.
             let earlier = self.waiting_before(cluster);
             let freed = std::mem::take(&mut self.freed);
             earlier.into_iter().for_each(|pod| self.place_earlier(cluster, pod, &freed));
@@ -371,8 +373,9 @@ impl<E: Environment> FailoverRun<E> {
         self.retry_pending(cluster, None);
     }
 
-    /// Lets the scheduler try all Pending pods again: the replacements, and on nodes with more room those that were Pending
-    /// before. `at` is when a node came back; `None` if none did.
+    /// Lets the scheduler try all Pending pods again: replacements on all nodes, and pods that were Pending before the
+    /// failure on the nodes that have more room now. `at` is the time at which a node came back; `None` if no node came
+    /// back.
     fn retry_pending(&mut self, cluster: &Cluster, at: Option<Timestamp>) {
         let earlier = self.waiting_before(cluster);
         let freed = std::mem::take(&mut self.freed);
@@ -399,8 +402,9 @@ impl<E: Environment> FailoverRun<E> {
         }
     }
 
-    /// Returns the pods that were Pending before the failure and still are, in the order in which the scheduler tries them;
-    /// none if no node has more room. The room that the scheduler has made for a nominated pod is kept for it anyway.
+    /// Returns the pods that were Pending before the failure and still are, in the order in which the scheduler tries
+    /// them; empty if no node has more room. Nominated pods are left out, because the scheduler keeps the room for them
+    /// that it has made.
     fn waiting_before<'a>(&self, cluster: &'a Cluster) -> Vec<&'a Arc<Pod>> {
         if self.freed.is_empty() {
             return Vec::new();
@@ -410,8 +414,9 @@ impl<E: Environment> FailoverRun<E> {
         waiting
     }
 
-    /// Places a pod that was Pending before the failure, if it fits one of these nodes. From a node whose taints it tolerates
-    /// only for some time it leaves again, and the others take their turns there.
+    /// Places a pod that was Pending before the failure, if it fits one of these nodes. Nodes whose taints the pod
+    /// tolerates only for some time are left out, because the pod leaves them again and other pods take their turns
+    /// there.
     fn place_earlier(&mut self, cluster: &Cluster, pod: &Pod, freed: &BTreeSet<NodeName>) {
         let stays_on = |name: &&NodeName| {
             let node = cluster.node(name);

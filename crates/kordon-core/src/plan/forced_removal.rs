@@ -1,4 +1,4 @@
-//! Removal of terminating pods by force from nodes out of service, and the forced detachment of their volumes
+//! Forced removal of terminating pods from nodes that are out of service, and forced detachment of the pods' volumes
 //! (docs/upstream/neighbours.md#1, docs/upstream/neighbours.md#4).
 
 use super::{

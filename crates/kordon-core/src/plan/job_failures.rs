@@ -54,14 +54,14 @@ struct JobRecord {
 struct IndexRecord {
     /// Failures that count towards `backoffLimitPerIndex`.
     counted: i32,
-    /// All failures, which decide the back-off: also those that a policy ignores.
+    /// All failures, including those that a policy ignores. They decide the back-off.
     all: i32,
     last_failure: Timestamp,
 }
 
 impl JobLedger {
-    /// Counts a pod of a Job as failed. `is_disrupted` says whether it has the condition DisruptionTarget. Pods of no
-    /// Job are ignored. `finished` is the time from which the back-off counts ([`finished`]).
+    /// Counts a pod of a Job as failed. `is_disrupted` says whether the pod has the condition DisruptionTarget. Pods
+    /// without a Job are ignored. `finished` is the time from which the back-off counts ([`finished`]).
     pub fn on_failure(&mut self, cluster: &Cluster, pod: &Pod, is_disrupted: bool, finished: Timestamp) {
         let Some(workload) = job_of(cluster, pod).filter(|_| !pod.is_finished()) else { return };
         let Some(job) = &workload.job else { return };
@@ -107,15 +107,15 @@ impl JobLedger {
         (self.jobs.contains_key(&workload.uid) && ready >= deadline).then_some(JobFailure::DeadlineExceeded)
     }
 
-    /// Returns when the replacement of a pod is created: after the back-off of its Job. `None` for a pod that is not of
-    /// a Job, or has not failed.
+    /// Returns when the replacement of a pod is created: after the back-off of its Job. `None` if the pod has no Job,
+    /// or has not failed.
     pub fn created(&self, cluster: &Cluster, pod: &Pod) -> Option<Timestamp> {
         let workload = job_of(cluster, pod)?;
         Some(self.jobs.get(&workload.uid)?.created(pod))
     }
 
-    /// Returns until when the Job controller keeps the object of a failed pod by its finalizer: with
-    /// `backoffLimitPerIndex`, until the index has a new pod. `None` if it does not keep the object.
+    /// Returns the time until which the Job controller's finalizer keeps the object of a failed pod. With
+    /// `backoffLimitPerIndex`, this is when the index has a new pod. `None` if the finalizer does not keep the object.
     pub fn keeps_until(&self, cluster: &Cluster, pod: &Pod) -> Option<Timestamp> {
         let workload = job_of(cluster, pod)?;
         let record = self.jobs.get(&workload.uid).filter(|record| record.counts_by_index(pod))?;
@@ -196,8 +196,9 @@ impl JobRecord {
 }
 
 impl IndexRecord {
-    /// Returns the failures of an index before those of this pod. The Job controller keeps them in the annotations of
-    /// the pod, because the objects of failed pods are mostly gone (upstream `getNewIndexFailureCounts`).
+    /// Returns the failures of an index before the failure of this pod. The Job controller keeps their number in the
+    /// annotations of the pod, because the objects of failed pods are mostly gone (upstream
+    /// `getNewIndexFailureCounts`).
     fn new(cluster: &Cluster, workload: &Workload, pod: &Pod) -> Self {
         if let Some(IndexFailures { counted, ignored }) = pod.index_failures() {
             return Self { counted, all: counted.saturating_add(ignored), ..Self::default() };
@@ -315,9 +316,9 @@ fn index(pod: &Pod) -> Option<i32> {
 /// Consequences for Jobs whose pods leave at known times.
 #[derive(Clone, Debug, Default)]
 pub struct JobConsequences {
-    /// Why these pods are not replaced.
+    /// For each pod that is not replaced, the reason why its Job or its index fails.
     failures: BTreeMap<Key, JobFailure>,
-    /// When the replacements of the other pods are created.
+    /// For each pod that is replaced, the time at which its replacement is created.
     created: BTreeMap<Key, Timestamp>,
 }
 
@@ -362,12 +363,12 @@ impl JobConsequences {
         consequences
     }
 
-    /// Returns when the replacement of a Job's pod is created; `None` if it is not replaced, or is not of a Job.
+    /// Returns when the replacement of a Job's pod is created; `None` if the pod is not replaced, or has no Job.
     pub fn created(&self, pod: &Key) -> Option<Timestamp> {
         self.created.get(pod).copied()
     }
 
-    /// Returns why a pod is not replaced; `None` if it is, or is not of a Job.
+    /// Returns why a pod is not replaced; `None` if the pod is replaced, or has no Job.
     pub fn failure(&self, pod: &Key) -> Option<JobFailure> {
         self.failures.get(pod).copied()
     }
@@ -378,8 +379,8 @@ impl JobConsequences {
         self.failure(&pod.key).map_or_else(usual, |why| Recreation::Never(NotRecreated::JobFails(why)))
     }
 
-    /// Returns when the replacement of a pod is created, if it leaves and is gone at these times; `None` if not within
-    /// the forecast, or never.
+    /// Returns when the replacement of a pod is created if the pod leaves at `leaves` and is gone at `gone`; `None` if
+    /// that is never, or not within the forecast.
     pub fn creation(
         &self,
         cluster: &Cluster,

@@ -73,7 +73,7 @@ impl fmt::Display for JobOwner {
 /// Consequences of the failure of a Job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedJob {
-    /// Number of live pods of the Job on other nodes than the pod. The Job controller deletes them.
+    /// Number of live pods of the Job on other nodes than the pod's node. The Job controller deletes them.
     pub elsewhere: usize,
     pub owner: Option<JobOwner>,
 }

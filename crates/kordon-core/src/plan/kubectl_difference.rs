@@ -1,5 +1,5 @@
-//! Where the equivalent kubectl command of a drain does something else than the plan (kubectl 1.37, `pkg/drain/drain.go`,
-//! `pkg/cmd/drain/drain.go`).
+//! Differences between the plan of a drain and what the equivalent kubectl command does (kubectl 1.37,
+//! `pkg/drain/drain.go`, `pkg/cmd/drain/drain.go`).
 
 use std::fmt;
 

@@ -30,7 +30,7 @@ pub(super) fn plan<E>(
     Ok(plan)
 }
 
-/// Returns what the edits change of a node.
+/// Returns the change that the edits make to a node.
 pub fn change(node: &Node, edits: &MetadataEdits) -> NodeChange {
     let field = edits.field;
     match (edits.over(node), field.of_node(node)) {
@@ -47,7 +47,7 @@ pub fn change(node: &Node, edits: &MetadataEdits) -> NodeChange {
     }
 }
 
-/// Returns the write that turns the labels or annotations `before` into those `after`.
+/// Returns the write that changes the labels or annotations from `before` to `after`.
 pub fn step(node: &Node, field: MetadataField, before: &Labels, after: &Labels) -> PlanStep {
     let set = after.iter().filter(|(key, value)| before.get(key) != Some(value));
     let removed = before.keys().filter(|key| !after.contains_key(key));

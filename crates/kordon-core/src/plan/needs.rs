@@ -231,7 +231,7 @@ impl<'a> Needs<'a> {
             self.select(namespace, selector);
             for counted in self.cluster.pods_in(namespace).filter(|pod| budget.covers(pod)) {
                 self.owner(counted);
-                // The kubelet of a terminating pod decides whether its owner creates it again.
+                // Whether the owner of a terminating pod creates it again depends on the kubelet of the pod's node.
                 if let Some(node) = counted.node.as_ref().filter(|_| counted.termination.is_some()) {
                     self.scopes.insert(Scope::Node(node.clone()));
                 }

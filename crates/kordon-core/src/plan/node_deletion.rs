@@ -63,15 +63,15 @@ pub(super) fn plan<E: Environment>(
     Ok(plan)
 }
 
-/// Returns the warning that finalizers keep a node; `None` if it has none. The API server only marks such an object as
-/// being deleted (apiserver `registry/generic/registry/store.go`, `Delete`), and kordon does not model what the
-/// finalizer's controller does before it removes the finalizer.
+/// Returns the warning that finalizers keep a Node object; `None` if the object has no finalizers. The API server only
+/// marks an object with finalizers as being deleted (apiserver `registry/generic/registry/store.go`, `Delete`), and
+/// kordon does not model what the finalizer's controller does before it removes the finalizer.
 fn node_held(node: &Node) -> Option<Warning> {
     let finalizers = node.finalizers.to_vec();
     (!finalizers.is_empty()).then(|| Warning::NodeHeld { node: node.name.clone(), finalizers })
 }
 
-/// The row of a pod on a node whose object a finalizer keeps.
+/// Returns the row of a pod on a deleted node whose Node object is kept by a finalizer.
 fn row_of_held_node(pod: &Pod, finalizer: &Name) -> PodPlan {
     if pod.termination.is_some() {
         return PodPlan::new(pod, Verdict::Terminating);
@@ -79,7 +79,7 @@ fn row_of_held_node(pod: &Pod, finalizer: &Name) -> PodPlan {
     PodPlan::new(pod, Verdict::WaitsForFinalizer { finalizer: finalizer.clone() })
 }
 
-/// The row of a pod on a node that is deleted.
+/// Returns the row of a pod on a node that is deleted.
 fn row<E>(pod: &Arc<Pod>, leaving: &BTreeSet<Key>, context: &PlanContext<'_, E>) -> PodPlan {
     let PlanContext { cluster, rules, now, .. } = context;
     let at = |span: Option<Span>| span.map(|span| *now + span);

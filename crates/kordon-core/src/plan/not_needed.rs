@@ -63,8 +63,8 @@ fn is_repelled(cluster: &Cluster, pod: &Pod) -> bool {
         && matches!(tolerance(&pod.tolerations, &no_execute(node)), Tolerance::NotTolerated(_))
 }
 
-/// Returns whether the DaemonSet of a pod creates a pod on the same node now: nothing there keeps it from that (upstream
-/// `nodeShouldRunDaemonPod`).
+/// Returns whether the DaemonSet of a pod creates a new pod on the same node now, because nothing on the node prevents
+/// it (upstream `nodeShouldRunDaemonPod`).
 pub(super) fn is_created_on_its_node(cluster: &Cluster, pod: &Pod) -> bool {
     let new = successor::successor(cluster, pod);
     let is_tolerated = |taint: &Taint| {

@@ -30,10 +30,11 @@ pub enum OperatorNeeds {
 /// What an operator requires of the other instances before it moves a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleMove {
-    /// All instances are ready on other nodes than the primary, and one of them is on a schedulable node.
+    /// All instances are ready, all replicas run on other nodes than the primary, and one replica runs on a schedulable
+    /// node.
     AllInstances,
-    /// One instance is ready. The operator first moves it to a schedulable node. If the pod is the only instance, the
-    /// operator deletes the pod.
+    /// One other instance is ready. If this instance is not on a schedulable node, the operator first moves it to one.
+    /// If the pod is the only instance, the operator deletes the pod.
     OneReplica,
 }
 
@@ -41,7 +42,7 @@ pub enum RoleMove {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperatorBudget {
     pub operator: &'static str,
-    /// How its pods are recognised.
+    /// How the operator's pods are recognised.
     pub by: Recognised,
     /// What the operator does once the node is cordoned or drained: one sentence for the screen.
     pub does: &'static str,
@@ -132,7 +133,8 @@ pub const OPERATOR_BUDGETS: &[OperatorBudget] = &[
     },
 ];
 
-/// Returns the operator that handles the budgets of pods with this controller and these labels itself, if it is known.
+/// Returns the known operator that itself handles the budgets of pods with this controller and these labels; `None` if
+/// there is none.
 pub fn operator_of(owner: Option<&OwnerKind>, labels: &Labels) -> Option<&'static OperatorBudget> {
     let has = |key: &str, value: Option<&str>| {
         labels.get(key).is_some_and(|own| value.is_none_or(|value| **own == *value))
@@ -143,7 +145,7 @@ pub fn operator_of(owner: Option<&OwnerKind>, labels: &Labels) -> Option<&'stati
     })
 }
 
-/// Returns the operator that handles the budgets of a pod itself, if it is known.
+/// Returns the known operator that itself handles the budgets of a pod; `None` if there is none.
 pub fn operator_of_pod(pod: &Pod) -> Option<&'static OperatorBudget> {
     operator_of(pod.owner.as_ref().map(|owner| &owner.kind), &pod.labels)
 }

@@ -59,7 +59,7 @@ pub enum PodOutcome {
     },
     /// A quota refuses the replacement, and no pod that leaves makes room for it.
     Refused(Box<QuotaRefusal>),
-    /// Nothing runs in the pod's place until its node is back, its Node object or the pod is deleted, or the node is
+    /// Nothing runs in the pod's place until its node is back, the pod or the Node object is deleted, or the node is
     /// tainted out-of-service.
     Stuck(StuckReason),
     /// No controller recreates the pod.
@@ -82,7 +82,7 @@ pub enum PodOutcome {
     Replaced {
         /// Whether the old pod stays Terminating, because its kubelet is down.
         hangs: bool,
-        /// Whether the replacement has no node yet. It is a Pending pod, and counts as such.
+        /// Whether the replacement is Pending because it has no node yet. It is then also counted as a Pending pod.
         is_pending: bool,
     },
     /// The replacement is created once the kubelet or the pod garbage collector has removed the pod's object.
@@ -186,7 +186,8 @@ impl OutcomeKind {
         }
     }
 
-    /// Returns whether this outcome of a pod that nothing deletes holds now. Any other would follow its deletion.
+    /// Returns whether this outcome applies now to a pod that nothing deletes. Every other outcome applies only once
+    /// the pod is deleted.
     pub const fn holds_without_deletion(self) -> bool {
         match self {
             Self::Stuck
@@ -403,7 +404,7 @@ impl Departing {
         .with_recreation(cluster, pod, recreation)
     }
 
-    /// Adds what the pod's controller does to the departure.
+    /// Sets how the pod's controller recreates the pod, and the consequences if the pod's Job fails.
     #[must_use]
     pub fn with_recreation(self, cluster: &Cluster, pod: &Pod, recreation: Recreation) -> Self {
         let failed_job = match recreation {
@@ -589,7 +590,7 @@ impl PodOutcome {
         self.unless_on_same_node(NotNeeded::NodeGone)
     }
 
-    /// Returns the outcome if `why` keeps the pod from coming back to its own node. Other outcomes stay.
+    /// Replaces [`Self::SameNode`] by [`Self::NotRecreated`] with the reason `why`. Any other outcome stays unchanged.
     #[must_use]
     pub(super) fn unless_on_same_node(self, why: NotNeeded) -> Self {
         match self {

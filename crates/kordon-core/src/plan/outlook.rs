@@ -18,8 +18,8 @@ use super::{
 use crate::cluster::{Budget, Cluster, Key, Name, NodeName, Pod, Uid, Workload};
 use kordon_time::Timestamp;
 
-/// Returns the verdict that the plan of its eviction has on a pod, if the API server refuses the eviction now and the
-/// plan removes no other pod; `None` if the server does not refuse it, or if that is not known.
+/// Returns the verdict on a pod in a plan that evicts only this pod, if the API server refuses the eviction now; `None`
+/// if the server does not refuse it, or if it is not known whether it does.
 pub fn refusal(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Timestamp) -> Option<Verdict> {
     let budgets = budget::states(cluster, [pod], rules, now);
     match eviction::decision(cluster, pod, &budgets, rules) {
@@ -111,8 +111,8 @@ impl Outlook<'_> {
         Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy, pending, terminating }
     }
 
-    /// Replaces the verdict on a pod whose budget no other pod can relieve, if a known operator lifts the budget or
-    /// moves the pod. Returns any other verdict unchanged.
+    /// Replaces the verdict on a pod if no other pod can make its budget allow the eviction, but a known operator lifts
+    /// the budget or moves the pod. Returns any other verdict unchanged.
     fn with_operator(&self, pod: &Pod, verdict: Verdict) -> Verdict {
         let has_acted = self.result.pods.get(&pod.key).is_some_and(|pod| pod.operator.is_some());
         let Some(operator) = operator_of_pod(pod).filter(|_| !has_acted) else { return verdict };
@@ -195,8 +195,8 @@ fn never_healthy(cluster: &Cluster, unhealthy: &[Key]) -> Option<BlockPattern> {
     unhealthy.iter().all(|key| trouble(key).is_some()).then_some(BlockPattern::Unhealthy { pods, why })
 }
 
-/// Returns whether all pods of a budget are healthy at the end of a run, and none is missing. None is missing if each
-/// owner, and the Deployment above it, has as many pods as it wants (upstream `scale` in
+/// Returns whether all pods of a budget are healthy at the end of a run, and no pod is missing. No pod is missing if
+/// each owner, and the Deployment above it, has as many pods as it wants (upstream `scale` in
 /// `pkg/controller/deployment/sync.go`). Owners whose scale is not known are assumed to have all their pods.
 fn are_all_healthy(cluster: &Cluster, budget: &Budget, state: &BudgetState, rules: &EvictionRules) -> bool {
     let lives = |pod: &&Arc<Pod>| pod.lives();
@@ -254,8 +254,8 @@ fn returning(cluster: &Cluster, state: &BudgetState, rules: &EvictionRules) -> V
     pods.filter(|pod| failover::is_waited_for(cluster, pod)).map(|pod| pod.key.clone()).collect()
 }
 
-/// Returns why the budget never allows disruptions again after this plan, or a deletion before it, has used them; `None`
-/// if it may allow them again.
+/// Returns why a budget never allows disruptions again once this plan, or a deletion before the plan, has used them;
+/// `None` if the budget may allow disruptions again.
 fn never_recovers(
     cluster: &Cluster,
     state: &BudgetState,

@@ -33,7 +33,7 @@ pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> OwnerLoo
     }
 }
 
-/// Returns whether it is known if a workload exists. If so, a workload that is not found does not exist.
+/// Returns whether kordon knows if this workload exists. If it does, a workload that is not found does not exist.
 pub fn is_read(cluster: &Cluster, kind: WorkloadKind, namespace: &Namespace, name: &Name) -> bool {
     let key = Key { namespace: namespace.clone(), name: name.clone() };
     cluster.knows(&Scope::Workload(kind, key))
@@ -94,7 +94,7 @@ pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item 
     })
 }
 
-/// Returns the node that the template of a pod's owner names. The scheduler does not decide then.
+/// Returns the node that the template of a pod's owner names. The scheduler does not place pods of such a template.
 pub fn named_node(cluster: &Cluster, pod: &Pod) -> Option<NodeName> {
     match find(cluster, &pod.key.namespace, pod.owner.as_ref()?) {
         OwnerLookup::Found(workload) => workload.template.as_ref()?.node.clone(),
@@ -186,7 +186,8 @@ pub enum Recreation {
     /// The pod is recreated on the same node, because its DaemonSet ignores cordons or it is a static pod.
     OnSameNode,
     Never(NotRecreated),
-    /// The controller is one that kordon does not know, or its operator's settings decide.
+    /// It is not known what the controller does: kordon does not know the controller, or the settings of the operator
+    /// decide.
     Unknown,
 }
 
@@ -239,8 +240,9 @@ impl NotRecreated {
     }
 }
 
-/// Returns whether a pod's owner creates another pod while it has `live_pods` live pods. A StatefulSet does for each pod
-/// whose ordinal is in its range, however many pods live. Owners that cannot be read are assumed to do so.
+/// Returns whether a pod's owner creates another pod while it has `live_pods` live pods. A StatefulSet creates another
+/// pod if the ordinal of the pod is in its range, however many pods live. Owners that cannot be read are assumed to
+/// create another pod.
 pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool {
     match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
         Some(OwnerLookup::Found(workload)) if workload.stage != WorkloadStage::Active => false,
@@ -349,16 +351,16 @@ fn recreation_by_operator(kind: &OwnerKind) -> Recreation {
     }
 }
 
-/// Returns whether one of `others` is the controller of the pod. The garbage collector then deletes the pod with it,
-/// for example a Spark driver's executors (upstream `attemptToDeleteItem`).
+/// Returns whether one of `others` is the controller of the pod. If so, the garbage collector deletes the pod together
+/// with its controller; for example, the executors of a Spark driver (upstream `attemptToDeleteItem`).
 pub fn is_owned_by_any<'a>(pod: &Pod, others: impl IntoIterator<Item = &'a Arc<Pod>>) -> bool {
     let Some(owner) = &pod.owner else { return false };
     let is_pod = matches!(&owner.kind, OwnerKind::Other { kind, .. } if **kind == *"Pod");
     is_pod && others.into_iter().any(|other| other.uid == owner.uid)
 }
 
-/// Returns the project whose operator is assumed to recreate a pod; `None` if a controller of Kubernetes does, or if
-/// nothing is known.
+/// Returns the project whose operator is assumed to recreate a pod; `None` if a controller of Kubernetes recreates the
+/// pod, or if nothing is known.
 pub fn assumed_operator(pod: &Pod) -> Option<&'static str> {
     let kind = &pod.owner.as_ref()?.kind;
     match recreation_by_operator(kind) {
@@ -369,7 +371,7 @@ pub fn assumed_operator(pod: &Pod) -> Option<&'static str> {
     }
 }
 
-/// Returns why no controller recreates a leaving pod, or `None` if one does or the pod has finished.
+/// Returns why no controller recreates a leaving pod; `None` if a controller recreates it or the pod has finished.
 pub fn not_recreated(cluster: &Cluster, pod: &Pod) -> Option<NotRecreated> {
     match recreation(cluster, pod) {
         Recreation::Never(NotRecreated::Finished) => None,

@@ -118,7 +118,7 @@ pub fn share(resource: &str, before: i64, after: Share) -> String {
 /// Traces of all placements of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunTrace {
-    /// Traces, by the pod that is replaced. Empty if placements are not computed.
+    /// For each replaced pod, the trace of the placement of its replacement. Empty if placements are not computed.
     pub placements: BTreeMap<Key, Arc<PlacementTrace>>,
     /// Nodes on which replacements land, sorted by name.
     pub receivers: Vec<Receiver>,
@@ -236,7 +236,7 @@ impl fmt::Display for PreemptedFor {
 }
 
 impl PreemptedPod {
-    /// What follows the pod's preemption.
+    /// Describes what becomes of the pod after its preemption.
     fn afterwards(&self) -> Cow<'static, str> {
         match (&self.landing, self.lost) {
             (Some(landing), _) => format!("its replacement: {}", landing.text()).into(),

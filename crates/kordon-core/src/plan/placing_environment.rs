@@ -59,11 +59,11 @@ pub struct PlacingState {
     /// For each claim whose volume only one node at a time can use: the node to which the volume is attached for a
     /// replacement.
     attached: BTreeMap<Key, NodeName>,
-    /// Pods with claims whose objects are gone.
+    /// Pods that used claims and whose objects are gone.
     gone: BTreeSet<Key>,
     /// Landings of an earlier run, which this run repeats.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
-    /// Traces, by the pod that is replaced.
+    /// For each replaced pod, the trace of the placement of its replacement.
     placements: BTreeMap<Key, Arc<PlacementTrace>>,
     /// Resource use of changed nodes, as it was before their first change.
     before: BTreeMap<NodeName, ResourceUse>,
@@ -168,7 +168,8 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// Places the replacement of a pod, and the pods that it preempts, as in an earlier run.
+    /// Places the replacement of a pod as in an earlier run: removes the pods that the replacement preempts, and places
+    /// their replacements too.
     fn repeat(&mut self, pod: &Pod, landing: &Landing, trace: &PlacementTrace) {
         for preempted in &trace.preempts {
             self.before_change(&preempted.node);
@@ -222,9 +223,10 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// Attaches the volume that only one node at a time can use. If an earlier replacement uses it on another node,
-    /// returns its claim and that node: the attach/detach controller attaches it to no second node (upstream
-    /// `reportMultiAttachError`), and the scheduler does not check this.
+    /// Records on which node a replacement uses a volume that only one node at a time can use. If an earlier
+    /// replacement uses the volume on another node, returns the claim of the volume and that node: the attach/detach
+    /// controller does not attach the volume to a second node (upstream `reportMultiAttachError`), and the scheduler
+    /// does not check this.
     fn attach(&mut self, pod: &Pod, node: &NodeName) -> Option<(Name, NodeName)> {
         let claim = attached_once(self.typical.cluster, &successor::successor(self.typical.cluster, pod))?;
         let key = Key { namespace: pod.key.namespace.clone(), name: claim.clone() };
@@ -232,7 +234,8 @@ impl<'a> PlacingEnvironment<'a> {
         (attached != node).then(|| (claim, attached.clone()))
     }
 
-    /// Deletes the claims that only a pod which is gone has kept. Its StatefulSet creates its own claims again.
+    /// Deletes the claims that were kept only by this pod, which is now gone. The pod's StatefulSet creates the claims
+    /// of its `volumeClaimTemplates` again.
     fn release_claims(&mut self, pod: &Pod) {
         if lasting_claims(pod).next().is_none() {
             return;
@@ -290,7 +293,7 @@ impl<'a> PlacingEnvironment<'a> {
     }
 
     /// Removes the victims and adds the pod. Then places the replacements of the victims, which may preempt pods of a
-    /// lower priority in turn. The trace has the victims of all of them.
+    /// lower priority in turn. The trace lists the victims of all these preemptions.
     fn preempt(
         &mut self,
         pod: &Pod,
@@ -331,8 +334,8 @@ impl<'a> PlacingEnvironment<'a> {
         (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
     }
 
-    /// Returns what follows for the Jobs of these pods: a preempted pod is a failed pod (upstream of 1.37,
-    /// `pkg/controller/job/job_controller.go`, `getNewFinishedPods`).
+    /// Returns the consequences of the preemption of these pods for their Jobs: a preempted pod is a failed pod
+    /// (upstream of 1.37, `pkg/controller/job/job_controller.go`, `getNewFinishedPods`).
     fn failures_by_preemption(&self, victims: &[Arc<Pod>]) -> JobConsequences {
         let TypicalEnvironment { cluster, now } = self.typical;
         let departure =
@@ -479,7 +482,7 @@ impl Environment for PlacingEnvironment<'_> {
         landing
     }
 
-    /// On other nodes the scheduler has found no room for the pod, so it is not placed there.
+    /// Does not place the pod on any other node, because the scheduler has found no room for the pod there.
     fn place_waiting(&mut self, pod: &Pod, nodes: &BTreeSet<NodeName>) -> bool {
         if self.state.cancellation.is_cancelled() {
             return false;

@@ -193,7 +193,7 @@ impl Plan {
         }
     }
 
-    /// Adds a warning for each Job that fails by pods that leave or are preempted.
+    /// Adds a warning for each Job that fails because its pods leave or are preempted.
     pub(super) fn warn_of_jobs(&mut self, cluster: &Cluster) {
         let mut by_job: BTreeMap<Key, (JobFailure, BTreeSet<&Key>)> = BTreeMap::new();
         for pod in &self.pods {
@@ -242,7 +242,8 @@ impl Plan {
         self.warnings.extend(warnings);
     }
 
-    /// Adds a warning for each pod that leaves and owns pods that stay: the garbage collector deletes them.
+    /// Adds a warning for each pod that leaves and owns pods that the plan does not remove: the garbage collector
+    /// deletes the owned pods.
     pub(super) fn warn_of_owned_pods(&mut self, cluster: &Cluster) {
         let leaves = |row: &&PodPlan| row.verdict.as_if_granted().may_leave();
         let leaving: BTreeMap<&Key, &PodPlan> =
@@ -310,12 +311,12 @@ impl Plan {
         self.warnings.iter().map(back).sum()
     }
 
-    /// Returns the number of nodes whose objects finalizers keep.
+    /// Returns the number of nodes whose Node objects are kept by finalizers.
     fn held_nodes(&self) -> usize {
         self.warnings.iter().filter(|warning| matches!(warning, Warning::NodeHeld { .. })).count()
     }
 
-    /// Returns whether a pod is not gone when the timeout expires.
+    /// Returns whether at least one pod still exists when the timeout expires.
     pub fn times_out(&self) -> bool {
         self.pods.iter().any(|pod| pod.times_out.is_some())
     }

@@ -1,7 +1,7 @@
 //! Groups of a LeaderWorkerSet: pods that restart together (kubernetes-sigs/lws `pkg/controllers/pod_controller.go`).
 //!
-//! The StatefulSet of the workers belongs to the pod of the leader, so that they are deleted with it. The deletion of a
-//! worker deletes the leader too, unless `restartPolicy` is None.
+//! The leader's pod owns the StatefulSet of the workers, so that the workers are deleted with the leader. The deletion
+//! of a worker deletes the leader too, unless `restartPolicy` is None.
 
 use std::{collections::BTreeMap, sync::Arc};
 

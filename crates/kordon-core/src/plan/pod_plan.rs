@@ -219,7 +219,7 @@ impl PodPlan {
         help.map(|help| help.lines()).unwrap_or_default()
     }
 
-    /// Returns notes on the pod, the gravest first.
+    /// Returns notes on the pod, the most serious first.
     pub fn notes(&self) -> Vec<String> {
         let times_out = self.times_out.map(|_| "times out".to_owned());
         let lost = self.lost.map(|why| why.risk().to_owned());

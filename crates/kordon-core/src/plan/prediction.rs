@@ -341,8 +341,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
         !self.undecided.is_empty()
     }
 
-    /// Returns when the last group ends, assuming that every undecided pod leaves at the first attempt. The drain of a node
-    /// on which its pods are replaced does not end: it is never empty.
+    /// Returns when the last group ends, assuming that every undecided pod leaves at the first attempt. If replacements
+    /// run on the node that their pods left, the drain of this node does not end, because the node is never empty.
     pub fn ends(&self) -> Window {
         match (0..self.input.groups.len()).any(|group| self.back_on_node(group) > 0) {
             true => Window::default(),
@@ -381,7 +381,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.finish_nodes();
     }
 
-    /// Warns of pods that likely leave before the timeout, but not if they use up their grace period.
+    /// Returns a warning if pods likely leave before the timeout, but not if they use up their grace period.
     fn may_time_out(&self) -> Option<Warning> {
         let timeout = self.input.timeout?;
         let times_out = |run: &RunResult, pod: &Key| {
@@ -392,8 +392,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
         (pods > 0).then_some(Warning::MayTimeOut { timeout, pods })
     }
 
-    /// Warns of drained nodes to which pods come back, because the pods' template names the node or they tolerate its
-    /// cordon.
+    /// Returns warnings for drained nodes to which pods come back, because the pods' template names the node or the
+    /// pods tolerate its cordon.
     fn returning(&self) -> impl Iterator<Item = Warning> {
         let cluster = self.context.cluster;
         self.input.groups.iter().filter_map(move |group| {
@@ -412,7 +412,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         replacement.and_then(|new| new.landing.node()) == Some(node)
     }
 
-    /// Returns how many pods of a group have been replaced on its node at the end of its drain.
+    /// Returns the number of pods of a group that are gone and whose replacements land on the node of the group.
     fn back_on_node(&self, group: usize) -> usize {
         let RemovalGroup { node: Some(node), pods } = &self.input.groups[group] else { return 0 };
         let is_gone = |pod: &Pod| {

@@ -51,7 +51,7 @@ struct QuotaUse {
 }
 
 impl QuotaLedger {
-    /// Creates the use that the quotas of a namespace have once all its terminating pods are gone.
+    /// Creates a ledger for one namespace, with the use of its quotas once all its terminating pods are gone.
     pub fn for_live_pods(cluster: &Cluster, namespace: &Namespace) -> Self {
         let unused =
             |quota: &Arc<Quota>| QuotaUse { quota: quota.clone(), used: vec![0; quota.limits.len()] };

@@ -15,7 +15,7 @@ use super::{
 use crate::cluster::{Cluster, Key, Pod};
 use kordon_time::Timestamp;
 
-/// Returns the refusals of replacements that a quota refuses at first, by the pod that is replaced.
+/// Returns the refusal of each replacement that a quota refuses at first. The key is the pod that is replaced.
 pub fn refusals(cluster: &Cluster, departures: &[Departure]) -> BTreeMap<Key, QuotaRefusal> {
     let limited: Vec<&Departure> =
         departures.iter().filter(|departure| limits(cluster, &departure.pod)).collect();

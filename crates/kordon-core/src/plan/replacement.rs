@@ -29,7 +29,8 @@ use kordon_time::Timestamp;
 pub struct Replacement {
     pub landing: Landing,
     pub created: Timestamp,
-    /// Time at which the replacement is placed. It is later than its creation if it is Pending at first.
+    /// Time at which the replacement is placed. This is later than the creation of the replacement if it is Pending at
+    /// first.
     pub placed: Timestamp,
     /// Time at which the replacement is Ready; `None` means never.
     pub ready: Option<Timestamp>,
@@ -87,7 +88,7 @@ impl Replacement {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LivePods {
     by_owner: BTreeMap<Uid, i32>,
-    /// Additional pods that owners want, because a surge has scaled them up.
+    /// For each owner, the number of additional pods that it wants because of a surge.
     surges: BTreeMap<Uid, i32>,
 }
 
@@ -310,8 +311,8 @@ impl<'a, E: Environment> ReplacementRun<'a, E> {
         }
     }
 
-    /// Returns the first pod that is not available and for which a pod's StatefulSet waits. The time is when this pod
-    /// becomes available, if it is Ready.
+    /// Returns the first unavailable pod for which the StatefulSet of `pod` waits, and the time at which this
+    /// unavailable pod becomes available. The time is `None` if the unavailable pod is not Ready.
     fn unavailable_below(&self, pod: &Pod, now: Timestamp) -> Option<(Key, Option<Timestamp>)> {
         let ready_since = |lower: &LowerPod<'_>| match self.found.by_pod.get(&lower.key) {
             Some(new) => new.ready.filter(|at| *at <= now),

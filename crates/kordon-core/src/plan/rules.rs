@@ -18,7 +18,7 @@ pub struct EvictionRules {
     pub empty_selector_selects: bool,
     /// The eviction subresource checks budgets with the selector `{}` (from 1.29, and in late patches of 1.28).
     pub empty_selector_protects: bool,
-    /// The eviction subresource honours `unhealthyPodEvictionPolicy` (beta, on, from 1.27).
+    /// The eviction subresource honours `unhealthyPodEvictionPolicy` (beta and on by default from 1.27).
     pub unhealthy_policy: bool,
     /// The message of a refused eviction may have a text other than "needs … has …" (from 1.35).
     pub reports_failed_sync: bool,
@@ -30,13 +30,14 @@ pub struct EvictionRules {
     /// kubectl drain says that pods "declare no controller". Before 1.24, it lists the kinds of controllers that it
     /// knows instead.
     pub says_no_controller: bool,
-    /// The taint `node.kubernetes.io/out-of-service` allows the forced removal of pods (beta, on, from 1.26). The pod
-    /// garbage collector removes them, unless the settings disable it.
+    /// The taint `node.kubernetes.io/out-of-service` allows the forced removal of pods (beta and on by default from
+    /// 1.26). The pod garbage collector removes these pods, unless the settings disable the collector.
     pub out_of_service: bool,
     /// Whether NoExecute taints evict pods. The settings of the node lifecycle controller can disable this.
     pub taints_evict: bool,
     /// Grace period of the node lifecycle controller. It decides when a node is silent
-    /// ([`Silence`](crate::engine::Silence)). `None` in plans for later, for which nobody knows which nodes are silent.
+    /// ([`Silence`](crate::engine::Silence)). `None` in a plan for a later time, because it is not known which nodes
+    /// are silent then.
     pub grace: Option<Span>,
 }
 

@@ -53,7 +53,8 @@ pub struct SimulationInput {
     pub retry: Retry,
     /// Nodes on which no replacement lands, because they are cordoned.
     pub closed: BTreeSet<NodeName>,
-    /// Deployments that are scaled up by one as soon as a group has pods of them, until the last of these pods leaves.
+    /// Deployments that are scaled up by one, from the start of the first group with pods of the Deployment until the
+    /// last of these pods leaves.
     pub surges: Vec<Surge>,
 }
 
@@ -106,7 +107,8 @@ impl RunResult {
     }
 }
 
-/// Returns the key of a surge's new pod in a run, as if the new pod replaced a pod of that name.
+/// Returns the key that stands for a surge's new pod in a run. The run treats the new pod as the replacement of a pod
+/// with this key.
 pub(super) fn stand_in_key(deployment: &Key) -> Key {
     Key { name: format!("{}-surge", deployment.name).into(), ..deployment.clone() }
 }
@@ -134,7 +136,7 @@ pub struct PodResult {
     pub gone: Option<Timestamp>,
     /// How the removal of the pod ended; `None` if it never ends.
     pub end: Option<TaskEnd>,
-    /// Pods whose eviction had used disruptions of the budget when this pod was first refused.
+    /// Pods whose evictions had used up disruptions of the budget before this pod was first refused.
     pub behind: Vec<Key>,
     /// Number of pods that became Ready under the budget between this pod's first refusal and its eviction.
     pub recoveries: u32,
@@ -170,9 +172,9 @@ pub struct Simulation<'a> {
     /// For each entry of a budget's `disruptedPods`, the time at which the entry expires, and the budget.
     disruptions_expire: Vec<(Timestamp, Key)>,
     starting: Vec<StartingPod>,
-    /// Tasks of pods that are removed from lost nodes, but not by the plan; each with the time until then.
+    /// Tasks of pods that leave lost nodes without the plan, each with the time until the pod's deletion starts.
     evicted: Vec<(usize, Estimate)>,
-    /// Roles that operators move away from drained nodes.
+    /// Roles, such as the primary of a database, that Kubernetes operators move away from drained nodes.
     moves: Vec<MovedRole>,
     live_pods: LivePods,
     surges: Vec<SimulatedSurge>,
@@ -182,7 +184,7 @@ pub struct Simulation<'a> {
 #[derive(Clone, Debug)]
 struct SimulatedSurge {
     surge: Surge,
-    /// A pod that is like the surge's new pod.
+    /// Stands for the surge's new pod: a copy of an old pod with another key and uid.
     pod: Arc<Pod>,
     tasks: Vec<usize>,
     /// Budgets whose numbers include the new pod and the replicas of the Deployment.
@@ -198,11 +200,13 @@ enum SurgeStage {
     ScaledBack,
 }
 
-/// The removal of one pod, or the return of a terminating pod that the input does not remove.
+/// The removal of one pod, or the end of a pod that the input does not remove: a terminating pod that is created again,
+/// or a pod that leaves a lost node.
 #[derive(Clone, Debug)]
 struct Task {
     pod: Arc<Pod>,
-    /// Index of the pod's group; the number of groups for a pod that is not removed. Such tasks are the last ones.
+    /// Index of the pod's group. For a pod that the input does not remove, the number of groups; tasks of such pods
+    /// come last.
     group: usize,
     stage: TaskStage,
     state: PodState,
@@ -212,7 +216,7 @@ struct Task {
     protected_by: Vec<Key>,
     /// Budgets whose numbers include the pod.
     counted_by: Vec<Key>,
-    /// Budgets whose numbers include its replacement.
+    /// Budgets whose numbers include the pod's replacement.
     counted_again_by: Vec<Key>,
     recreation: Recreation,
     next_attempt: Option<Timestamp>,
@@ -237,9 +241,9 @@ struct Task {
 struct MovedRole {
     task: usize,
     operator: &'static str,
-    /// Pods that have to be Ready on other nodes first.
+    /// Pods that have to be Ready on other nodes before the role moves.
     after: BTreeSet<Key>,
-    /// Whether the operator moves these pods itself.
+    /// Whether the operator itself moves the pods of `after` to other nodes.
     moves_them: bool,
     /// Budgets of the pod once it has lost the role.
     budgets: BudgetsAfterMove,
@@ -362,8 +366,8 @@ impl<'a> Simulation<'a> {
         });
     }
 
-    /// Prepares what the operator of a pod does once the pod's node is drained, if its budgets forbid the eviction.
-    /// Returns the operator if the operator deletes the pod itself.
+    /// Prepares what the operator of a pod does if the pod's budgets forbid the eviction and the pod's node is drained.
+    /// Returns the operator if it deletes the pod itself.
     fn expect_operator(
         &mut self,
         pod: &Arc<Pod>,

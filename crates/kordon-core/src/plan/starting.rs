@@ -26,7 +26,7 @@ pub(super) struct StartingPod {
     pub budgets: Vec<Key>,
 }
 
-/// A pod of a lost node that is removed from there without the plan, so that its owner replaces it.
+/// A pod on a lost node that leaves this node without the plan, so that its owner replaces it.
 #[derive(Clone, Debug)]
 pub(super) struct LostPod {
     pub pod: Arc<Pod>,
@@ -34,7 +34,7 @@ pub(super) struct LostPod {
     pub after: Estimate,
 }
 
-/// What a removal waits for besides its own pods: its budgets, and the lower ordinals of StatefulSets.
+/// What a removal waits for besides its own pods: its budgets, and pods of lower ordinals in StatefulSets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Awaited<'a> {
     pub cluster: &'a Cluster,
@@ -45,8 +45,8 @@ pub(super) struct Awaited<'a> {
 }
 
 impl<'a> Awaited<'a> {
-    /// Returns the starting pods of the budgets, and the pods that StatefulSets need before they create removed pods
-    /// again.
+    /// Returns the starting pods of the budgets, and the starting pods for which StatefulSets wait before they create
+    /// removed pods again.
     pub fn starting(&self) -> Vec<StartingPod> {
         let mut starting: BTreeMap<&Key, StartingPod> = BTreeMap::new();
         for (pod, budget) in self.others().filter(|(pod, _)| is_starting(self.cluster, pod)) {
@@ -63,8 +63,8 @@ impl<'a> Awaited<'a> {
         pods.map(|pod| (&pod.key, pod.clone())).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
-    /// Returns the pods on nodes whose kubelet is down that their taints evict at a known time, and those on nodes that
-    /// do not exist, which the pod garbage collector removes.
+    /// Returns the pods that leave lost nodes. If the kubelet of a node is down, these are the pods that the node's
+    /// taints evict at a known time; if the node does not exist, the pods that the pod garbage collector removes.
     pub fn evicted(&self, now: Timestamp) -> Vec<LostPod> {
         let evicted = |(pod, _): (&'a Arc<Pod>, Option<&'a Key>)| {
             let after = leaves_lost_node(self.cluster, pod, now)?;
@@ -73,8 +73,8 @@ impl<'a> Awaited<'a> {
         self.others().filter_map(evicted).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
-    /// Returns the pods that are not removed: those of each budget, and those of lower ordinals, which have no budget
-    /// here.
+    /// Returns the pods that are not removed: the pods of each budget, each with this budget, and the pods of lower
+    /// ordinals, without a budget.
     fn others(&self) -> impl Iterator<Item = (&'a Arc<Pod>, Option<&'a Key>)> {
         let Self { cluster, removed, budgets, rules } = *self;
         let of_budget = move |budget: &'a Arc<Budget>| {
@@ -87,8 +87,8 @@ impl<'a> Awaited<'a> {
     }
 }
 
-/// Returns the time until a pod is removed from its lost node, if its owner then replaces it. `None` if it stays there, or
-/// if its owner waits until a kubelet confirms that the old pod has ended.
+/// Returns the time until a pod is removed from its lost node, if its owner then replaces it. `None` if the pod stays
+/// there, or if its owner waits until a kubelet confirms that the old pod has ended.
 fn leaves_lost_node(cluster: &Cluster, pod: &Pod, now: Timestamp) -> Option<Estimate> {
     let name = pod.node.as_ref().filter(|_| pod.lives() && !pod.is_ready() && !pod.is_held())?;
     let recreation = owner::recreation(cluster, pod);

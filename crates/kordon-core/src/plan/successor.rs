@@ -27,7 +27,7 @@ pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
         ..(*template.scheduling).clone()
     };
     if pod.is_of_daemon_set() {
-        // The name of the node (upstream `ReplaceDaemonSetPodNodeNameNodeAffinity`).
+        // The node affinity names the node of the pod (upstream `ReplaceDaemonSetPodNodeNameNodeAffinity`).
         scheduling.node_affinity.clone_from(&pod.scheduling.node_affinity);
     }
     Cow::Owned(Pod {
@@ -60,7 +60,7 @@ pub(super) fn scheduling_queue(cluster: &Cluster) -> Vec<&Arc<Pod>> {
     waiting
 }
 
-/// Returns the owner of a pod, if it creates the pod again by its current template.
+/// Returns the owner of a pod, if the owner creates the pod again by the owner's current template.
 fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
     match owner::find(cluster, &pod.key.namespace, pod.owner.as_ref()?) {
         OwnerLookup::Found(workload) => Some(workload).filter(|workload| !keeps_revision(workload, pod)),
@@ -68,8 +68,8 @@ fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
     }
 }
 
-/// Returns whether a StatefulSet creates a pod again at the StatefulSet's current revision. It does if the pod is of
-/// this revision; templates of other revisions are not read.
+/// Returns whether a StatefulSet creates a pod again at the StatefulSet's current revision, not at the revision of its
+/// template. The ordinal of the pod decides this. Templates of other revisions are not read.
 fn keeps_revision(workload: &Workload, pod: &Pod) -> bool {
     let below = workload.stateful.as_ref().map_or(0, |rules| rules.keeps_revision_below);
     ordinal(&pod.key.name).is_some_and(|ordinal| ordinal < below)
@@ -86,8 +86,8 @@ fn is_of_template(workload: &Workload, template: &Pod, pod: &Pod) -> bool {
     }
 }
 
-/// Returns whether a pod has the containers of a template, with their requests. The revision of a DaemonSet's template is
-/// not read.
+/// Returns whether a pod has the containers of a template, with their requests. This is the test for DaemonSets,
+/// because the revision of their templates is not read.
 fn has_containers_of(template: &Pod, pod: &Pod) -> bool {
     let is_same = |new: i64, old: i64| new == 0 || new == old;
     template.resources.kubelet.containers.iter().all(|new| {
@@ -100,7 +100,7 @@ fn has_containers_of(template: &Pod, pod: &Pod) -> bool {
     })
 }
 
-/// Label with the revision of a StatefulSet of which a pod was made.
+/// Label with the StatefulSet revision from which a pod was made.
 const REVISION: &str = "controller-revision-hash";
 
 /// Keys of the labels that controllers add to those of the template (upstream `newStatefulSetPod`, `addCompletionIndexLabel`).
@@ -126,9 +126,10 @@ fn labels(pod: &Pod, template: &Pod) -> Labels {
 /// Keys of the tolerations that the API server adds to each pod.
 const ADMITTED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/// Returns the tolerations of the template, with those that admission adds. It always adds those for the taints of dead
-/// nodes. It adds others by RuntimeClass, namespace or quality of service (upstream `podtolerationrestriction`). A DaemonSet
-/// adds those for the conditions of its node (upstream `AddOrUpdateDaemonPodTolerations`).
+/// Returns the tolerations of the template and those that are added to it. Admission always adds the tolerations of the
+/// taints of dead nodes. It adds others by RuntimeClass, namespace or quality of service (upstream
+/// `podtolerationrestriction`). The DaemonSet controller adds tolerations of the taints for node conditions (upstream
+/// `AddOrUpdateDaemonPodTolerations`).
 fn tolerations(pod: &Pod, template: &Pod, is_of_template: bool) -> Vec<Toleration> {
     let is_admitted = |key: &str| {
         ADMITTED.contains(&key) || (pod.is_of_daemon_set() && key.starts_with("node.kubernetes.io/"))
@@ -155,8 +156,8 @@ struct Priority {
     never_preempts: bool,
 }
 
-/// Whether the PriorityClasses are known. They are unknown if there are none, because every cluster has two system
-/// classes: the input files then left them out.
+/// Whether the PriorityClasses are known. If there are none, they count as unknown: every cluster has two system
+/// classes, so the input files have left the classes out.
 fn knows_classes(cluster: &Cluster) -> bool {
     cluster.known(FeedKind::PriorityClasses).is_known() && !cluster.priority_classes().is_empty()
 }
@@ -164,7 +165,7 @@ fn knows_classes(cluster: &Cluster) -> bool {
 /// Label of a namespace that holds its Pod Security level. The API server refuses pods that exceed the level.
 const ENFORCED_LEVEL: &str = "pod-security.kubernetes.io/enforce";
 
-/// Returns why the API server refuses the replacement of a pod. `None` if nothing is known that makes it refuse.
+/// Returns why the API server refuses the replacement of a pod; `None` if no reason for a refusal is known.
 pub(super) fn refusal(cluster: &Cluster, pod: &Pod) -> Option<String> {
     if let Some(class) = missing_class(cluster, pod) {
         return Some(format!("its PriorityClass {class} is gone"));

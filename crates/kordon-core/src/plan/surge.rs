@@ -6,8 +6,8 @@
 //! help.
 //!
 //! A Deployment is scaled back as soon as its last pod is evicted. The ReplicaSet then has as many pods as it wants, so
-//! the new pod stays. If the ReplicaSet was faster and has created one more, it deletes that one: pods that are not Ready
-//! go first (upstream `pkg/controller/controller_utils.go`, `ActivePodsWithRanks`).
+//! the new pod stays. If the ReplicaSet has already created one more pod by then, it deletes this pod again: pods that
+//! are not Ready go first (upstream `pkg/controller/controller_utils.go`, `ActivePodsWithRanks`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -55,7 +55,7 @@ impl fmt::Display for Surge {
     }
 }
 
-/// What a plan with `--surge` does about the workload of pods whose budget can never allow their eviction.
+/// How a plan with `--surge` treats a workload whose pods can never be evicted, because of their budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SurgePlan {
     pub kind: Name,
@@ -100,7 +100,7 @@ pub enum SurgeRefusal {
         kind: Name,
         name: Name,
     },
-    /// Two pods may not run at the same time: `strategy: Recreate`.
+    /// Two pods must not run at the same time, because the Deployment has `strategy: Recreate`.
     Recreated,
     RollsOut,
     /// The new pod could not start beside the old one, which uses this claim.
@@ -197,9 +197,9 @@ impl fmt::Display for SurgeRefusal {
     }
 }
 
-/// Says why the Deployment of an autoscaler is not scaled up, and what to do instead. An autoscaler overwrites the
-/// replicas with a number from its metrics, between its bounds (upstream `pkg/controller/podautoscaler/horizontal.go`,
-/// `reconcileAutoscaler`): within 15 s, by default.
+/// Says why a Deployment with an autoscaler is not scaled up, and what to do instead. By default, an autoscaler
+/// overwrites the replicas within 15 s, with a number that it computes from its metrics and that lies between its
+/// bounds (upstream `pkg/controller/podautoscaler/horizontal.go`, `reconcileAutoscaler`).
 fn autoscaled(autoscaler: &Autoscaler) -> String {
     let Autoscaler { key, min, max, owner, .. } = autoscaler;
     let by = owner.as_ref().map(|owner| format!(" of {} {}", owner.kind.as_str(), owner.name));
@@ -222,8 +222,8 @@ struct Held {
     pods: Vec<Key>,
 }
 
-/// Returns the surges that may help if budgets can never allow an eviction: for each workload with pods that such
-/// budgets protect, its surge, or why there is none. `budgets` are the present states of the pods' budgets.
+/// Returns, for each workload whose pods can never be evicted because of their budgets, the surge that may help, or the
+/// reason why there is none. `budgets` are the present states of the pods' budgets.
 pub(super) fn candidates(
     rows: &[PodPlan],
     cluster: &Cluster,
@@ -238,8 +238,8 @@ pub(super) fn candidates(
             None => assess(cluster, &held.pod),
         })
         .collect();
-    // A budget may select the pods of several Deployments. Each Deployment that is not scaled up lowers the chance of
-    // the others.
+    // A budget may select the pods of several Deployments. Each Deployment that is not scaled up makes it less likely
+    // that the surges of the others help.
     while let Some((place, budget)) = unhelped(&held, &found, cluster, budgets, rules) {
         found[place] = Err(SurgeRefusal::NotEnough { budget });
     }
@@ -255,7 +255,7 @@ pub(super) fn candidates(
     held.into_iter().zip(found).map(plan).collect()
 }
 
-/// Returns the pods whose eviction budgets never allow, by workload.
+/// Returns, by workload, the pods that can never be evicted because of their budgets.
 fn held(rows: &[PodPlan], cluster: &Cluster) -> Vec<Held> {
     let mut found: BTreeMap<(Name, Key), Held> = BTreeMap::new();
     for row in rows {
@@ -280,7 +280,8 @@ fn held(rows: &[PodPlan], cluster: &Cluster) -> Vec<Held> {
     found.into_values().collect()
 }
 
-/// Returns kind and name of the workload by which users know a pod; those of the pod itself if it has none.
+/// Returns the kind and name of the workload by which users know a pod; for a pod without a workload, its own kind and
+/// name.
 fn named_workload(cluster: &Cluster, pod: &Pod) -> (Name, Key) {
     match (owner::workload(cluster, pod), &pod.owner) {
         (Some(workload), _) => (workload.kind.as_str().into(), workload.key.clone()),
@@ -292,7 +293,7 @@ fn named_workload(cluster: &Cluster, pod: &Pod) -> (Name, Key) {
     }
 }
 
-/// Returns the index of a workload whose budget allows no disruption with the surges so far, and the budget.
+/// Returns a workload whose budget allows no disruption even with the surges so far: its index, and the budget.
 fn unhelped(
     held: &[Held],
     found: &[Result<Surge, SurgeRefusal>],
@@ -371,7 +372,7 @@ fn deployment(cluster: &Cluster, pod: &Pod) -> Result<Arc<Workload>, SurgeRefusa
     }
 }
 
-/// Fails if an autoscaler scales a Deployment, or if that is not known.
+/// Returns an error if an autoscaler scales a Deployment, or if it is not known whether one does.
 fn not_autoscaled(cluster: &Cluster, deployment: &Key) -> Result<(), SurgeRefusal> {
     let all = match cluster.autoscalers() {
         KnownAutoscalers::NotRead => return Err(SurgeRefusal::AutoscalersUnknown { why: None }),
@@ -421,8 +422,8 @@ impl SurgePlan {
         }
     }
 
-    /// Adds what a simulated run shows. Refuses the surge if the run shows that it does not help. `rows` are the pods
-    /// of the plan with the surges; `closed` are its nodes.
+    /// Adds the results of a simulated run. Refuses the surge if the run shows that the surge does not help. `rows` are
+    /// the pods of the plan with the surges; `closed` are the nodes of this plan.
     pub(super) fn settle(
         &mut self,
         runs: &BTreeMap<Key, SurgeRun>,

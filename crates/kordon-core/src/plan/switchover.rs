@@ -1,5 +1,5 @@
-//! Roles that operators move to other pods once a node is cordoned, such as that of the primary of a database. The
-//! budget of the role then protects another pod.
+//! Roles, such as the primary of a database, that Kubernetes operators move to other pods once a node is cordoned. The
+//! budget that protects the pod with the role then protects another pod.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,8 +35,8 @@ const DRAIN_TAINTS: [&str; 4] = [
 /// What an operator does with the role of a pod whose node is cordoned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Switchover {
-    /// The operator moves the role once these pods are Ready on other nodes; at once if there are none. `moves_them` is
-    /// true if the operator moves these pods itself, by deleting them.
+    /// The operator moves the role once the pods of `after` are Ready on other nodes; at once if `after` is empty.
+    /// `moves_them` is true if the operator moves these pods itself, by deleting them.
     Moves { after: BTreeSet<Key>, moves_them: bool },
     /// The operator deletes the pod, which is the only instance, so that the pod starts on another node.
     Restarts,
@@ -46,8 +46,8 @@ pub enum Switchover {
     Overdue { since: Timestamp },
 }
 
-/// Returns what the operator of a pod does with the role of the pod; `None` if it moves no role of this pod, or does
-/// not regard the pod's node as cordoned. `closed` nodes are cordoned too.
+/// Returns what the operator of a pod does with the role of the pod; `None` if the operator moves no role of this pod,
+/// or does not regard the pod's node as cordoned. Nodes in `closed` are cordoned too.
 pub fn switchover(
     cluster: &Cluster,
     pod: &Pod,
@@ -70,7 +70,7 @@ pub fn switchover(
 #[derive(Clone, Copy, Debug)]
 pub struct InstanceRole {
     pub label: &'static str,
-    /// Value of the label of the pods that do not have the role.
+    /// Value that the label has on the pods without the role.
     pub replica: &'static str,
     pub operator: &'static str,
     operator_needs: RoleMove,
@@ -131,8 +131,9 @@ impl<'a> Instances<'a> {
         pod.node.as_ref().is_some_and(|node| node != self.own_node && !self.is_closed(node))
     }
 
-    /// Upstream `setPrimaryOnSchedulableNode`: all instances are ready, all but the primary on other nodes, and one of
-    /// them on a schedulable node. If a pod has failed or is Pending, only the last condition counts.
+    /// As upstream `setPrimaryOnSchedulableNode`, requires three conditions: all instances are ready, all replicas run
+    /// on other nodes than the primary, and at least one replica runs on a schedulable node. If a pod has failed or is
+    /// Pending, only the last condition counts.
     fn switched_by_cloud_native_pg(&self) -> Switchover {
         let runs = |pod: &&&Arc<Pod>| pod.is_ready() && pod.termination.is_none();
         let is_elsewhere = |pod: &&&Arc<Pod>| pod.node.as_ref() != Some(self.own_node);
@@ -154,7 +155,8 @@ impl<'a> Instances<'a> {
         Switchover::Moves { after, moves_them: false }
     }
 
-    /// Upstream `MigrateMasterPod`: one replica. If the replica is on a cordoned node too, the operator first moves it.
+    /// As upstream `MigrateMasterPod`, requires one ready replica. If the replica is on a cordoned node too, the
+    /// operator first moves the replica.
     fn switched_by_postgres_operator(&self) -> Switchover {
         let owner = self.pod.owner.as_ref();
         let replicas =
@@ -181,8 +183,8 @@ impl<'a> Instances<'a> {
         }
     }
 
-    /// Returns since when the operator could have acted; `None` if it could not, or if the time of the cordon is not
-    /// known.
+    /// Returns the time since which the operator could have acted; `None` if it could not have acted, or if the time of
+    /// the cordon is not known.
     fn could_act_since(&self, acts: &Switchover) -> Option<Timestamp> {
         let acts_at_once = match acts {
             Switchover::Moves { after, moves_them } => after.is_empty() || *moves_them,
@@ -196,7 +198,7 @@ impl<'a> Instances<'a> {
     }
 }
 
-/// Budgets of a pod after it has lost its role: those that protect it, and those that count it.
+/// Budgets of a pod after it has lost its role: the budgets that protect the pod, and the budgets that count it.
 #[derive(Clone, Debug)]
 pub(super) struct BudgetsAfterMove {
     pub protected_by: Vec<Key>,
@@ -204,7 +206,8 @@ pub(super) struct BudgetsAfterMove {
 }
 
 impl BudgetsAfterMove {
-    /// Adds the states of the budgets to `states`, if they are missing there.
+    /// Finds the budgets of `pod` without its role. Adds the states of these budgets to `states`, if they are missing
+    /// there.
     pub fn new(
         cluster: &Cluster,
         pod: &Pod,
@@ -227,7 +230,7 @@ impl BudgetsAfterMove {
     }
 }
 
-/// Returns a pod with the label of a replica in place of its role.
+/// Returns the pod as it is after it has lost its role: its role label has the value of a replica.
 fn without_role(pod: &Pod) -> Pod {
     let Some(role) = role_of(pod) else { return pod.clone() };
     let labels = pod.labels.iter().map(|(key, value)| {

@@ -14,16 +14,16 @@ use super::{
 use crate::cluster::{Cluster, Key, Namespace, Pod, Uid};
 use kordon_time::ClusterTime;
 
-/// Computes outcomes of terminating pods. Keeps what it finds out about their owners and quotas.
+/// Computes outcomes of terminating pods. Caches what it finds out about the owners and quotas of the pods.
 #[derive(Debug)]
 pub struct TerminatingPods<'a> {
     cluster: &'a Cluster,
     by_owner: BTreeMap<Uid, OwnedPods>,
-    /// Use of the quotas of a namespace once all its terminating pods are gone.
+    /// For each namespace, the use of its quotas once all its terminating pods are gone.
     quotas: BTreeMap<Namespace, QuotaLedger>,
 }
 
-/// The pods of an owner, as far as they show what has become of the replacements of its terminating pods.
+/// The pods of an owner, as far as they show the stage of the replacements of its terminating pods.
 #[derive(Debug)]
 struct OwnedPods {
     /// Number of pods that the owner still has to create.
@@ -99,22 +99,23 @@ impl<'a> TerminatingPods<'a> {
         }
     }
 
-    /// Returns the outcome of a pod whose replacement a quota has refused: whether the quota has room once all terminating
-    /// pods are gone.
+    /// Returns the outcome of a pod whose replacement was refused by a quota. The outcome depends on whether the quota
+    /// has room once all terminating pods are gone.
     fn refused(&mut self, pod: &Pod) -> PodOutcome {
         let (cluster, namespace) = (self.cluster, &pod.key.namespace);
         let known = self.quotas.entry(namespace.clone());
         let ledger = known.or_insert_with(|| QuotaLedger::for_live_pods(cluster, namespace));
-        // Each pod is asked about alone, so that its admission does not count for the next.
+        // Admits each pod in a copy of the ledger, so that the admission of one pod does not count for the next.
         match ledger.clone().admit(cluster, pod) {
             Ok(()) => PodOutcome::WaitsForOldPod,
             Err(refusal) => PodOutcome::Refused(refusal),
         }
     }
 
-    /// Returns the stage of a pod's replacement. Owners create replacements in the order of the deletions, so those of
-    /// the last deleted pods are missing, and those of the pods before them have no node yet. A replacement counts as
-    /// missing only if a quota limits its namespace: its owner creates any other within moments.
+    /// Returns the stage of a pod's replacement. Owners create replacements in the order of the deletions. Therefore
+    /// the missing replacements are those of the pods that were deleted last, and the replacements without a node are
+    /// those of the pods that were deleted before them. A replacement counts as missing only if a quota limits its
+    /// namespace: without a quota, the owner creates it within moments.
     fn stage(&mut self, pod: &Pod) -> ReplacementStage {
         let cluster = self.cluster;
         let Some(owner) = &pod.owner else { return ReplacementStage::Scheduled };

@@ -46,8 +46,7 @@ impl TimeLeft {
 }
 
 /// Returns when the rest of a removal ends. `groups` are the groups that have not ended, in order, and `surges` the
-/// Deployments that are still to be scaled up. Ignores timeouts,
-/// and does not predict where pods land.
+/// Deployments that are still to be scaled up. Ignores timeouts, and does not predict where pods land.
 pub fn time_left(
     cluster: &Cluster,
     groups: Vec<RemovalGroup>,

@@ -8,7 +8,7 @@ use std::{
 use super::{metadata_edits::MetadataField, node_plan::NodeChange, step::PlanStep};
 use crate::cluster::{Cluster, Key, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
-/// The undo of a plan, by node, and of what a surge has scaled.
+/// The undo of a plan: of its changes to nodes, and of the Deployments that a surge has scaled up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Undo {
     pub nodes: Vec<NodeUndo>,

@@ -35,9 +35,10 @@ impl Plan {
 
     /// Returns whether the outcome is certain although the plan has gaps.
     ///
-    /// It is uncertain if pods are undecided, if the whole plan is based on outdated objects, or if an owner is not known:
-    /// its pods may be lost. Other gaps in workloads, budgets, quotas and placements make only evictions under a budget
-    /// uncertain, because the budget's numbers depend on the replacements of the pods that leave.
+    /// The outcome is uncertain if pods are undecided, if the whole plan is based on outdated objects, or if an owner
+    /// is not known, because the owner's pods may be lost. Other gaps in workloads, budgets, quotas and placements make
+    /// only evictions under a budget uncertain, because the budget's numbers depend on the replacements of the pods
+    /// that leave.
     pub fn is_definite(&self) -> bool {
         let rests_on_budgets = match &self.action {
             Action::Drain { options, .. } => options.mode() == RemovalMode::Evict,

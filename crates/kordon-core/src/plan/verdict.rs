@@ -24,8 +24,8 @@ pub enum Verdict {
     Terminating,
     /// The pod leaves at the first attempt.
     Leaves(LeaveReason),
-    /// The pod waits until its budget allows a disruption again, because pods that leave earlier in this plan use them
-    /// all. Or it waits until its operator acts.
+    /// The pod waits until its budget allows another disruption, because pods that leave earlier in this plan use all
+    /// allowed disruptions. Or the pod waits until its operator acts.
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key>, operator: Option<OperatorAct> },
     /// The pod waits until other pods, which the plan does not touch, are healthy again: pods that are not Ready, Pending
     /// pods, and terminating pods that are created again. The budget then allows the eviction.
@@ -37,8 +37,8 @@ pub enum Verdict {
         pending: Vec<Key>,
         terminating: Vec<Key>,
     },
-    /// The pod waits until its operator lifts the budget, or moves the pod itself. The operator first needs these pods
-    /// to be Ready on other nodes.
+    /// The pod waits until its operator lifts the budget, or moves the pod itself. The operator first needs `pods` to
+    /// be Ready on other nodes.
     WaitsForOperator {
         budget: Key,
         numbers: BudgetNumbers,
@@ -50,7 +50,7 @@ pub enum Verdict {
     /// The pod's namespace is being deleted. The server refuses evictions there, and deletes the pod with the
     /// namespace.
     WaitsForNamespace,
-    /// The pod stays on its node, whose object is kept by this finalizer after its deletion.
+    /// The pod stays on its node, because this finalizer keeps the Node object after its deletion.
     WaitsForFinalizer { finalizer: Name },
     /// The pod's budget never allows the eviction during this plan. `frees_unhealthy`: the budget would allow it with
     /// `unhealthyPodEvictionPolicy: AlwaysAllow`, because the pod is not Ready.
@@ -114,13 +114,13 @@ pub enum BlockPattern {
     NotCordoned { operator: &'static str },
     /// The pod's operator could have moved the role of the pod for this long, but has not.
     NotMoved { operator: &'static str, since: Span },
-    /// Replacements of pods that left stay Pending.
+    /// The replacements of pods that have left stay Pending.
     ReplacementPending { of: Vec<Key>, why: Name },
-    /// Pods that left are not recreated by any controller.
+    /// No controller recreates pods that have left.
     NotRecreated { pods: Vec<Key> },
     /// Replacements are not created, because the pods that they replace stay Terminating.
     StuckTerminating { pods: Vec<Key> },
-    /// Replacements of pods that left never become Ready.
+    /// The replacements of pods that have left never become Ready.
     NeverReady { of: Vec<Key> },
     /// The unhealthy pods of the budget will not become healthy, for this reason.
     Unhealthy { pods: Vec<Key>, why: Name },
@@ -173,7 +173,7 @@ impl Verdict {
         })
     }
 
-    /// Returns whether the pod is not known to leave in the plan, although it should.
+    /// Returns whether the pod should leave in the plan but waits or is blocked. [`Self::Unknown`] counts as blocked.
     pub(super) const fn is_blocked(&self) -> bool {
         matches!(
             self,

@@ -202,8 +202,8 @@ pub enum Warning {
     ComesBack {
         node: NodeName,
         pods: usize,
-        /// Whether the scheduler places them there, because they tolerate the cordon. Otherwise their template names the
-        /// node.
+        /// Whether the scheduler places the pods on the node, because they tolerate the cordon. If false, the template
+        /// of the pods names the node.
         are_placed: bool,
     },
     /// NoExecute taints evict pods whose replacements land on the same node and are evicted again.
@@ -273,13 +273,13 @@ pub enum Warning {
         /// Number of workload pods on the node.
         pods: usize,
     },
-    /// The pod owns pods that stay, which the garbage collector deletes once it is gone.
+    /// The pod owns pods that the plan does not remove. The garbage collector deletes them once the owning pod is gone.
     OwnedPodsDeleted {
         pod: Key,
         /// Number of pods that the garbage collector deletes.
         pods: usize,
     },
-    /// Finalizers keep the object of the node after its deletion.
+    /// The Node object stays after its deletion, because finalizers keep it.
     NodeHeld {
         node: NodeName,
         finalizers: Vec<Name>,
@@ -291,13 +291,13 @@ pub enum Warning {
     },
     /// NoExecute taints evict no pods, because the controller that does this is disabled.
     TaintsDoNotEvict,
-    /// The node has a cordon by kordon whose intended end has not passed.
+    /// kordon cordoned the node, and the intended end of this cordon has not passed.
     CordonStands {
         node: NodeName,
         /// Text of the note of the cordon: who cordoned the node, why and until when.
         note: String,
     },
-    /// The node has a cordon by kordon that has no intended end, or whose intended end has passed.
+    /// kordon cordoned the node without an intended end, or the intended end of this cordon has passed.
     CordonNoted {
         node: NodeName,
         note: String,
@@ -544,8 +544,8 @@ pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timest
     acts.into_iter().map(warning).collect()
 }
 
-/// The finalizer by which Karpenter drains a deleted node and terminates its machine before the object is removed
-/// (`pkg/controllers/node/termination/controller.go`, `finalize`).
+/// Finalizer with which Karpenter keeps a deleted Node object until Karpenter has drained the node and terminated its
+/// machine (`pkg/controllers/node/termination/controller.go`, `finalize`).
 const KARPENTER: &str = "karpenter.sh/termination";
 
 /// Key of the taint of cordoned nodes.
@@ -617,7 +617,7 @@ pub fn has_identity(pod: &Pod) -> bool {
     pod.owner.as_ref().is_some_and(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::StatefulSet))
 }
 
-/// Returns whether a DaemonSet that may still exist manages the pod.
+/// Returns whether the pod is managed by a DaemonSet that may still exist.
 pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(owner) = &pod.owner else { return false };
     pod.is_of_daemon_set() && owner::find(cluster, &pod.key.namespace, owner) != OwnerLookup::Gone

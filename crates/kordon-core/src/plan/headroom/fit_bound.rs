@@ -2,7 +2,7 @@
 //!
 //! Consider one of `n` pods. The other pods are placed on at most `n - 1` nodes. The pod therefore finds a node if two
 //! conditions hold. First, at least `n` nodes are feasible for the pod before any of the `n` pods is placed. Second,
-//! each of the other pods can make only the node infeasible on which it is placed.
+//! each of the other pods can make infeasible only the node on which it is placed.
 
 use std::sync::Arc;
 

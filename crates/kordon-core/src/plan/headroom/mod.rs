@@ -42,8 +42,8 @@ pub struct HeadroomLosses<T> {
     pub worst: Option<HeadroomLoss<T>>,
     /// Number of losses that may strand pods, or more pods than counted, because not everything is known.
     pub uncertain: usize,
-    /// Of the losses that are not known to strand pods, the one with most pods of unknown outcome; `None` if there are
-    /// no such pods.
+    /// Among the losses that are not known to strand pods, the loss with most pods of unknown outcome; `None` if none
+    /// of these losses has such pods.
     pub least_known: Option<HeadroomLoss<T>>,
     /// Number of losses that have not been computed yet.
     pub undecided: usize,
@@ -145,7 +145,7 @@ impl<T> HeadroomLosses<T> {
         self.worst.as_ref().map_or(0, |worst| worst.outcomes.nowhere())
     }
 
-    /// Returns whether all losses have been computed, except the losses that are left to the what-if.
+    /// Returns whether all losses have been computed, except the losses that are computed only on request.
     pub const fn is_complete(&self) -> bool {
         self.undecided == 0
     }
@@ -162,7 +162,8 @@ impl<T> HeadroomLosses<T> {
     }
 
     /// Returns the age of the oldest cluster state for which a loss was computed. `newest` is the age of the newest
-    /// state. Both are `None` if the cluster has not changed since that state.
+    /// state; `None` if the cluster has not changed since that state. The result is `None` if, in addition, all losses
+    /// were computed for the newest state.
     fn age(&self, newest: Option<Span>, now: Timestamp) -> Option<Span> {
         self.outdated_since.map(|at| now.since(at).or_zero()).max(newest)
     }
@@ -174,12 +175,12 @@ impl Headroom {
         self.nodes.is_enough() && self.zones.is_enough()
     }
 
-    /// Returns whether all losses have been computed, except the losses that are left to the what-if.
+    /// Returns whether all losses have been computed, except the losses that are computed only on request.
     pub const fn is_complete(&self) -> bool {
         self.nodes.is_complete() && self.zones.is_complete()
     }
 
-    /// Returns whether all losses have been computed, including those that may be left to the what-if.
+    /// Returns whether all losses have been computed, including those that may be computed only on request.
     pub const fn is_answered(&self) -> bool {
         self.is_complete() && self.nodes.on_request == 0 && self.zones.on_request == 0
     }

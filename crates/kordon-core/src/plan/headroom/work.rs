@@ -28,7 +28,7 @@ use kordon_time::Timestamp;
 /// simulation that is running continues with the state for which it was started.
 #[derive(Debug)]
 pub struct HeadroomWork {
-    /// The state that is being started, with its time. Its snapshot is not complete yet.
+    /// Snapshot that is being made of the newest state, with the time of this state.
     starting: Option<(SnapshotInProgress, Timestamp)>,
     /// The newest state with a complete snapshot; `None` until the first snapshot is complete.
     state: Option<State>,
@@ -39,13 +39,13 @@ pub struct HeadroomWork {
     /// Simulation of the loss of a zone. It is paused, because the loss of a node has no answer yet and is simulated
     /// first.
     paused: Option<Simulation>,
-    /// Maximum number of node checks that computing the losses of all zones may take. If more are needed, the loss of a
-    /// zone is computed only when the operator asks for a what-if.
+    /// Maximum for the number of pods in all zones times the number of nodes. Above this maximum, the loss of a zone is
+    /// computed only when the operator asks for a what-if.
     most_looks: usize,
 }
 
-/// Default of `most_looks`. This many checks take up to 27 s, and the losses of 5,000 single nodes take another 16 s.
-/// At a twentieth of a core, both together take a quarter of an hour.
+/// Default of `most_looks`. Checking this many pairs of a pod and a node takes up to 27 s, and the losses of 5,000
+/// single nodes take another 16 s. At a twentieth of a core, both together take a quarter of an hour.
 const MOST_LOOKS: usize = 300_000_000;
 
 /// A state of the cluster.
@@ -71,7 +71,8 @@ struct KnownLoss {
     /// Number of pods on these nodes when the loss was first seen.
     pods: usize,
     is_queued: bool,
-    /// Whether the loss is too large to be computed in advance, so that it is left to the what-if.
+    /// Whether the loss is too large to be computed in advance, so that it is computed only when the operator asks for
+    /// a what-if.
     is_on_request: bool,
     answer: Option<KnownAnswer>,
 }
@@ -109,29 +110,27 @@ impl Default for HeadroomWork {
 }
 
 impl HeadroomWork {
-    /// Sets the maximum number of node checks that computing the losses of all zones may take. If more are needed, the
-    /// loss of a zone is computed only when the operator asks for a what-if. The limit takes effect with the next
-    /// state.
+    /// Sets the maximum for the number of pods in all zones times the number of nodes. Above this maximum, the loss of
+    /// a zone is computed only when the operator asks for a what-if. The maximum takes effect with the next state.
     pub const fn limit_looks(&mut self, most: usize) {
         self.most_looks = most;
     }
 
-    /// Starts a newer state of the cluster, for which all losses are then computed.
+    /// Takes a newer state of the cluster and starts to make its snapshot. All losses are then computed for this state.
     pub fn start(&mut self, cluster: Cluster, version: ServerVersion, at: Timestamp) {
         self.finish_start();
         let before = self.state.as_ref().map(|state| state.known.clone());
         self.starting = Some((SnapshotInProgress::new(cluster, version, before), at));
     }
 
-    /// Completes the snapshot of the state that is being started; does nothing if there is no such state. Cannot be
-    /// interrupted.
+    /// Completes the snapshot that is being made; does nothing if no snapshot is being made. Cannot be interrupted.
     pub fn finish_start(&mut self) {
         if let Some((snapshot, at)) = self.starting.take() {
             self.start_with(snapshot.finish(), at);
         }
     }
 
-    /// Continues to make the snapshot of the state that is being started. Returns false if this was interrupted.
+    /// Continues to make the snapshot of the newest state. Returns false if this was interrupted.
     fn advance_start(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
         let Some((snapshot, _)) = &mut self.starting else { return true };
         let is_complete = snapshot.advance(continues);
@@ -141,7 +140,7 @@ impl HeadroomWork {
         is_complete
     }
 
-    /// Starts a newer state whose snapshot already exists.
+    /// Takes a newer state of the cluster whose snapshot already exists.
     pub fn start_with(&mut self, known: ClusterSnapshot, at: Timestamp) {
         self.starting = None;
         let number = self.state.as_ref().map_or(0, |state| state.number + 1);
@@ -166,7 +165,7 @@ impl HeadroomWork {
         self.state = Some(State { known, at, number });
     }
 
-    /// Leaves all zones to the what-if if computing their losses would take too many node checks.
+    /// Marks the losses of all zones as computed only on request, if they are too large to be computed in advance.
     fn leave_large_zones(&mut self, nodes: usize) {
         let is_zone = |loss: &Loss| matches!(loss, Loss::Zone(_));
         let zones = self.losses.iter().filter(|(loss, _)| is_zone(loss));
@@ -200,7 +199,7 @@ impl HeadroomWork {
         starting.or(self.state_at())
     }
 
-    /// Returns whether a state is being started, which means that its snapshot is not complete.
+    /// Returns whether the snapshot of the newest state is still being made.
     pub const fn is_starting(&self) -> bool {
         self.starting.is_some()
     }
@@ -327,8 +326,8 @@ impl HeadroomWork {
         }
     }
 
-    /// Returns whether all losses have been computed for the newest state, except the losses that are left to the
-    /// what-if.
+    /// Returns whether all losses have been computed for the newest state, except the losses that are computed only on
+    /// request.
     pub fn is_done(&self) -> bool {
         let Some(state) = &self.state else { return false };
         let is_answered = |known: &KnownLoss| known.answer.is_some_and(|answer| answer.state == state.number);
@@ -347,7 +346,7 @@ impl State {
     /// Starts the simulation of a loss.
     ///
     /// # Errors
-    /// All pods are certain to find a node, so that no simulation is needed. Returns the answer for the loss.
+    /// No simulation is needed, because all pods are certain to find a node. The error is the answer for the loss.
     fn lose(
         &self,
         loss: Loss,
@@ -387,7 +386,8 @@ impl LossAnswer {
         let of_nodes = failover.counts();
         let stay = [OutcomeKind::SameNode, OutcomeKind::Finished, OutcomeKind::NotRecreated];
         let stay: usize = stay.into_iter().map(|kind| of_nodes.of(kind)).sum();
-        // Pods whose objects are missing make the whole result likely at best (`Model::is_headroom_definite`).
+        // Pods with missing objects are not counted, because they make the whole result likely at best
+        // (`Model::is_headroom_definite`).
         let is_unknown = |pod: &&FailoverPod| {
             pod.outcome.kind() == OutcomeKind::Unknown
                 && pod.departing.missing.is_empty()

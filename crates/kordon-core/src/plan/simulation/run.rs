@@ -43,11 +43,11 @@ const SYNC_DELAY: Span = Span::from_millis(200);
 /// percent.
 const STRAGGLER_STEPS: u32 = 256;
 
-/// Time for which kubectl's client retries by itself after a Retry-After of the server: ten times ten seconds. kubectl
-/// does not notice the refusal during this time.
+/// Time for which kubectl's HTTP client itself retries a request that the server answered with Retry-After: ten times
+/// ten seconds. kubectl does not notice the refusal during this time.
 const CLIENT_RETRIES: Span = Span::from_secs(100);
 
-/// An event of a run. Numbers are indexes of tasks or groups.
+/// An event of a run. A number is the index of a task, a group, a moved role or a surge.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Attempt(usize),
@@ -68,15 +68,16 @@ enum Event {
     BudgetSynced(Key),
     /// An entry of the budget's `disruptedPods` expires.
     DisruptionExpired(Key),
-    /// An operator has moved a role to a pod on another node. The number is that of the moved role.
+    /// An operator has moved a role to a pod on another node. The number is the index of the role.
     SwitchedOver(usize),
-    /// A pod that an operator has moved, and that is of no task, is Ready.
+    /// The replacement of a pod that has no task, and that an operator has moved, is Ready.
     Moved(Key),
     /// The operator of the pod deletes it.
     DeletedByOperator(usize),
-    /// The taint of its lost node, or the pod garbage collector, removes a pod that is not removed by the plan.
+    /// A pod that the plan does not remove leaves its lost node: the node's taint evicts it, or the pod garbage
+    /// collector removes it.
     Evicted(usize),
-    /// The new pod of a surge is Ready. The number is that of the surge.
+    /// The new pod of a surge is Ready. The number is the index of the surge.
     SurgeReady(usize),
     SkipWait(usize),
     GiveUp(usize),
@@ -109,9 +110,9 @@ pub(super) struct SimulationRun<'a, E> {
     /// Tasks whose replacements are Pending. The scheduler tries them again when another pod is placed or gone.
     pending: Vec<usize>,
     quotas: QuotaLedger,
-    /// Tasks whose replacements quotas refuse, with the time of the refusal.
+    /// Tasks whose replacements are refused by quotas, each with the time of the refusal.
     refused: Vec<(usize, Timestamp)>,
-    /// Number of tasks in each group that have not ended.
+    /// For each group, the number of tasks that have not ended.
     open_tasks: Vec<usize>,
     next_group: usize,
     after_incomplete: bool,
@@ -287,7 +288,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         first..first + self.input.groups[group].pods.len()
     }
 
-    /// Returns the tasks that remove pods. The other tasks are of pods that are already terminating.
+    /// Returns the tasks that remove pods. The other tasks are of pods that are already terminating, or that leave a
+    /// lost node without the plan.
     fn removed(&self) -> Range<usize> {
         0..self.tasks.partition_point(|task| task.group < self.input.groups.len())
     }
@@ -593,8 +595,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.input.grace.filter(|_| self.removed().contains(&task))
     }
 
-    /// Returns whether the API server removes the object of a pod at once, if no grace period remains. It does not if
-    /// the pod is terminating and its grace period has simply run out. Then the kubelet removes the object.
+    /// Returns whether the API server removes the object of a pod at once when no grace period remains. If the grace
+    /// period of a terminating pod has simply run out, the kubelet removes the object instead.
     fn is_removed_immediately(&self, task: usize) -> bool {
         let pod = &self.tasks[task].pod;
         pod.termination.is_none() || is_idle(pod) || self.given_grace(task) == Some(Span::ZERO)
@@ -623,8 +625,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.end_task(task, TaskEnd::Gone);
     }
 
-    /// Lets the DaemonSet of a pod create it again on its node, by its current template. Keeps only a replacement that
-    /// stays Pending there: when the others are Ready is not predicted.
+    /// Lets the DaemonSet of a pod create it again on its node, by its current template. Records the replacement only
+    /// if it stays Pending there. When other replacements are Ready is not predicted.
     fn return_to_node(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
         if self.tasks[task].recreation != Recreation::OnSameNode
@@ -654,7 +656,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
 
     fn on_created(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
-        // Further failures of its Job may have prolonged the back-off.
+        // Further failures of the pod's Job may have prolonged the back-off.
         let created = self.jobs.created(self.cluster, &pod);
         if let Some(at) = created.filter(|at| *at > self.now) {
             return self.schedule(at, Event::Created(task));
@@ -734,7 +736,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
     }
 
-    /// Schedules when the terminating pods that are not removed are gone.
+    /// Schedules the end of each terminating pod that the plan does not remove.
     fn schedule_returning(&mut self) {
         for task in self.removed().end..self.tasks.len() {
             if self.tasks[task].pod.termination.is_some() {
@@ -820,8 +822,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
     }
 }
 
-/// Returns whether a deletion of the pod needs no grace period, because none of its containers runs. A second deletion of
-/// a terminating pod changes nothing, unless it asks for a shorter grace period (upstream `BeforeDelete`).
+/// Returns whether the pod can be deleted without a grace period, because none of its containers runs. A second
+/// deletion of a terminating pod changes nothing, unless it asks for a shorter grace period (upstream `BeforeDelete`).
 fn is_idle(pod: &Pod) -> bool {
     pod.termination.is_none() && (pod.node.is_none() || pod.is_finished())
 }

@@ -16,8 +16,8 @@ use kordon_time::Span;
 pub(super) const DELAY: Span = Span::from_secs(1);
 
 impl<E: Environment> SimulationRun<'_, E> {
-    /// Starts the move of a role. The move happens at once, or after the operator has moved the pods for which it
-    /// waits.
+    /// Starts the move of a role if no other pod has to be Ready on another node first. If the operator itself moves
+    /// these other pods, starts their moves.
     pub(super) fn start_move(&mut self, role: usize) {
         let MovedRole { after, moves_them, .. } = self.moves[role].clone();
         if after.is_empty() {
@@ -49,7 +49,7 @@ impl<E: Environment> SimulationRun<'_, E> {
         }
     }
 
-    /// Updates the budgets of a role that has moved: they now protect and count the new pod.
+    /// Gives the pod of a moved role the budgets that the pod has without the role.
     pub(super) fn on_switched_over(&mut self, role: usize) {
         let MovedRole { task, operator, budgets, .. } = self.moves[role].clone();
         if self.tasks[task].state.terminating {

@@ -18,7 +18,8 @@ impl<E: Environment> SimulationRun<'_, E> {
         }
     }
 
-    /// Lets the replacement of a task wait if its StatefulSet waits for a pod of a lower ordinal. Returns whether it does.
+    /// Lets the replacement of a task wait if its StatefulSet waits for a pod of a lower ordinal. Returns whether the
+    /// replacement waits.
     pub(super) fn waits_for_lower(&mut self, task: usize) -> bool {
         let lower = self.unavailable_below(&self.tasks[task].pod);
         let waits_for = lower.as_ref().map(|(lower, _)| lower.clone());
@@ -31,8 +32,8 @@ impl<E: Environment> SimulationRun<'_, E> {
         true
     }
 
-    /// Returns the first pod that is not available and for which a pod's StatefulSet waits. The time is when this pod
-    /// becomes available, if it is Ready.
+    /// Returns the first unavailable pod for which the StatefulSet of `pod` waits, and the time at which this
+    /// unavailable pod becomes available. The time is `None` if the unavailable pod is not Ready.
     fn unavailable_below(&self, pod: &Pod) -> Option<(Key, Option<Timestamp>)> {
         let mut below = owner::created_after(self.cluster, pod).map(|lower| {
             let available = self.ready_since(&lower).map(|since| since + lower.min_ready);

@@ -9,7 +9,7 @@ use super::{
 use crate::plan::{environment::Environment, replacement::Replacement, surge::SurgeRun, timeline::PlanEvent};
 
 impl<E: Environment> SimulationRun<'_, E> {
-    /// Returns the number of the surge that a task waits for or has; `None` if there is none.
+    /// Returns the index of the surge that a task belongs to; `None` if it belongs to no surge.
     pub(super) fn surge_of(&self, task: usize) -> Option<usize> {
         self.surges.iter().position(|surge| surge.tasks.contains(&task))
     }
@@ -55,8 +55,8 @@ impl<E: Environment> SimulationRun<'_, E> {
         self.count_healthy(budgets);
     }
 
-    /// Scales the Deployment of a task back if this was the last of its pods to leave or to be given up. The new pod of
-    /// the surge then takes the place of this one.
+    /// Scales the Deployment of a task back if this was the last of its pods to leave or to be given up. If the task's
+    /// pod leaves, the new pod of the surge counts as its replacement.
     pub(super) fn end_surge_of(&mut self, task: usize) {
         let Some(place) = self.surge_of(task) else { return };
         let is_over = |task: &usize| {
