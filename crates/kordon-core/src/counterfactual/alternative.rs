@@ -51,7 +51,7 @@ const NOT_READY_FLAG: &str = "default-not-ready-toleration-seconds";
 const UNREACHABLE_FLAG: &str = "default-unreachable-toleration-seconds";
 
 impl Alternative {
-    /// The given settings, unchanged.
+    /// Creates an alternative with the given settings, in which nothing is replaced yet.
     pub fn new(settings: Settings) -> Self {
         let least_silence = settings.node_monitor_grace_period.value;
         Self { settings, tolerations: DefaultTolerations::default(), least_silence }
@@ -107,7 +107,7 @@ impl Alternative {
     /// The settings whose values differ from those in `from`, for example `node-monitor-grace-period=20s`; empty if no
     /// values differ.
     pub fn differences(&self, from: &Self) -> Vec<String> {
-        // A flag that has its default in one of them may be missing in its list.
+        // The list of flags may lack a flag that has its default value.
         let before: BTreeMap<_, _> =
             from.settings.flags().into_iter().map(|(flag, value, _)| (flag, value)).collect();
         let flags = self.settings.flags().into_iter();

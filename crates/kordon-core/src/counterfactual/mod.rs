@@ -52,7 +52,7 @@ use kordon_time::{Span, Timestamp};
 use outages::{OutageStart, OutageTracker};
 use replacements::Replacements;
 
-/// Validity of a leader's Lease without a duration.
+/// Validity of a leader's Lease that states no duration.
 const LEADER_DURATION: Span = Span::from_secs(15);
 
 /// Replaces the reactions of the recorded controllers with those of an engine. The caller passes in each recorded
@@ -306,7 +306,7 @@ impl Counterfactual {
         outages::outage(what, (&self.recorded, cluster), &self.happened)
     }
 
-    /// Maximum shift of a decision by the phase of the controller's passes: two monitor periods.
+    /// Maximum time by which the phase of the controller's passes can shift a decision: two monitor periods.
     fn passes(&self) -> Span {
         self.settings.node_monitor_period.value * 2
     }
@@ -325,7 +325,7 @@ impl Counterfactual {
     }
 }
 
-/// How a recorded event belongs to a list. The first list is passed on as a list, later lists as changes.
+/// Which part of a list a recorded event is. The first list is passed on as a list, later lists as changes.
 enum ListStage {
     Started,
     Listed,

@@ -1,4 +1,5 @@
-//! Nodes: what kubelets and people wrote, with conditions and taints of the engine.
+//! Recorded changes of nodes, with the conditions and taints of the engine in place of those of the recorded
+//! controllers.
 
 use std::sync::Arc;
 

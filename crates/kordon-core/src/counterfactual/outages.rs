@@ -73,7 +73,7 @@ pub struct OutageCost {
     pub moves: usize,
 }
 
-/// The controller whose evictions count.
+/// The controller whose evictions are used to compute the cost of outages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Whose<'a> {
     /// The recorded controller, with its acts.
@@ -166,7 +166,7 @@ impl OutageTracker {
         }
     }
 
-    /// The start of the outage that a silence from `before` to `at` means; `None` if the silence is at most `least`
+    /// Start of the outage if the silence from `before` to `at` counts as one; `None` if the silence is at most `least`
     /// long or a gap in the recording explains it.
     fn silence(&self, before: Option<Timestamp>, at: Timestamp, least: Span) -> Option<OutageStart> {
         let from = before.filter(|before| at.since(*before) > least)?;

@@ -1,4 +1,4 @@
-//! Pods: what kubelets, people and other controllers did to them, with the evictions of the engine.
+//! Recorded changes of pods, with the evictions of the engine in place of those of the recorded controllers.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Taints of devices: which pods the device taint eviction controller deletes, and when (upstream
-//! `pkg/controller/devicetainteviction`). It runs in kube-controller-manager beside the other controllers and reads claims,
-//! not nodes.
+//! `pkg/controller/devicetainteviction`). This controller runs in kube-controller-manager beside the other controllers
+//! and reads claims, not nodes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,7 +41,7 @@ pub struct TaintRulePreview {
     pub selects_all: bool,
     /// Number of published devices that the rule selects.
     pub published: usize,
-    /// Number of allocated devices that the rule selects, each counted for each claim.
+    /// Number of allocated devices that the rule selects. A device counts once for each claim that it is allocated to.
     pub allocated: usize,
     /// The pods that would be deleted, at once or when their tolerations end.
     pub pods: Vec<Key>,
@@ -108,7 +108,7 @@ pub fn taint_rule_previews(cluster: &Cluster, version: ServerVersion) -> Vec<Tai
     previews.collect()
 }
 
-/// The devices that count, with the name of their slice and their taints.
+/// The devices of the newest generation of each pool, with the name of their slice and their taints.
 fn published(cluster: &Cluster) -> impl Iterator<Item = (DeviceId, &Name, &[DeviceTaint])> {
     let current = cluster.devices().pools().into_values().flatten();
     current
@@ -202,7 +202,8 @@ enum DeviceTolerance {
     Forever,
 }
 
-/// Only tolerations that name the effect NoExecute count; of several with a limit, the shortest.
+/// Returns how long the claim of a device tolerates a taint. Only tolerations that name the effect NoExecute count. If
+/// several of them have a time limit, the shortest one applies.
 fn tolerance(device: &AllocatedDevice, taint: &DeviceTaint) -> DeviceTolerance {
     let matching = device.tolerations.iter().filter(|toleration| {
         toleration.effect == Some(DeviceTaintEffect::NoExecute) && toleration.tolerates(taint)
@@ -216,7 +217,7 @@ fn tolerance(device: &AllocatedDevice, taint: &DeviceTaint) -> DeviceTolerance {
     shortest.map_or(DeviceTolerance::None, |seconds| DeviceTolerance::For(Span::from_secs(seconds)))
 }
 
-/// Whether the pod's `spec.resourceClaims` leads to the claim.
+/// Whether one of the pod's `spec.resourceClaims` refers to the claim.
 fn uses(pod: &Pod, claim: &ResourceClaim) -> bool {
     pod.scheduling.device_claims.iter().any(|entry| match (&entry.claim, &claim.owner) {
         (Some(name), _) => *name == claim.key.name,

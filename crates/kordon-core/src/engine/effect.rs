@@ -214,7 +214,7 @@ impl std::fmt::Display for EventObject {
 /// The result of an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Written; the watch will show it.
+    /// The write was made, and the watch will show the change.
     Done,
     /// Recorded and not written (dry-run). The shadowed controller may write it.
     Recorded,

@@ -65,8 +65,8 @@ pub enum TimerSource {
 /// How the engine learned of a node's taints.
 #[derive(Clone, Copy, Debug)]
 pub enum TaintSource<'a> {
-    /// The node changed while the watches were live. `before` are its NoExecute taints before the change. Any other
-    /// taint counts as added now, even if its timeAdded differs.
+    /// The node changed while the watches were live. `before` has the node's NoExecute taints before the change. Taints
+    /// that are not in `before` count as added now, even if their timeAdded differs.
     Live { before: &'a [Taint] },
     /// The engine found the taints on the node, which may have had them for some time.
     Found,
@@ -209,13 +209,13 @@ impl Evictor {
         }
     }
 
-    /// Marks a timer overdue after its deletion was recorded and not written. The timer stays overdue until the
-    /// deletion is observed or cancelled.
+    /// Marks a timer overdue after the deletion of its pod was recorded and not written. The timer stays overdue until
+    /// the deletion is observed or cancelled.
     fn overdue(&mut self, pod: &Key, running: Running) {
         self.timers.insert(pod.clone(), Timer::Overdue(running));
     }
 
-    /// Handles a pod that became Terminating: if its deletion was recorded, it has now been observed.
+    /// Handles a pod that became Terminating. If the pod's deletion was recorded, the deletion has now been observed.
     fn on_terminating(&mut self, pod: &Key, out: &mut Outbox) {
         // Searching the timers is needed only if deletions were recorded: other pods have no overdue timer.
         if out.has_recorded()
@@ -252,8 +252,8 @@ impl Evictor {
         }
     }
 
-    /// Resumes after the controller was paused since `paused_since`. Timers created during the pause start now, because
-    /// the controller did not start them then.
+    /// Resumes after a pause of the controller that began at `paused_since`. Timers created during the pause start now,
+    /// because the controller did not start them then.
     pub fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
         let started = self.timers.iter().filter_map(|(key, timer)| match timer {
             Timer::Running(running) if running.created > paused_since => Some((key.clone(), running.clone())),
@@ -307,7 +307,8 @@ impl Evictor {
         cluster.pods_on(node).filter(|pod| pod.termination.is_none()).filter_map(of).collect()
     }
 
-    /// Whether a pod of the node is terminating, or its timer runs or is overdue.
+    /// Returns whether any pod of the node is terminating or has a timer that runs or is overdue, and how long this
+    /// result is valid.
     pub fn leaving_pods(&self, cluster: &Cluster, node: &NodeName) -> LeavingPods {
         let mut expiry = Expiry::OnChange;
         for pod in cluster.pods_on(node) {
@@ -326,8 +327,8 @@ impl Evictor {
         LeavingPods { any: false, expiry }
     }
 
-    /// Schedules or cancels a pod's eviction, by how the pod tolerates its node's taints (upstream `processPodOnNode`).
-    /// There must be at least one taint.
+    /// Schedules or cancels a pod's eviction, depending on how the pod tolerates its node's taints (upstream
+    /// `processPodOnNode`). `taints` must not be empty.
     fn decide(
         &mut self,
         pod: &Pod,
@@ -347,7 +348,8 @@ impl Evictor {
                 let Some(FirstTimer { span, taint, .. }) = first_timer(&pod.tolerations, &tolerated) else {
                     return;
                 };
-                // A taint without a time may have come before the others, which would shorten the timer.
+                // A taint without timeAdded may be older than the others. The timer would then end earlier, so its
+                // start is only the latest one possible.
                 let is_latest = |taint| start(taint).certainty == Certainty::AtLatest;
                 let start = match taints.iter().any(is_latest) {
                     true => TolerationStart { certainty: Certainty::AtLatest, ..start(taint) },
@@ -495,8 +497,8 @@ fn due_at(pod: &Pod, running: &Running) -> PendingEviction {
     }
 }
 
-/// The pending eviction of a pod that tolerates its node's taints without a time limit, which is never due; none for
-/// other pods.
+/// Returns the pending eviction of a pod that tolerates its node's taints without a time limit. This eviction is never
+/// due. Returns `None` for other pods.
 fn never_due(pod: &Pod, taints: &[Taint]) -> Option<PendingEviction> {
     (tolerance(&pod.tolerations, taints) == Tolerance::Forever).then(|| PendingEviction {
         pod: pod.key.clone(),
@@ -510,12 +512,12 @@ fn never_due(pod: &Pod, taints: &[Taint]) -> Option<PendingEviction> {
 /// Nanoseconds in a second.
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// The node's NoExecute taints, in the order of the node.
+/// The node's NoExecute taints, in the order in which the node lists them.
 pub fn no_execute(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
 }
 
-/// The timer of a pod, by the taint that started it.
+/// The timer of a pod, and the taint that started it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FirstTimer<'a> {
     pub taint: &'a Taint,
@@ -525,8 +527,8 @@ pub struct FirstTimer<'a> {
     pub span: Span,
 }
 
-/// Returns the timer of a pod that tolerates all these taints, each of which it has tolerated since a time; `None` if it
-/// tolerates them without a limit. A timer that runs is neither extended nor shortened by later taints
+/// Returns the timer of a pod that tolerates all `taints`, each from the given time on; `None` if the pod tolerates
+/// them without a time limit. A timer that runs is neither extended nor shortened by later taints
 /// (docs/upstream/node-lifecycle.md#12.32; upstream `processPodOnNode`).
 pub fn first_timer<'a>(
     tolerations: &[Toleration],
@@ -547,8 +549,8 @@ pub fn first_timer<'a>(
 /// Returns how a pod with these tolerations tolerates the taints. The first toleration that matches a taint decides for
 /// that taint; the shortest time among all taints counts.
 ///
-/// Upstream (`getMinTolerationTime`) multiplies the seconds into nanoseconds of 64 bits. Where the product is negative,
-/// as for `9223372036854775807`, the pod tolerates the taints without a limit.
+/// Upstream (`getMinTolerationTime`) converts the seconds to nanoseconds in a 64-bit integer. If the product overflows
+/// to a negative number, as for `9223372036854775807`, the pod tolerates the taints without a time limit.
 pub fn tolerance<'a>(
     tolerations: &[Toleration],
     taints: impl IntoIterator<Item = &'a Taint>,
@@ -597,8 +599,8 @@ mod tests {
         assert_eq!(of(-1), finite(Span::ZERO));
     }
 
-    /// Kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`: a scheduled eviction keeps
-    /// its time if it was scheduled before.
+    /// Kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`: an eviction that is
+    /// already scheduled keeps its time.
     #[test]
     fn a_later_taint_neither_extends_nor_shortens_the_timer_of_an_earlier_one() {
         let (maintenance, broken) = (taint("maintenance"), taint("gpu-broken"));

@@ -36,7 +36,7 @@ pub(super) struct Renewals {
     last: Timestamp,
     tenths: [u16; KEPT],
     len: u8,
-    /// Whether the last change of the Lease may make the node late earlier than before the change.
+    /// Whether the last change of the Lease may have moved the time at which the node is late to an earlier time.
     is_hastened: bool,
     /// The node's own renewal interval: the median of the kept intervals, or a quarter of the Lease's duration while
     /// too few intervals are known.
@@ -52,7 +52,8 @@ pub(super) struct Renewals {
 pub struct Silence {
     /// Whether the heartbeat is a renewal of the node's Lease.
     pub is_of_lease: bool,
-    /// The renewTime of the node's Lease; without a Lease, the heartbeat time of its status, or its creation.
+    /// The renewTime of the node's Lease; without a Lease, the heartbeat time in the node's status, or the node's
+    /// creation.
     pub heartbeat: Timestamp,
     /// The node counts as late after this time.
     pub late_from: Timestamp,
@@ -106,7 +107,8 @@ fn half(span: Span) -> Span {
 }
 
 /// Corrects a time that another component wrote and that arrives now. The result is never in the future, and at most
-/// `LIVE_LAG` ago if the watches are live. This limits the harm of a clock that differs from the measured one.
+/// `LIVE_LAG` ago if the watches are live. This limits the error if the component's clock differs from the measured
+/// clock.
 pub fn arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timestamp {
     match health {
         WatchHealth::Live => at.max(now - LIVE_LAG).min(now),
@@ -182,8 +184,8 @@ impl Heartbeats {
         renewals
     }
 
-    /// Whether the last change of the node's Lease may make the node late earlier than before the change. A renewal
-    /// normally postpones the time at which the node is late; a shorter renewal interval can outweigh the renewal.
+    /// Whether the last change of the node's Lease may have moved the time at which the node is late to an earlier
+    /// time. A renewal normally postpones that time, but a shorter renewal interval can outweigh the renewal.
     pub fn is_hastened(&self, node: &NodeName) -> bool {
         self.of(node).is_some_and(|renewals| renewals.is_hastened)
     }

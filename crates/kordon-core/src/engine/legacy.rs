@@ -204,7 +204,7 @@ impl Engine {
             self.finish_round(cluster, &entry.node);
             return;
         }
-        // Expect the turn only if a pod will be marked NodeLost: a shadow cannot observe other deletion rounds.
+        // Expect the controller's deletion round only if it marks a pod NodeLost: a shadow cannot observe other rounds.
         let shows = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.reason != *NODE_LOST);
         if let Some(shadow) = self.shadow.as_mut().filter(|_| requested.iter().any(shows)) {
             shadow.expect_turn(&entry.node, zone, now);
@@ -290,8 +290,8 @@ impl Engine {
         }
     }
 
-    /// Handles a failed write to a pod of a node that is being evicted. In a deletion round, the round ends and the
-    /// node waits again. Outside a round, the next pass tries again.
+    /// Handles a failed write to a pod of a node that is being evicted. A deletion round ends, and its node is queued
+    /// again. Outside a round, the next pass tries again.
     pub(super) fn on_pod_not_evicted(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
         if self.legacy.rounds.remove(node).is_some() {
             self.legacy.set(node, EvictionStatus::ToBeEvicted);
@@ -300,7 +300,8 @@ impl Engine {
         }
     }
 
-    /// Reverts a predicted deletion round that the shadowed controller did not start: the node still waits.
+    /// Reverts a predicted deletion of all pods of a node, because the controller that the engine shadows did not start
+    /// it: the node still waits for its eviction.
     pub(super) fn revert_round(&mut self, cluster: &Cluster, node: &NodeName) {
         self.legacy.set(node, EvictionStatus::ToBeEvicted);
         self.forget_round(cluster, node);

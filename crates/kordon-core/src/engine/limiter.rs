@@ -23,7 +23,8 @@ pub struct Bucket {
 }
 
 impl Limiter {
-    /// Returns a full bucket. With rate 0 it never gives its token, and unlike [`Limiter::Never`] claims rate 0.
+    /// Returns a full bucket. With rate 0, the bucket never gives its token, and claims rate 0, unlike
+    /// [`Limiter::Never`].
     pub fn full(rate: f32, now: Timestamp) -> Self {
         Self::Bucket(Bucket { rate, tokens: BURST, last: now })
     }

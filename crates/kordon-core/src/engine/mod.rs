@@ -81,8 +81,8 @@ use zone::{PresentNodes, Zone};
 const TAINTING_PERIOD: Span = Span::from_millis(100);
 /// Offset of the tainting loop's ticks from the first pass: half of the loop's period.
 const TAINTING_PHASE: Span = Span::from_millis(50);
-/// Assumed duration of a pass. Upstream starts the next period at the end of a pass, so a grace period that is a
-/// multiple of the period ends just before a pass.
+/// Assumed duration of a pass. Upstream starts each period when the previous pass has ended, so a grace period that is
+/// a multiple of the period ends just before a pass.
 pub const PASS_TAKES: Span = Span::from_millis(1);
 
 /// The node lifecycle controller as a state machine without clock or IO.
@@ -130,12 +130,13 @@ pub struct Engine {
     marking: BTreeMap<NodeName, Version>,
     out: Outbox,
     next_pass: Timestamp,
-    /// Time of a tick of the tainting loop, before the loop has tainted anything.
+    /// Time of one tick of the tainting loop. Used until the loop has tainted its first node.
     tainting_tick: Timestamp,
     last_tainting: Option<Timestamp>,
     /// The nodes that a pass handles first, in this order.
     order: Vec<NodeName>,
-    /// By zone, the number of nodes that are tainted in the middle of the pass that next changes the zone's state.
+    /// For each zone, how many nodes the tainting loop taints in the middle of the next pass that changes the zone's
+    /// state.
     tainted_mid_pass: BTreeMap<ZoneKey, usize>,
     /// Uncertain taints waiting to be polled; only forecasts have them.
     uncertain: VecDeque<UncertainTaints>,
@@ -143,8 +144,7 @@ pub struct Engine {
     queue_events: VecDeque<QueueEvent>,
     scope: PassScope,
     watch_health: WatchHealth,
-    /// The followed state of another controller, if the engine is a shadow; none if the engine itself is the
-    /// controller.
+    /// State of the controller that the engine shadows; `None` if the engine is itself the controller.
     shadow: Option<Shadow>,
 }
 
@@ -406,7 +406,7 @@ impl Engine {
         self.next_pass <= now
     }
 
-    /// Flags whose values contradict the shadowed controller's behaviour. A new leader starts with none.
+    /// Flags whose values contradict the shadowed controller's behaviour. The list starts empty for each new leader.
     pub fn contradicted_flags(&self) -> Vec<&'static str> {
         self.shadow.as_ref().map_or_else(Vec::new, |shadow| shadow.contradicted_flags().collect())
     }
@@ -463,8 +463,8 @@ impl Engine {
         (copy, in_flight)
     }
 
-    /// Sets for every node whether the forecast assumes the node alive. Every pass notices a heartbeat of a node that
-    /// is assumed alive. Calls `is_alive` once per node, in order of names.
+    /// Sets, for every node, whether the forecast assumes that the node is alive. Every later pass notices a heartbeat
+    /// of such a node. Calls `is_alive` once per node, in order of names.
     pub fn assume_alive(&mut self, cluster: &Cluster, mut is_alive: impl FnMut(&Node) -> bool) {
         let mut added: Vec<(NodeName, NodeHealth)> = Vec::new();
         let mut records = SortedWalk::new(self.records.iter_mut());
@@ -670,7 +670,8 @@ impl Engine {
     }
 
     /// Handles an effect that was recorded and not written, because the shadowed controller may write it. The engine
-    /// requests it again only after it observes that write, or after the reason for the effect disappears.
+    /// requests the effect again only after it has observed the controller's write, or after the reason for the effect
+    /// has disappeared.
     fn on_recorded(&mut self, cluster: &Cluster, effect: &Effect, now: Timestamp) {
         self.out.record(effect);
         match &effect.write {
@@ -696,8 +697,8 @@ impl Engine {
         }
     }
 
-    /// Reverts the assumptions made for an effect that was not written. The engine requests it again on the next
-    /// occasion.
+    /// Reverts the assumptions made for an effect that was not written. The engine requests the effect again on the
+    /// next occasion.
     fn on_not_written(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
         match write {
             Write::MarkUnknown { node, .. } => {
@@ -719,8 +720,8 @@ impl Engine {
             Write::DeletePod { pod, node, deletion, .. } => match deletion {
                 Deletion::ByTaint { .. } => self.evictor.on_failed(pod),
                 Deletion::WithNode { .. } => self.on_pod_not_evicted(cluster, node, now),
-                // Nothing has to be reverted. The next pass finds the pod again; an orphan only after another
-                // quarantine of its node's name.
+                // Nothing has to be reverted: the collector's next pass finds the pod again. A pod on a missing node is
+                // found only after the node's name has been in quarantine again.
                 Deletion::Collected { .. } => {}
             },
             Write::SetLabels { .. } | Write::RecordEvent(_) => {}

@@ -1,10 +1,11 @@
-//! Graceful node shutdown: in which order a kubelet ends the pods of a machine that stops, and by when at the latest.
+//! Graceful node shutdown: in which order a kubelet ends the pods of a machine that stops, and the latest times at
+//! which they end.
 //!
-//! The kubelet ends groups of pods one after the other, those of low priority first. A pod has its own grace period or the time
-//! of its group, whichever is shorter; then comes the next group (kubernetes v1.37.1,
-//! `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`: `killPods`, `migrateConfig`, `groupByPriority`). The times of the groups
-//! are in the kubelet's configuration only, so only the latest time of each end is known. `shutdownGracePeriodByPodPriority`
-//! may make more groups than the two of the default.
+//! The kubelet ends groups of pods one after the other, groups of low priority first. Each pod gets its own grace
+//! period or the time of its group, whichever is shorter; then the kubelet continues with the next group (kubernetes
+//! v1.37.1, `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`: `killPods`, `migrateConfig`, `groupByPriority`). Only
+//! the kubelet's configuration has the times of the groups, so kordon knows only the latest time at which each pod
+//! ends. With `shutdownGracePeriodByPodPriority` there may be more groups than the two of the default.
 
 use std::sync::Arc;
 
@@ -17,21 +18,21 @@ use kordon_time::{Span, Timestamp};
 pub struct ShutdownGroup<'a> {
     /// The pods, sorted by name.
     pub pods: Vec<&'a Arc<Pod>>,
-    /// The longest grace period of its pods.
+    /// The longest grace period of the group's pods.
     pub longest: Span,
     /// Whether the pods are critical: their priority is that of system-cluster-critical or higher.
     pub is_critical: bool,
-    /// When the kubelet turns to the group at the latest; `None` if the start of the shutdown is not known.
+    /// Latest time at which the kubelet starts to end the group; `None` if the start of the shutdown is not known.
     starts: Option<Timestamp>,
 }
 
 impl ShutdownGroup<'_> {
-    /// When the last pod has ended at the latest; `None` if the start of the shutdown is not known.
+    /// Latest time at which the last pod of the group has ended; `None` if the start of the shutdown is not known.
     pub fn by(&self) -> Option<Timestamp> {
         Some(self.starts? + self.longest)
     }
 
-    /// When a pod of the group has ended at the latest; `None` if the start of the shutdown is not known.
+    /// Latest time at which a pod of the group has ended; `None` if the start of the shutdown is not known.
     pub fn end_of(&self, pod: &Pod) -> Option<Timestamp> {
         Some(self.starts? + pod.grace)
     }
@@ -41,12 +42,13 @@ impl ShutdownGroup<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShutdownEnd {
     pub pod: Arc<Pod>,
-    /// When the pod has ended at the latest.
+    /// Latest time at which the pod has ended.
     pub at: Timestamp,
     pub why: Why,
 }
 
-/// Returns the groups in which the kubelet of a node ends its pods, in their order; empty if the node is not shutting down.
+/// Returns the groups in which the kubelet of a node ends its pods, first group first; empty if the node is not
+/// shutting down.
 pub fn shutdown_groups<'a>(cluster: &'a Cluster, node: &Node) -> Vec<ShutdownGroup<'a>> {
     if !node.is_shutting_down() {
         return Vec::new();
@@ -64,8 +66,8 @@ pub fn shutdown_groups<'a>(cluster: &'a Cluster, node: &Node) -> Vec<ShutdownGro
     groups.collect()
 }
 
-/// Returns the pods of a node that its kubelet ends, each with the latest time. Empty if the node is not shutting down, or if
-/// it is not known since when. Pods whose deletion has begun are left out.
+/// Returns the pods that the kubelet of a node ends, each with the latest time of its end. Empty if the node is not
+/// shutting down, or if the start of the shutdown is not known. Pods whose deletion has begun are left out.
 pub fn shutdown_ends(cluster: &Cluster, node: &Node) -> Vec<ShutdownEnd> {
     let Some(since) = began(cluster, node) else { return Vec::new() };
     let mut ends = Vec::new();

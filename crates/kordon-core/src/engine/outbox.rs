@@ -39,7 +39,7 @@ struct Recorded {
 /// Who receives effects and notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Audience {
-    /// An executor and users: everything is sent.
+    /// An executor receives the effects, and users receive the notices. All effects and notices are sent.
     #[default]
     World,
     /// A forecast: only effects that later decisions depend on are sent.

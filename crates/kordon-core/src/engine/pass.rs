@@ -166,7 +166,7 @@ impl Engine {
         self.scope = PassScope::Unsettled(unsettled);
     }
 
-    /// Whether the next pass would find the same and request nothing, if nothing changes in between.
+    /// Whether the next pass would make the same findings and request nothing, if nothing changes in between.
     fn is_settled(&self, node: &Node, assessment: &NodeAssessment) -> bool {
         let Some(ready) = node.ready().map(|ready| ready.status) else { return false };
         let is_alive = || self.records.get(&node.name).is_some_and(|record| record.assumed_alive);
@@ -360,7 +360,7 @@ impl Engine {
         }
     }
 
-    /// Queues a node for its NoExecute taint, or swaps or removes the taint, by the status of Ready (upstream
+    /// Queues a node for its NoExecute taint, or swaps or removes the taint, depending on the status of Ready (upstream
     /// `processTaintBaseEviction`).
     fn taint_by_ready(
         &mut self,
@@ -449,8 +449,8 @@ impl Engine {
         Some(self.next_tick(due))
     }
 
-    /// The first tick of the tainting loop at or after `at`. Upstream starts each period when the previous tick has ended, so
-    /// the ticks follow the last one, however late that was.
+    /// Returns the first tick of the tainting loop at or after `at`. Upstream starts each period at the end of the
+    /// previous tick, so a late tick delays all later ones.
     pub(super) fn next_tick(&self, at: Timestamp) -> Timestamp {
         let period = TAINTING_PERIOD.as_nanos();
         let anchor = self.last_tainting.unwrap_or(self.tainting_tick);
@@ -466,8 +466,8 @@ impl Engine {
     /// Requests the NoExecute taint for waiting nodes, as far as the zones' limiters allow (upstream
     /// `doNoExecuteTaintingPass`).
     pub(super) fn taint_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        // Upstream marks a node Unknown within the pass that queues it. A write by kordon may take longer than the next
-        // tick, so the taint waits for the write.
+        // Upstream marks a node Unknown within the pass that queues it. A write by kordon may still be in flight at the
+        // next tick, so the taint waits for the write.
         let is_on_its_way = |node: &NodeName, decided_on: &mut Version| {
             self.out.is_busy(&EffectSubject::Unknown(node.clone()))
                 || cluster.node(node).is_some_and(|node| node.version == *decided_on)
@@ -570,7 +570,7 @@ impl PassFindings {
     }
 }
 
-/// A NodeNotReady event, of a node or of a pod on it.
+/// A NodeNotReady event about a node, or about a pod on that node.
 fn not_ready(object: EventObject, warning: bool, message: String) -> RecordedEvent {
     RecordedEvent { object, warning, reason: "NodeNotReady", message, source: "node-controller" }
 }

@@ -9,8 +9,8 @@ use kordon_time::{Span, Timestamp};
 
 /// Nodes sorted by time, each known at most once.
 ///
-/// A node stays *known* after it was processed, and cannot be added again until [`Queue::remove`]: so a node is tainted
-/// once and not in every pass.
+/// A node stays *known* after it was processed, and cannot be added again until [`Queue::remove`] removes it. A node is
+/// therefore tainted once, and not in every pass.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     /// Waiting nodes by time; equal times by arrival. Upstream's heap does not define the order of equal times.
@@ -168,7 +168,8 @@ impl Queue {
         self.process_others(|_| false, limiter, now, act);
     }
 
-    /// Like [`Queue::process`], without the held nodes. They keep their places and cost no token.
+    /// Like [`Queue::process`], but skips the nodes for which `is_held` returns true. Skipped nodes keep their places
+    /// and cost no token.
     pub fn process_others(
         &mut self,
         is_held: impl Fn(&NodeName) -> bool,

@@ -101,8 +101,8 @@ pub struct Settings {
     pub terminated_pod_gc_threshold: Setting<i32>,
     /// `--controllers`: which controllers run.
     pub controllers: Setting<Controllers>,
-    /// `--full-disruption`: what happens to a zone in which no node is ready while others have ready nodes. A setting of
-    /// kordon's own: kube-controller-manager always evicts.
+    /// `--full-disruption`: what happens to a zone in which no node is ready while other zones have ready nodes. Only
+    /// kordon has this flag: kube-controller-manager always evicts.
     pub full_disruption: Setting<FullDisruptionPolicy>,
 }
 
@@ -229,8 +229,8 @@ impl Settings {
         }
     }
 
-    /// Sets the flag (without dashes) from its text, unless a later origin has set it. Returns whether the flag is one
-    /// of the controller's.
+    /// Sets a flag, given without dashes, from the text of its value. Does nothing if a later [`Origin`] has set the
+    /// flag. Returns whether the controller has a flag of this name.
     ///
     /// # Errors
     /// The text is not a valid value of the flag.
@@ -320,8 +320,9 @@ impl Settings {
         rows
     }
 
-    /// Adapts the settings for kordon as the controller: it runs `Controllers::OWN`, unless kordon's own configuration
-    /// or command line says otherwise. Which controllers the cluster's manager runs does not matter.
+    /// Adapts the settings for kordon as the controller. kordon then runs `Controllers::OWN`, unless its own
+    /// configuration or command line says otherwise. The controllers that the cluster's kube-controller-manager runs do
+    /// not matter.
     #[must_use]
     pub fn as_controller(mut self) -> Self {
         if self.controllers.origin < Origin::Configuration {
@@ -373,24 +374,24 @@ pub struct ControllerRules {
     pub profile: Profile,
     /// Whether NoExecute taints evict pods at all.
     pub evicts_by_taint: bool,
-    /// A pass taints by the Ready condition that it has just written (from 1.34), not by the one that it found.
+    /// Whether a pass taints by the Ready condition that it has just written (from 1.34), not by the one that it found.
     pub taints_by_current_ready: bool,
-    /// A finished deletion leaves a tombstone that refuses later timers (up to 1.32).
+    /// Whether a finished deletion leaves a tombstone that keeps later timers of the pod from starting (up to 1.32).
     pub leaves_tombstones: bool,
-    /// An evicted pod first gets the condition DisruptionTarget (from 1.26).
+    /// Whether an evicted pod first gets the condition DisruptionTarget (from 1.26).
     pub marks_disruption_target: bool,
-    /// Zone statistics exclude nodes with "master" names (up to 1.20).
+    /// Whether zone statistics exclude nodes with "master" names (up to 1.20).
     pub excludes_master_names: bool,
-    /// Zone statistics exclude nodes with the label `node.kubernetes.io/exclude-disruption` (from 1.19).
+    /// Whether zone statistics exclude nodes with the label `node.kubernetes.io/exclude-disruption` (from 1.19).
     pub excludes_labelled: bool,
-    /// The pod garbage collector honours the out-of-service taint (from 1.26).
+    /// Whether the pod garbage collector honours the out-of-service taint (from 1.26).
     pub collects_out_of_service: bool,
-    /// The pod garbage collector sets a pod to Failed before it deletes it (from 1.26).
+    /// Whether the pod garbage collector sets a pod to Failed before it deletes the pod (from 1.26).
     pub fails_collected: bool,
-    /// The live Lease is read again before a node becomes Unknown (from 1.37).
+    /// Whether the live Lease is read again before a node becomes Unknown (from 1.37).
     pub rereads_lease: bool,
-    /// The health of a node is dropped when its Node object is deleted (from 1.38). Before 1.38, a new Node of the same
-    /// name takes over the old health.
+    /// Whether the health of a node is dropped when its Node object is deleted (from 1.38). Before 1.38, a new Node of
+    /// the same name takes over the old health.
     pub forgets_deleted_nodes: bool,
     /// The source component of taint eviction's events.
     pub taint_eviction_source: &'static str,

@@ -34,7 +34,7 @@ const LATENESS: Span = Span::from_secs(1);
 /// Time without a write after which a pass of the controller counts as ended.
 const GATHERING: Span = Span::from_millis(300);
 
-/// Passes of the shadow and of the controller with at most this offset count as simultaneous.
+/// Maximum time between a pass of the shadow and a pass of the controller that count as simultaneous.
 const SAME_PHASE: Span = Span::from_millis(50);
 
 /// The state of the controller that the shadow follows.
@@ -52,7 +52,7 @@ pub struct Shadow {
     /// Nodes with a predicted write of the controller that has not been observed yet: the node's NoExecute taint, or in
     /// legacy mode the deletion of its pods.
     expected: BTreeMap<NodeName, Expected>,
-    /// Last observed pass of the controller, until the shadow has made its own pass.
+    /// Last observed pass of the controller; `None` after the shadow has made its own pass.
     followed: Option<FollowedPass>,
     /// Whether the controller's writes fit kordon's settings.
     audit: Audit,
@@ -114,7 +114,7 @@ impl Shadow {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
     }
 
-    /// End of the controller's pass that the shadow's next pass follows.
+    /// End of the last observed pass of the controller; `None` after the shadow has made its own pass.
     pub fn followed_pass_ended(&self) -> Option<Timestamp> {
         self.followed.as_ref().map(|pass| pass.last_write)
     }
@@ -269,8 +269,8 @@ impl Engine {
         zone.limiter.drain(now);
     }
 
-    /// Handles the observed taint or eviction of a node. If the shadow predicted another node of the zone instead, the
-    /// other node waits again.
+    /// Handles the observed taint or eviction of a node. If the shadow predicted another node of the zone instead, that
+    /// node is queued again.
     pub(super) fn observe_turn(
         &mut self,
         cluster: &Cluster,
@@ -288,7 +288,8 @@ impl Engine {
         }
     }
 
-    /// Whether the shadow expects a taint on the node. If the controller does not add it in time, the node waits again.
+    /// Whether the shadow expects a taint on the node. If the controller does not add the taint in time, the node is
+    /// queued again.
     pub(super) fn awaits_taint(&mut self, node: &NodeName) -> bool {
         self.shadow.as_ref().is_some_and(|shadow| shadow.expected.contains_key(node))
     }
@@ -378,7 +379,7 @@ impl Engine {
         }
     }
 
-    /// Resumes after the controller was paused since `paused_since` (docs/upstream/node-lifecycle.md#3.11).
+    /// Resumes after a pause of the controller that began at `paused_since` (docs/upstream/node-lifecycle.md#3.11).
     ///
     /// The controller's next pass runs at once and notices the heartbeats of the pause, even those that a pass of the
     /// shadow has noticed before. From 1.37 on, the first pass after a pause that is longer than the grace period skips

@@ -45,7 +45,7 @@ pub struct NodeView {
 }
 
 impl NodeView {
-    /// When the grace period ends; the first pass *after* this finds the node silent.
+    /// When the grace period ends; the first pass *after* this time finds the node silent.
     pub fn expires(&self) -> Timestamp {
         self.probe + self.grace
     }
@@ -66,15 +66,15 @@ pub enum NodeStage {
     Evicted,
 }
 
-/// How long the engine's answer about a node is valid while the node, its Lease and its pods do not change. Ordered
-/// from the soonest.
+/// How long a result about a node, such as [`Engine::node_stage`], stays valid if the node, its Lease and its pods do
+/// not change. Ordered from the shortest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Expiry {
-    /// The answer may change whenever the engine does anything.
+    /// The result may change whenever the engine does anything.
     AnyTime,
-    /// The answer may change from this time on.
+    /// The result may change from this time on.
     At(Timestamp),
-    /// The answer is valid until the node, its Lease, its pods or the leader of the controllers changes.
+    /// The result is valid until the node, its Lease, its pods or the leader of the controllers changes.
     OnChange,
 }
 
@@ -102,7 +102,7 @@ pub struct ZoneView {
     /// Number of nodes now, without those excluded from disruption.
     pub size: usize,
     pub not_ready: usize,
-    /// The eviction rate: nodes tainted NoExecute per second; 0 is none.
+    /// The eviction rate: the number of nodes that get a NoExecute taint per second; 0 if evictions are stopped.
     pub rate: f32,
     /// The waiting nodes, sorted by name: upstream's order among them is random.
     pub queue: Vec<NodeName>,
@@ -344,14 +344,15 @@ impl Engine {
         }
     }
 
-    /// Nodes that are missing although pods are bound to them, by name. The pod garbage collector removes these pods; none
-    /// if it does not run.
+    /// Names of missing nodes to which pods are still bound. The pod garbage collector removes these pods. Empty if the
+    /// collector does not run.
     pub fn missing_nodes<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a NodeName> {
         self.collector.iter().flat_map(move |collector| collector.missing(cluster))
     }
 
-    /// Whether the next pass removes the NoExecute taints of a node, because the node is Ready again and has no other ones
-    /// (upstream `processTaintBaseEviction`, `markNodeAsReachable`). This cancels the evictions of its pods.
+    /// Whether the next pass removes the NoExecute taints of a node, because the node is Ready again and has no
+    /// NoExecute taints other than the controller's (upstream `processTaintBaseEviction`, `markNodeAsReachable`). The
+    /// removal cancels the evictions of the node's pods.
     pub fn untaints_soon(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
         let goes = |taint: &Taint| {
             taint.effect != TaintEffect::NoExecute || [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())

@@ -54,7 +54,7 @@ pub enum Cause {
     NodeRemoved,
     /// The last heartbeat of the node, and when a pass of the controller noticed it.
     LastHeartbeat { source: HeartbeatSource, at: Timestamp, noticed: Timestamp },
-    /// The node got a new grace period without a heartbeat.
+    /// The node got a new grace period for another reason than a heartbeat.
     GraceRestarted { by: HeartbeatSource, at: Timestamp },
     /// The grace period of a node without heartbeats.
     Grace { flag: &'static str, span: Span },

@@ -199,8 +199,8 @@ impl PresentNodes {
 /// A zone: its state and the nodes that wait in it.
 #[derive(Clone, Debug)]
 pub struct Zone {
-    /// State at the last pass; none is upstream's empty state. A zone without counted nodes gets the empty state if
-    /// [`update`] stops early and does not drop the zone (docs/upstream/node-lifecycle.md#12.15).
+    /// State at the last pass; `None` stands for upstream's empty state. A zone without counted nodes gets the empty
+    /// state if [`update`] stops early and does not drop the zone (docs/upstream/node-lifecycle.md#12.15).
     pub state: Option<ZoneState>,
     pub census: Census,
     pub queue: Queue,

@@ -70,7 +70,7 @@ struct Predictions {
     events: Vec<ControllerEvent>,
     /// For each event, the number of nodes that compete for the event's token; one if the outcome is certain.
     among: Vec<usize>,
-    /// Whether predictions were possible.
+    /// Whether anything could be predicted when the forecast was made.
     is_possible: bool,
     /// Nodes for which chance decides whether they are tainted.
     uncertain: BTreeSet<NodeName>,
@@ -465,8 +465,8 @@ impl Accuracy {
         }
     }
 
-    /// Whether the event follows from a change that somebody else made at or after `since`. Such a change is one to the
-    /// event's node, or to another node of the zone, because that affects the zone's rate and queue.
+    /// Whether the event follows from a change that another component made at or after `since`. Such a change is one to
+    /// the event's node, or to another node of the zone if the event depends on the zone's rate and queue.
     fn is_surprised(&self, event: &ControllerEvent, since: Timestamp) -> bool {
         let affects = |surprise: &&Surprise| match event.kind {
             EventKind::Unknown => surprise.node == event.node,
@@ -498,7 +498,8 @@ fn deletion(delta: &Delta<Pod>, cluster: &Cluster, now: Timestamp) -> Option<Con
     Some(ControllerEvent { at: now, kind: EventKind::Deletion, node: name, zone, pod: Some(pod.key.clone()) })
 }
 
-/// Whether a kubelet or a user changed something that the controller decides by: readiness, or NoExecute taints.
+/// Whether a kubelet or a user changed something on which the controller's decisions depend: readiness, or NoExecute
+/// taints.
 fn is_surprise(old: &Node, new: &Node) -> bool {
     let posted = status(new) != status(old) && status(new) != Some(ConditionStatus::Unknown);
     posted || others_taints(old).ne(others_taints(new))

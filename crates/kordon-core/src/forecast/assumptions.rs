@@ -100,7 +100,8 @@ impl Run {
     }
 }
 
-/// Returns the condition as a healthy kubelet posts it: Ready, and no problem that is not known to exist.
+/// Returns the condition as a healthy kubelet posts it: Ready is True, and other conditions that are Unknown become
+/// False.
 fn posted(condition: &Condition, now: ClusterTime) -> Condition {
     let is_ready = condition.kind == *READY;
     let well = if is_ready { ConditionStatus::True } else { ConditionStatus::False };

@@ -33,7 +33,7 @@ pub struct Chance {
     pub probability: f64,
 }
 
-/// Maximum number of nodes that the text names.
+/// Maximum number of nodes that the text of a [`Chance`] names.
 const NAMED: usize = 4;
 
 impl Chance {
@@ -414,7 +414,7 @@ impl Schedule {
         Self(schedule)
     }
 
-    /// Returns how many pods are deleted up to the time `after` the taint.
+    /// Returns how many pods are deleted by the time `after` has passed since the taint.
     fn deleted(&self, after: Span) -> usize {
         let due = self.0.partition_point(|(span, _)| *span <= after);
         due.checked_sub(1).map_or(0, |last| self.0[last].1)

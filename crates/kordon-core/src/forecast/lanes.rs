@@ -15,8 +15,8 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Lanes that begin within the same span of this length are sorted by zone and name, so that the nodes of one failure
-/// stand together.
+/// Length of the time spans by which lanes are sorted. Lanes that begin in the same span are sorted by zone and name,
+/// so that the nodes of one failure stand together.
 const TOGETHER: Span = Span::from_secs(60);
 
 /// The content of a forecast's chart.
@@ -191,7 +191,7 @@ impl Lane {
 impl Forecast {
     /// Returns the forecast with its chart. The chart has a lane for each node with predictions. A node that is down
     /// and not tainted has a lane too, although nothing happens to it until evictions are resumed. Lanes are sorted by
-    /// their first event, so their order does not change while they exist.
+    /// the time of their first event, in steps of `TOGETHER`, so their order does not change while they exist.
     #[must_use]
     pub fn with_chart(self, engine: &Engine, cluster: &Cluster) -> Self {
         if !engine.confidence(self.made).allows_predictions() {
@@ -229,7 +229,7 @@ impl Forecast {
         let next = steps.peek().map(|step| step.why.clone());
         lane.why = next.or_else(|| engine.why_silent(name)).unwrap_or_default();
         let mut tainted = None;
-        // What is left of a pod that its kubelet has ended may be deleted later.
+        // The object of a pod that its kubelet has ended may be deleted later.
         let mut ended = BTreeSet::new();
         for step in steps {
             let is_left = step.kind.pod().is_some_and(|pod| ended.contains(pod));

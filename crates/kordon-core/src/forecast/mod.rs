@@ -66,7 +66,7 @@ pub struct Forecast {
     pub removed: BTreeSet<NodeName>,
     /// The nodes that are down within the forecast, but not at its end, with the time from which they take pods again.
     pub recovered: BTreeMap<NodeName, Timestamp>,
-    /// The deletions after the end of the forecast whose timers run already, by pod.
+    /// Times of deletions after the end of the forecast, by pod; only deletions whose timers already run.
     pub later: BTreeMap<Key, Timestamp>,
     /// The chart; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,
@@ -105,7 +105,7 @@ pub enum ForecastKind {
     Unknown { node: NodeName },
     /// The node gets this NoExecute taint.
     NoExecute { node: NodeName, key: Name },
-    /// The kubelet has ended the pod, at the latest now, because its machine stops.
+    /// The kubelet has ended the pod, because the pod's machine stops. The event has the latest possible time.
     Ended { pod: Key, node: NodeName },
     /// The pod is deleted, by taint eviction or with its node.
     Deleted { pod: Key, node: NodeName },
@@ -186,8 +186,8 @@ impl Forecast {
         forecast
     }
 
-    /// Adds the pods that kubelets end before their machines stop, unless something deletes the pod first, or an incident of
-    /// its node is assumed before that.
+    /// Adds the pods that kubelets end before their machines stop. Leaves out a pod if something else deletes it first,
+    /// or if an incident of its node is assumed to happen first.
     fn add_shutdown_ends(&mut self, assumptions: &Assumptions, cluster: &Cluster) {
         let (made, until) = (self.made, self.until);
         let mut ended: BTreeMap<Key, ForecastStep> = BTreeMap::new();
@@ -355,14 +355,14 @@ impl Run {
         }
     }
 
-    /// Applies a change that somebody else makes at `at`.
+    /// Applies a change that another component makes at `at`.
     pub(crate) fn apply(&mut self, change: Change, at: Timestamp) {
         self.now = self.now.max(at);
         self.cluster.apply(change, &mut self.applied);
         self.pass_changes_on();
     }
 
-    /// The nodes of `cluster` that in the run are gone, not Ready, or without heartbeats.
+    /// The nodes of `cluster` that are gone, not Ready or without heartbeats in the run.
     fn down_nodes(&self, cluster: &Cluster) -> BTreeSet<NodeName> {
         let mut alive = SortedWalk::new(self.engine.assumed_alive().map(|node| (node, ())));
         let mut ready =
@@ -376,8 +376,8 @@ impl Run {
     fn pass_changes_on(&mut self) {
         for applied in self.applied.drain(..) {
             if let Applied::Node(Delta { old: Some(old), new: Some(new) }) = &applied {
-                // The NoSchedule taint of the condition follows with the next event of the node (upstream
-                // `doNoScheduleTaintingPass`); forecasts leave its writes out.
+                // The node's NoSchedule taint changes with the next event of the node (upstream
+                // `doNoScheduleTaintingPass`); forecasts leave these writes out.
                 match (old.is_ready(), new.is_ready()) {
                     (false, true) => _ = self.recovered.insert(new.name.clone(), self.now),
                     (true, false) => _ = self.recovered.remove(&new.name),
@@ -428,7 +428,7 @@ impl Run {
     }
 }
 
-/// Whether a node is Ready, but still has the NoSchedule taint of a time when it was not.
+/// Whether a node is Ready, but still has the NoSchedule taint that it got when it was not Ready.
 fn is_just_back(node: &Node) -> bool {
     let is_of_failure = |key: &&str| node.taints.iter().any(|taint| taint.is(key, TaintEffect::NoSchedule));
     node.is_ready() && [NOT_READY, UNREACHABLE].iter().any(is_of_failure)

@@ -9,7 +9,7 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// Outcomes of the pods that leave, and of those that are affected.
+/// Outcomes of the pods that leave, of pods that stay on lost nodes, and of preempted pods.
 #[derive(Clone, Debug, Default)]
 pub struct LeavingOutcomes {
     /// Outcomes of the pods that leave.

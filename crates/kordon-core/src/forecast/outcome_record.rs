@@ -18,8 +18,8 @@ use kordon_time::{Span, Timestamp};
 /// outcome is read. After this time the replacement should be created, have a node, and run. Jobs replace their pods
 /// only after a back-off.
 pub const SETTLES: Span = Span::from_secs(60);
-/// Pods of an owner that are evicted within this time of each other count as evicted at once. Controllers need less than that
-/// to create the replacements.
+/// Maximum time between two evictions of pods of one owner that count as simultaneous. Controllers need less time than
+/// this to create the replacements.
 const AT_ONCE: Span = Span::from_secs(1);
 /// Maximum number of differences that are kept. The oldest are dropped.
 const KEPT: usize = 100;
@@ -41,9 +41,10 @@ pub struct OutcomeRecord {
 #[derive(Clone, Debug)]
 struct OpenCase {
     at: Timestamp,
-    /// When the outcome is read.
+    /// Time at which the outcome will be read.
     due: Timestamp,
-    /// Whether a replacement is predicted, but not when. The outcome is then read once it has been created for a while.
+    /// Whether the forecast predicts a replacement, but not the time of its creation. The outcome is then read
+    /// [`SETTLES`] after the owner creates a pod.
     awaits_creation: bool,
     pod: Key,
     uid: Uid,
@@ -61,7 +62,7 @@ enum ReplacementRule {
     SameName,
     /// The pod on the same node: a DaemonSet has one on each node.
     SameNode,
-    /// Preferably a pod on the node where the replacement was predicted.
+    /// Any new pod of the owner, preferably one on the node for which the replacement was predicted.
     Any,
 }
 
@@ -91,16 +92,17 @@ struct CreatedPod {
 struct PredictedOutcome {
     kind: OutcomeKind,
     node: Option<NodeName>,
-    /// Nodes that are equally good for the replacement, if the pod should move.
+    /// Nodes that are equally good for the replacement, if the pod was predicted to move.
     among: Option<TiedNodes>,
 }
 
 /// Numbers of pods by how well their outcome was predicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeScore {
-    /// The outcome was as predicted. If the pod should move, it moved to the predicted node.
+    /// The outcome was as predicted. A pod that was predicted to move has moved to the predicted node.
     pub right: usize,
-    /// The pod should move to any of several equally good nodes, and landed on another one than the forecast named.
+    /// The pod was predicted to move to any of several equally good nodes, and landed on one of these nodes, but not on
+    /// the one that the forecast named.
     pub by_chance: usize,
     pub wrong: usize,
     /// No outcome was predicted, or the predicted outcome was unknown.
@@ -162,7 +164,7 @@ pub struct OutcomeDifference {
     /// When the pod's outcome was read.
     pub read: Timestamp,
     pub pod: Key,
-    /// Stable name of the predicted outcome. `predicted_node` is the node to which the pod should move.
+    /// Stable name of the predicted outcome. `predicted_node` is the node to which the pod was predicted to move.
     pub predicted: &'static str,
     pub predicted_node: Option<NodeName>,
     pub became: Became,
@@ -203,7 +205,7 @@ pub struct OutcomeDifferences {
 }
 
 impl OutcomeDifferences {
-    /// Whether the replacements were to land on certain nodes.
+    /// Whether the predicted outcome names a node for each replacement.
     fn had_nodes(&self) -> bool {
         let words = [OutcomeKind::Moves.word(), OutcomeKind::Preempts.word()];
         words.contains(&self.predicted)
@@ -336,7 +338,7 @@ impl OutcomeRecord {
                 let before_next = rules.iter().find_map(|rule| position(next, rule));
                 before_next.or_else(|| position(Timestamp::MAX, &|_| true))
             };
-            // A pod of a DaemonSet that has no node yet may be for any node.
+            // A DaemonSet's new pod that is not bound to a node yet may be meant for any node.
             let of_its_node = || {
                 position(Timestamp::MAX, &|pod| pod.node == case.from)
                     .or_else(|| position(Timestamp::MAX, &|pod| pod.node.is_none()))

@@ -79,7 +79,8 @@ pub struct Successor {
     pub of: Key,
     /// The node of the old pod.
     pub from: NodeName,
-    /// When the deletion of the old pod starts, or when its kubelet has ended it; none if neither happens within the forecast.
+    /// When the deletion of the old pod starts, or when its kubelet has ended it; `None` if neither happens within the
+    /// forecast.
     pub evicted: Option<Timestamp>,
     pub outcome: PodOutcome,
     /// Where the replacement lands, whenever it is created; none without a replacement.
@@ -183,8 +184,8 @@ impl Departure {
 }
 
 impl Forecast {
-    /// Returns the outcomes of the pods that are deleted, and of the pods on nodes that are down at the end.
-    /// `assumptions` are the assumptions of the forecast.
+    /// Returns the outcomes of the pods that are deleted, and of the pods on nodes that are down at the end of the
+    /// forecast. `assumptions` are the assumptions of the forecast.
     pub fn successors<E: Environment>(
         &self,
         assumptions: &Assumptions,
@@ -198,7 +199,8 @@ impl Forecast {
         succession
     }
 
-    /// Returns the outcomes of the pods whose deletion has started and that hang on nodes that are down at the end.
+    /// Returns the outcomes of terminating pods that do not leave within the forecast, because their nodes are down at
+    /// its end.
     fn hanging(&self, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Vec<Successor> {
         let mut outcomes = TerminatingPods::new(cluster);
         let hangs = |pod: &&Arc<Pod>| {
@@ -215,8 +217,9 @@ impl Forecast {
         hanging.filter_map(successor).collect()
     }
 
-    /// Like [`Forecast::successors`] without assumptions, but only the first `most` replacements are placed. The pods
-    /// in `leaving` count as leaving too, at the given times.
+    /// Like [`Forecast::successors`] without assumptions, but only the first `most` replacements are placed, and
+    /// terminating pods that do not leave within the forecast are left out. The pods in `leaving` count as leaving too,
+    /// at the given times.
     pub(super) fn successors_of_first<E: Environment>(
         &self,
         most: usize,
@@ -258,7 +261,7 @@ impl Forecast {
         succession(usize::MAX, leaving, &departures, lost, cluster, environment)
     }
 
-    /// The nodes that are down at the end or for some time.
+    /// The nodes that are down at the end of the forecast, or for some time within it.
     fn lost(&self) -> LostNodes {
         LostNodes {
             failed: Arc::new(self.down.difference(&self.removed).cloned().collect()),
@@ -267,8 +270,9 @@ impl Forecast {
         }
     }
 
-    /// The pods on nodes that are down at the end, the finished pods that are deleted there, the pods that are deleted on
-    /// other nodes, and the removed terminating pods whose replacements wait for their end.
+    /// Returns the pods that leave or are lost: all pods on nodes that are down at the end of the forecast, finished
+    /// pods that are deleted on such nodes, pods that are deleted on other nodes, and terminating pods that are removed
+    /// if a replacement waits for their end.
     fn pods(&self, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut pods = failover::pods_of(cluster, &self.down);
         let is_missing = |pod: &&Arc<Pod>| {
@@ -281,9 +285,9 @@ impl Forecast {
         pods
     }
 
-    /// Returns how each of these pods leaves. Under assumptions, the creation times of the replacements stay unset, as
-    /// in N-1, so that their order stays open. If a node comes back, the times are set, because only later replacements
-    /// can land on it.
+    /// Returns how each of these pods leaves. If the forecast has assumptions, the creation times of the replacements
+    /// stay unset, as in N-1, so that the order of the replacements stays open. If a node comes back, the creation
+    /// times are set, because only replacements that are created later can land on the node.
     fn leaving(
         &self,
         pods: Vec<Arc<Pod>>,
@@ -388,8 +392,9 @@ impl Forecast {
         recoveries.map(|incident| incident.at).min()
     }
 
-    /// Whether no taint evicts the pods of the pod's node, because all zones are down at the end: the controller takes that
-    /// for a failure of its own network. If the failure of the node is an assumption, its pods count as lost all the same.
+    /// Returns true if all zones are down at the end of the forecast. The controller then assumes that its own network
+    /// has failed, and no taint evicts pods, including those on this pod's node. If the failure of the node is an
+    /// assumption, the result is false, and the node's pods count as lost.
     fn is_left_alone(&self, assumptions: &Assumptions, pod: &Pod) -> bool {
         let is_assumed =
             || assumptions.incidents.iter().any(|incident| Some(&incident.node) == pod.node.as_ref());
@@ -411,8 +416,8 @@ impl Forecast {
     }
 }
 
-/// Returns what creates a replacement for a pod that is deleted. The scheduler binds pods of DaemonSets, too, so one with
-/// devices comes back to its node only if the node has other devices for it.
+/// Returns what creates a replacement for a pod that is deleted. The scheduler also binds the pods of DaemonSets. A
+/// DaemonSet's pod with devices therefore comes back to its node only if the node has other devices for it.
 fn recreation(cluster: &Cluster, jobs: &JobConsequences, pod: &Pod) -> Recreation {
     let has_devices = !pod.scheduling.device_claims.is_empty();
     match jobs.recreation(cluster, pod) {

@@ -60,7 +60,8 @@ pub struct Reclaim {
     /// The level at which evictions stop: the threshold plus its minimum reclaim.
     pub target: i64,
     pub evictions: Vec<PodReclaim>,
-    /// Whether the evictions reach the target. If they do not, it is not enough to evict every pod that may be evicted.
+    /// Whether the evictions reach the target. If not, the level stays below the target even when every pod is evicted
+    /// that may be evicted.
     pub reaches_target: bool,
 }
 

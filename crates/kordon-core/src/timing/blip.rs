@@ -200,7 +200,7 @@ struct Schedule<'a> {
 }
 
 impl Schedule<'_> {
-    /// The first time, at or after `from`, of an action that a node repeats every `interval`.
+    /// Returns the first time at or after `from` at which a node performs an action that it repeats every `interval`.
     fn next(&self, place: usize, interval: Span, from: Timestamp) -> Timestamp {
         let hundredths =
             i64::try_from(place).unwrap_or(0).wrapping_mul(SPREAD).wrapping_add(self.phase).rem_euclid(100);
@@ -217,7 +217,8 @@ impl Schedule<'_> {
         LastHeartbeat { node: node.clone(), at }
     }
 
-    /// Ends the outage. Each node sends its next heartbeat and its next computed status when they are due.
+    /// Ends the outage. Each node sends its next computed status when it is due, and before it a heartbeat if one is
+    /// due earlier.
     fn recover(&self, outage: &mut Outage, nodes: &[NodeName], ends: Timestamp) {
         let kubelet = &self.profile.kubelet;
         let mut signs: Vec<(Timestamp, Sign, &NodeName)> = Vec::new();

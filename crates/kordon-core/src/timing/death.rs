@@ -19,9 +19,9 @@ pub struct DeathPhase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Milestones {
     pub unknown: Option<Span>,
-    /// The node gets its NoExecute taint; `None` in legacy mode.
+    /// Time until the node gets its NoExecute taint; `None` in legacy mode, which sets no such taint.
     pub tainted: Option<Span>,
-    /// The first pod of the node is deleted.
+    /// Time until the first pod of the node is deleted.
     pub deleted: Option<Span>,
 }
 
@@ -39,7 +39,8 @@ pub struct DeathTimes {
     pub unknown: Option<TimingRange>,
     pub tainted: Option<TimingRange>,
     pub deleted: Option<TimingRange>,
-    /// The replacement of a pod runs on another node. Pods of a StatefulSet are not replaced while their node is down.
+    /// Time until the replacement of a pod runs on another node. Pods of a StatefulSet are not replaced while their
+    /// node is down.
     pub replaced: Option<TimingRange>,
 }
 

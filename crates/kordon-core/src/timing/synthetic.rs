@@ -22,7 +22,7 @@ pub struct ClusterSize {
     pub zones: usize,
 }
 
-/// Duration of a monitor pass. The next pass starts a monitor period after its end.
+/// Duration of a monitor pass. The next pass starts one monitor period after the end of this pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassDuration {
     /// Zero: passes start exactly a period apart. A pass exactly at the end of the grace period finds it not expired
@@ -40,7 +40,7 @@ impl PassDuration {
 /// Start of the virtual clock. The value does not matter.
 const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// Number of monitor passes before the earliest last heartbeat.
+/// Number of monitor passes before any node may send its last heartbeat.
 const WARM_UP: i64 = 2;
 
 /// The last heartbeat of a node before an outage.
@@ -155,7 +155,7 @@ impl Outage<'_> {
     }
 }
 
-/// Returns the controller's settings, with a monitor period that gives the right distance of passes. With
+/// Returns the controller's settings, with a monitor period that is adapted to the duration of a pass. With
 /// `WithinPeriod`, passes start exactly a period apart. With `AfterPeriod`, the duration of a pass is added.
 fn settings(profile: &TimingProfile, duration: PassDuration) -> Settings {
     let mut settings = profile.settings.clone();

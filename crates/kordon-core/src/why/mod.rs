@@ -215,7 +215,7 @@ impl Explainer<'_> {
     fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
         let claim = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now));
         let foreign = ForeignDrain::find(self.cluster, node).filter(|_| claim.is_none());
-        // Who drains the node, or the mark that shows a drain, as words that follow a noun.
+        // Words that follow a noun and say who drains the node, or which mark shows the drain.
         let by = match (claim, &foreign) {
             (Some(claim), _) => format!("by {}", claim.by),
             (None, Some(ForeignDrain { by: Some(by), evidence, .. })) => format!("by {by} ({evidence})"),
@@ -672,7 +672,7 @@ fn is_by_chance(why: &Why, engine: &Engine, now: Timestamp) -> bool {
     zone.is_some_and(|key| engine.zones(now).iter().any(|zone| zone.key == *key && zone.queue.len() > 1))
 }
 
-/// The state and rate of a zone, for example `zone a is Normal (5 of 30 not ready): 0.1 nodes a second`.
+/// The state and rate of a zone, for example `zone a is Normal (5 of 30 not ready), 0.1 nodes a second`.
 fn rate_words(zone: &ZoneView) -> String {
     format!(
         "zone {} is {} ({} of {} not ready), {} nodes a second",

@@ -14,7 +14,7 @@ impl Explainer<'_> {
             Step::new(Tense::Present, Topic::Drain, text)
         };
         match self.cluster.node_claims() {
-            // Nobody has asked for them.
+            // The NodeClaims have not been requested.
             KnownNodeClaims::NotRead => {}
             KnownNodeClaims::NotServed => {
                 explanation.push(unknown("the server does not serve nodeclaims of karpenter.sh/v1"));

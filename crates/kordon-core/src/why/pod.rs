@@ -33,7 +33,7 @@ enum End {
     },
     /// The pod garbage collector removes the object.
     Collected {
-        /// When, if it is predicted.
+        /// Time of the removal; `None` if it is not predicted.
         at: Option<Timestamp>,
         why: String,
     },
@@ -79,8 +79,8 @@ impl Explainer<'_> {
         in_order(explanation)
     }
 
-    /// Adds what an eviction and a deletion would cost, if the pod's owner does not simply replace it. The two differ for
-    /// pods of Jobs.
+    /// Adds what an eviction and a deletion would cost, if the pod's owner does not simply replace it. The costs of the
+    /// two differ for pods of Jobs.
     fn explain_loss(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
         let (leaves, gone) = (self.now, Some(self.now));
         let departures = [Departure { pod: pod.clone(), leaves, gone, unready: None }];
@@ -238,7 +238,8 @@ impl Explainer<'_> {
         explanation.push(Step::new(Tense::Present, Topic::Volume, text));
     }
 
-    /// Adds the answer to an eviction request, if it would be refused: the verdict of the plan of an eviction.
+    /// Adds how a request to evict the pod would be refused, if it would be refused. The verdict is that of a plan to
+    /// evict the pod.
     fn explain_refusal(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
         let rules = EvictionRules::from(self.engine.settings());
         let verdict = refusal(self.cluster, pod, &rules, self.now).filter(|_| !pod.mirror);
@@ -308,7 +309,7 @@ impl Explainer<'_> {
         })
     }
 
-    /// Adds the time since when a pod is not ready, and so not in the endpoints of its Services, and why.
+    /// Adds since when and why a pod is not ready, and so not in the endpoints of its Services.
     fn explain_endpoints(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         let Some(ready) = pod.ready.as_ref().filter(|_| !pod.is_ready()) else { return };
         let at = ready.last_transition.map(|at| self.cluster.local(at));

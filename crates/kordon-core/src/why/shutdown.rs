@@ -26,7 +26,7 @@ impl Explainer<'_> {
         explanation.push(Step::new(Tense::Future, Topic::Outcome, after.into()));
     }
 
-    /// Adds by when the kubelet ends this pod, if its node is shutting down.
+    /// Adds the latest time at which the kubelet ends this pod, if its node is shutting down.
     pub(super) fn explain_end_by_shutdown(&self, pod: &Pod, node: &Node, explanation: &mut Vec<Step>) {
         let groups = shutdown_groups(self.cluster, node);
         let own = groups.iter().find(|group| group.pods.iter().any(|other| other.key == pod.key));
@@ -48,7 +48,7 @@ impl Explainer<'_> {
     }
 }
 
-/// `7 pods within their grace periods, 30s at most`.
+/// Describes a group in words, for example `7 pods within their grace periods, 30s at most`.
 fn words(group: &ShutdownGroup<'_>) -> String {
     let kind = if group.is_critical { "critical " } else { "" };
     let (one, many) = (format!("{kind}pod"), format!("{kind}pods"));

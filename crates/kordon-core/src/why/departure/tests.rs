@@ -1,4 +1,4 @@
-//! Each kind with each of its sources of evidence, in order of strength, and uncertain cases.
+//! Cases for each kind of departure: one for each source of evidence, strongest first, and some that are uncertain.
 
 use std::sync::Arc;
 
