@@ -1,8 +1,8 @@
 //! State of a Kubernetes cluster, models of its controllers and its scheduler, and predictions.
 //!
 //! No clock, no IO, no randomness, no async, no client types: time enters as an argument, and effects leave as values.
-//! The package depends on no crate that provides any of these, and `tests/tidy/layers.rs` forbids those of the standard
-//! library.
+//! The package depends on no crate that provides any of these, and `tests/tidy/layers.rs` forbids the parts of the
+//! standard library that do.
 //!
 //! The modules are listed top down. A module may use the modules below it, but not the modules above it.
 

@@ -39,7 +39,8 @@ pub struct Budget {
     pub unhealthy: UnhealthyPolicy,
     #[n(8)]
     pub status: BudgetStatus,
-    /// The controller that created the budget, and would undo a change of it; `None` for a budget that no controller owns.
+    /// The controller that created the budget, and would undo a change of it; `None` for a budget that no controller
+    /// owns.
     #[n(9)]
     #[cbor(default)]
     pub owner: Option<Owner>,
@@ -87,8 +88,8 @@ pub struct BudgetStatus {
 }
 
 impl BudgetStatus {
-    /// `observed_generation` of a budget that was laid over the cluster (`--with`): the disruption controller is assumed
-    /// to have synced it.
+    /// `observed_generation` of a budget that was laid over the cluster (`--with`): the disruption controller is
+    /// assumed to have synced it.
     pub const LAID_OVER: i64 = -1;
 }
 

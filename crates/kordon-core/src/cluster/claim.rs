@@ -63,7 +63,7 @@ pub struct DrainClaim {
     /// if it was not recorded.
     #[n(4)]
     pub stay: Option<usize>,
-    /// Deployments that the drain scales up while their pods leave, so that somebody who takes over can scale them back.
+    /// Deployments that the drain scales up while their pods leave. Whoever takes over the drain can scale them back.
     #[n(5)]
     #[cbor(default)]
     pub surges: Vec<ClaimedSurge>,

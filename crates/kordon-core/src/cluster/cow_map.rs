@@ -46,7 +46,7 @@ impl<'a, K, V> Rows<'a, K, V> {
         Self { chunks, row: 0 }
     }
 
-    /// Returns the chunk of which this position is the start; none inside a chunk.
+    /// Returns the chunk that starts at this position; `None` if the position is inside a chunk.
     fn whole_chunk(&self) -> Option<&'a Arc<Vec<(K, V)>>> {
         self.chunks.first().filter(|_| self.row == 0)
     }

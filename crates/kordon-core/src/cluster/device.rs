@@ -64,7 +64,8 @@ pub struct ClaimOwner {
     pub pod: Name,
     #[n(1)]
     pub uid: Uid,
-    /// The name of the claim in the pod's `spec.resourceClaims`; empty for the claim of its extended resources.
+    /// The name of the claim in the pod's `spec.resourceClaims`; empty for the claim that was made for the pod's
+    /// extended resources.
     #[n(2)]
     pub entry: Name,
 }
@@ -167,7 +168,7 @@ pub enum ConstraintRule {
 pub struct DeviceAllocation {
     #[n(0)]
     pub devices: Box<[AllocatedDevice]>,
-    /// The terms of `nodeSelector`, of which a node must match one; none if all nodes can use the devices.
+    /// The terms of `nodeSelector`. A node must match one of them; `None` if all nodes can use the devices.
     #[n(1)]
     pub nodes: Option<Box<[NodeTerm]>>,
 }
@@ -219,7 +220,7 @@ pub struct ResourceSlice {
     pub nodes: DeviceNodes,
     #[n(7)]
     pub devices: Box<[Device]>,
-    /// `spec.sharedCounters`, each with its set.
+    /// `spec.sharedCounters`: each counter with its counter set.
     #[n(8)]
     pub counters: Box<[DeviceCounter]>,
 }
@@ -258,7 +259,7 @@ pub struct Device {
     pub capacity: Box<[(Name, Name)]>,
     #[n(3)]
     pub taints: Box<[DeviceTaint]>,
-    /// Which nodes can use the device, where its slice leaves that to the devices.
+    /// Which nodes can use the device, if its slice has `perDeviceNodeSelection`.
     #[n(4)]
     pub nodes: DeviceNodes,
     /// `consumesCounters`: what the device takes from the counters of its pool.
@@ -291,7 +292,7 @@ pub enum DeviceAttribute {
     Unknown,
 }
 
-/// An amount of a counter of a set.
+/// An amount of one counter in a counter set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DeviceCounter {
@@ -359,10 +360,10 @@ pub struct DeviceToleration {
     pub operator: TolerationOperator,
     #[n(2)]
     pub value: Name,
-    /// The effect of the tolerated taints; none for every effect.
+    /// The effect of the tolerated taints; `None` for every effect.
     #[n(3)]
     pub effect: Option<DeviceTaintEffect>,
-    /// Seconds for which NoExecute is tolerated; none means without limit.
+    /// Seconds for which NoExecute is tolerated; `None` means without limit.
     #[n(4)]
     pub seconds: Option<i64>,
 }
@@ -388,7 +389,7 @@ pub struct DeviceTaintRule {
     pub name: Name,
     #[n(1)]
     pub version: Version,
-    /// The devices that the rule selects; none selects no device.
+    /// The devices that the rule selects. A rule without a selector selects no device.
     #[n(2)]
     pub selector: Option<DeviceTaintSelector>,
     #[n(3)]

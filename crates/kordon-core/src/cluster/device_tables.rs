@@ -31,7 +31,8 @@ pub enum DeviceChange {
 }
 
 impl DeviceTables {
-    /// Returns the slices of each pool, by driver and name: those of its newest generation, the only ones that count.
+    /// Returns the slices of each pool, by driver and name of the pool. Contains only slices of the pool's newest
+    /// generation, because older slices do not count.
     pub fn pools(&self) -> BTreeMap<(&Name, &Name), Vec<&Arc<ResourceSlice>>> {
         let mut pools: BTreeMap<(&Name, &Name), Vec<&Arc<ResourceSlice>>> = BTreeMap::new();
         for slice in self.slices.iter() {
@@ -56,7 +57,7 @@ impl DeviceTables {
         }
     }
 
-    /// How many objects of a kind there are; none for kinds that are not of devices.
+    /// Number of objects of a kind; `None` for kinds other than the [kinds of devices](FeedKind::DEVICES).
     pub(super) fn count(&self, kind: FeedKind) -> Option<usize> {
         Some(match kind {
             FeedKind::DeviceClasses => self.classes.len(),
@@ -67,7 +68,7 @@ impl DeviceTables {
         })
     }
 
-    /// Whether a kind has been listed; none for kinds that are not of devices.
+    /// Whether a kind has been listed; `None` for kinds other than the [kinds of devices](FeedKind::DEVICES).
     pub(super) fn is_listed(&self, kind: FeedKind) -> Option<bool> {
         Some(match kind {
             FeedKind::DeviceClasses => self.classes.is_synced(),
@@ -141,8 +142,8 @@ impl DeviceDemand {
     }
 }
 
-/// The pods that claims name by their uid, looked up by namespace. The pods of a namespace are read when one of them is
-/// asked for.
+/// The pods that claim devices, by namespace and uid, because claims refer to their pods by uid. The pods of a
+/// namespace are collected when the first of them is looked up.
 #[derive(Default)]
 pub struct Claimants(BTreeMap<Namespace, BTreeMap<Uid, Arc<Pod>>>);
 
@@ -170,5 +171,5 @@ pub fn is_extended(resource: &str) -> bool {
     !is_native && !resource.starts_with("requests.")
 }
 
-/// The prefix of the names of resources that a DeviceClass provides by its own name.
+/// Prefix of the resource name that each DeviceClass provides implicitly. The name of the class follows.
 pub const CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";

@@ -1,10 +1,10 @@
-//! Marks that other projects leave on Node objects when they drain, reboot or maintain nodes. One row for each mark, with
-//! the file and version in which it was read; `docs/owners.md` has the same rows for users.
+//! Marks that other projects leave on Node objects when they drain, reboot or maintain nodes. One row for each mark,
+//! with the file and version in which it was read; `docs/owners.md` has the same rows for users.
 //!
-//! Three things are no marks, although they look like some:
-//! - Owner annotations of Cluster API and `plan.upgrade.cattle.io/…` labels stay when nothing happens.
-//! - The manager `kubectl` is a person, a script or the system-upgrade-controller, whose jobs run kubectl.
-//! - The manager `manager` is the controller of any project built with kubebuilder.
+//! Three things look like marks, but are not:
+//! - Owner annotations of Cluster API and `plan.upgrade.cattle.io/…` labels are also there when nothing happens.
+//! - The field manager `kubectl` is a person, a script or the system-upgrade-controller, whose jobs run kubectl.
+//! - The field manager `manager` is the controller of any project built with kubebuilder.
 
 use super::{Name, Node, node::ConditionStatus, reboot_lock::REBOOT_LOCK, taint_owner};
 use kordon_time::{ClusterTime, Timestamp};
@@ -16,7 +16,8 @@ pub enum DrainStage {
     Rebooting,
     /// Pods are being removed from the node.
     Draining,
-    /// The node is drained, and then kept empty, with the same mark. The node's pods show which of the two it is.
+    /// The node is being drained or is kept empty after its drain. Both have the same mark; the node's pods show which
+    /// of the two it is.
     Maintaining,
     /// The drain has ended, and the node is still cordoned.
     Drained,
@@ -26,7 +27,7 @@ pub enum DrainStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Stage(DrainStage),
-    /// Something that is planned, or that is no drain, in words.
+    /// The text for work that is planned, or for work that is not a drain.
     Note(&'static str),
     /// The mark says who cordoned the node, and nothing else.
     Cordon,
@@ -44,9 +45,9 @@ enum Place {
     Annotation,
     /// A condition that is True; the value is its reason.
     Condition,
-    /// A lock in an annotation of the project's DaemonSet, which names the node; no value.
+    /// An annotation of the project's DaemonSet with a lock that names the node; the mark has no value.
     Lock,
-    /// The manager that set `spec.unschedulable`, as `metadata.managedFields` says; no value.
+    /// The field manager that set `spec.unschedulable`, from `metadata.managedFields`; the mark has no value.
     Manager,
 }
 
@@ -56,9 +57,10 @@ pub(super) struct DrainMarker {
     /// The project, as in `Karpenter`; empty if the mark does not name it.
     pub project: &'static str,
     place: Place,
-    /// Key of the taint, label or annotation, also of a DaemonSet; type of the condition; name of the manager.
+    /// Key of the taint, label or annotation (of the node or of a DaemonSet), type of the condition, or name of the
+    /// field manager.
     key: &'static str,
-    /// Whether this value of the mark has this meaning on this node.
+    /// Returns whether the mark with the given value has this meaning on the given node.
     test: fn(&Node, &str) -> bool,
     pub meaning: Meaning,
 }
@@ -110,7 +112,7 @@ impl DrainMarker {
         }
     }
 
-    /// The time that the mark itself has: when it was set, or, for maintenance that has a date, that date.
+    /// The time in the mark: when the mark was set, or the date of a maintenance that has a date.
     pub fn time(&self, node: &Node) -> Option<ClusterTime> {
         match self.place {
             Place::Taint => {
@@ -157,7 +159,7 @@ const SCALE_DOWN_DISABLED_REASON: &str =
     "kubernetes.azure.com/azure-cluster-autoscaler-scale-down-disabled-reason";
 const NVIDIA_STATE: &str = "nvidia.com/gpu-driver-upgrade-state";
 
-/// Annotations of nodes that the marks need, with their values.
+/// Keys of the node annotations that are kept with their values, because marks are read from them.
 pub const ANNOTATIONS: [&str; 6] = [
     DESIRED_DRAIN,
     LAST_APPLIED_DRAIN,
@@ -201,9 +203,10 @@ const MARKERS: &[DrainMarker] = &[
     ),
     taint(MCO, "UpdateInProgress", any, Note("update planned by Machine Config Operator")),
     manager(MCO, "machine-config-controller", any, Cordon),
-    // kubereboot/kured 1.23.0: cmd/kured/main.go. It cordons a node only to drain and restart it, and uncordons it after
-    // the restart. The annotation is written before its lock is taken. The key of the taint is the documented one. A node
-    // holds the lock from before its cordon until after it was uncordoned; one that was cordoned before is drained, too.
+    // kubereboot/kured 1.23.0: cmd/kured/main.go. It cordons a node only to drain and restart it, and uncordons it
+    // after the restart. The annotation is written before its lock is taken. The key of the taint is the documented
+    // one. A node holds the lock from before its cordon until after it was uncordoned; one that was cordoned before is
+    // drained, too.
     lock(KURED, REBOOT_LOCK, |node, _| node.unschedulable && node.is_ready(), Stage(Draining)),
     lock(KURED, REBOOT_LOCK, |node, _| node.unschedulable && !node.is_ready(), Stage(Rebooting)),
     lock(
@@ -286,8 +289,8 @@ const MARKERS: &[DrainMarker] = &[
         Note("driver upgrade by NVIDIA GPU Operator failed"),
     ),
     // k8s.io/api v0.37.1: core/v1/types.go; kubernetes/enhancements 64765b4: keps/sig-node/5683-lifecycle-conditions.
-    // Anybody may set them. Without a cordon, DrainInProgress is probably left over. `GracefulNodeShutdownInProgress` is
-    // in `Node::is_shutting_down`.
+    // Anybody may set them. Without a cordon, DrainInProgress is probably left over. `GracefulNodeShutdownInProgress`
+    // is in `Node::is_shutting_down`.
     condition("DrainInProgress", is_cordoned, Stage(Draining)),
     condition("Drained", is_cordoned, Stage(Drained)),
     condition("MaintenanceInProgress", any, Note("maintenance in progress")),
@@ -371,7 +374,7 @@ fn is_applied(node: &Node, desired: &str) -> bool {
     node.annotation(LAST_APPLIED_DRAIN) == Some(desired)
 }
 
-/// Whether AKS upgrades the node. Both annotations count only together.
+/// Whether AKS upgrades the node. Only both annotations together show this.
 fn is_upgraded(node: &Node, reason: &str) -> bool {
     reason == "upgrade" && node.annotation(SCALE_DOWN_DISABLED) == Some("true")
 }

@@ -48,7 +48,8 @@ pub type Redaction = Box<dyn Fn(&str) -> Option<String> + Send>;
 pub struct Dictionary {
     base: Timestamp,
     redaction: Option<Redaction>,
-    /// Maximum number of written texts, and also of written parts, that the dictionary remembers; none for no limit.
+    /// Maximum number of written texts that the dictionary remembers, and the same maximum for written parts; `None`
+    /// means no limit.
     most: Option<usize>,
     written_texts: FxHashMap<Name, u32>,
     /// Numbers of written parts, by the address and type of each part. `parts` keeps a reference to each of these
@@ -60,7 +61,7 @@ pub struct Dictionary {
     parts_in_full: usize,
     texts: Vec<Name>,
     parts: Vec<SharedPart>,
-    /// Texts and parts that were read up to the last [`Dictionary::mark`].
+    /// Texts and parts of objects that were read before the last [`Dictionary::mark`].
     marked: DictionaryMark,
     interner: Interner,
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use kordon_time::ClusterTime;
 
-/// The object of which Events are read.
+/// The object whose Events are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSubject {
     /// `Node`, `Pod`, or the kind of a workload.
@@ -34,7 +34,7 @@ impl EventSubject {
         Self { kind: "Pod", namespace, name: pod.key.name.clone(), uid: pod.uid.clone() }
     }
 
-    /// The subject for a pod that is gone and of which only the name is known.
+    /// The subject for a pod that is gone, so that only its name is known.
     pub fn gone_pod(pod: &Key) -> Self {
         let namespace = Some((*pod.namespace).into());
         Self { kind: "Pod", namespace, name: pod.name.clone(), uid: Uid::default() }
@@ -120,7 +120,7 @@ pub struct ReportedEvent {
     pub event: ClusterEvent,
 }
 
-/// What identifies a row of Events that were [folded](fold_by_object).
+/// Identity of a row of Events that were [folded](fold_by_object).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventKey {
     pub about: InvolvedObject,
@@ -163,7 +163,8 @@ impl EventsOfCluster {
     }
 }
 
-/// Merges Events about the same object with the same reason, type and source, by what identifies them.
+/// Merges Events about the same object that have the same reason, type and source. The key identifies each merged
+/// Event.
 pub fn fold_by_object(events: &[ReportedEvent]) -> BTreeMap<EventKey, ReportedEvent> {
     let mut objects: BTreeMap<&InvolvedObject, (&Name, Vec<ClusterEvent>)> = BTreeMap::new();
     for ReportedEvent { about, node, event } in events {

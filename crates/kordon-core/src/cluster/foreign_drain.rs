@@ -41,7 +41,7 @@ impl ForeignDrain {
     }
 }
 
-/// What the drain of another project does about a pod of its node.
+/// What a drain by another project does with a pod on the drained node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodTreatment {
     Evicted,
@@ -52,8 +52,8 @@ pub enum PodTreatment {
 }
 
 impl PodTreatment {
-    /// Returns what the drain of a pod's node does about the pod, by whoever it is. Karpenter's rules are those of
-    /// kubernetes-sigs/karpenter v1.14.1, `pkg/utils/pod/scheduling.go` (`IsEvictable`, `IsDrainable`).
+    /// Returns what the drain of a pod's node does with the pod, whichever project drains the node. Karpenter's rules
+    /// are those of kubernetes-sigs/karpenter v1.14.1, `pkg/utils/pod/scheduling.go` (`IsEvictable`, `IsDrainable`).
     pub fn find(node: &Node, pod: &Pod) -> Self {
         let by_karpenter = marker(node).is_some_and(|(_, marker)| marker.project == taint_owner::KARPENTER);
         if !by_karpenter {
@@ -72,7 +72,7 @@ impl PodTreatment {
     }
 }
 
-/// The most disruptive stage that a mark of the node says, with the mark.
+/// The most disruptive stage among the marks of the node, with the mark that shows this stage.
 fn marker(node: &Node) -> Option<(DrainStage, &'static DrainMarker)> {
     let stage = |marker: &'static DrainMarker| match marker.meaning {
         Meaning::Stage(stage) => Some((stage, marker)),
@@ -85,13 +85,14 @@ fn named(project: &'static str) -> Option<&'static str> {
     Some(project).filter(|project| !project.is_empty())
 }
 
-/// A note about the work of another project: what is planned, or something else that is no drain.
+/// A note about the work of another project: work that is planned, or work that is not a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignNote {
     /// The note in words, such as `replacement planned by Cluster API (taint
     /// node.cluster.x-k8s.io/outdated-revision)`.
     pub text: String,
-    /// When the mark was set or the work began, or the date of planned maintenance; `None` if the mark does not have a time.
+    /// When the mark was set or the work began, or the date of planned maintenance; `None` if the mark does not have a
+    /// time.
     pub at: Option<Timestamp>,
 }
 
@@ -118,12 +119,12 @@ pub struct CordonOrigin {
     pub by: Option<String>,
     /// When the node was cordoned; `None` if unknown.
     pub at: Option<Timestamp>,
-    /// Whether the cordon may be older: only the manager's latest write is known.
+    /// Whether the node may have been cordoned before `at`, because only the manager's latest write is known.
     pub is_latest: bool,
 }
 
 impl CordonOrigin {
-    /// Returns who cordoned a node: first as kordon's note says, else as `metadata.managedFields` does. `None` if the
+    /// Returns who cordoned a node, from kordon's note or, without a note, from `metadata.managedFields`. `None` if the
     /// node is not cordoned.
     pub fn find(cluster: &Cluster, node: &Node) -> Option<Self> {
         if !node.unschedulable {

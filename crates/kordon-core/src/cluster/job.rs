@@ -45,7 +45,7 @@ pub struct JobLimits {
     /// The reason of the condition Failed or FailureTarget, if the Job has failed.
     #[n(12)]
     pub failure: Option<Name>,
-    /// `status.uncountedTerminatedPods.failed`: failed pods that `status.failed` does not have yet.
+    /// `status.uncountedTerminatedPods.failed`: failed pods that `status.failed` does not count yet.
     #[cbor(n(13), default)]
     pub uncounted_failed: Box<[Uid]>,
 }
@@ -98,8 +98,8 @@ impl ExitCodes {
 }
 
 impl JobLimits {
-    /// Returns how many pods the Job wants while `live` of its pods live (upstream `manageJob`). `parallelism` is its
-    /// own.
+    /// Returns how many pods the Job wants while `live` of its pods are alive (upstream `manageJob`). `parallelism` is
+    /// the Job's `spec.parallelism`.
     pub fn wanted(&self, parallelism: i32, live: i32) -> i32 {
         if self.is_suspended {
             return 0;
@@ -113,7 +113,7 @@ impl JobLimits {
     }
 }
 
-/// Returns the number of indexes in a text such as `1,3-5`; malformed parts count as none.
+/// Returns the number of indexes in a text such as `1,3-5`; malformed parts are not counted.
 pub fn count_indexes(text: &str) -> i32 {
     let count = |part: &str| match part.split_once('-') {
         Some((first, last)) => last.parse::<i32>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1),

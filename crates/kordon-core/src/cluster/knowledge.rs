@@ -57,18 +57,18 @@ pub enum FeedKind {
 /// The part of a prediction that the objects of a kind decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decides {
-    /// Whether and how pods can be removed. Where pods land depends on these objects too.
+    /// Whether and how pods can be removed. Objects that decide this also influence where pods land.
     Removal,
     /// Whether nodes are alive.
     Heartbeats,
-    /// Where pods land. No other part of a prediction depends on these objects.
+    /// Where pods land. Objects that decide this influence no other part of a prediction.
     Placement,
     /// When the replacement of a pod is created.
     Replacement,
-    /// When the replacement of a pod starts. What is assumed without these objects holds for most of them, so they are no
-    /// gap.
+    /// When the replacement of a pod starts. Unknown objects that decide this are no gap, because what is assumed in
+    /// their place is true of most of them.
     Attachment,
-    /// Which devices pods get, and which of them are tainted. Most clusters have none.
+    /// Which devices pods get, and which devices are tainted. Most clusters have no devices.
     Devices,
     /// Nothing. Plans and placements do not depend on these objects.
     Nothing,
@@ -113,8 +113,8 @@ impl FeedKind {
     pub const REPLACEMENTS: [Self; 8] =
         Self::that_decide(&[Decides::Placement, Decides::Replacement, Decides::Attachment]);
 
-    /// The kinds that are read of every cluster. The [kinds of devices](Self::DEVICES) are read once a pod needs them
-    /// ([`Cluster::needs_devices`](super::Cluster::needs_devices)).
+    /// The kinds that are read from every cluster. The [kinds of devices](Self::DEVICES) are read once a pod needs
+    /// devices ([`Cluster::needs_devices`](super::Cluster::needs_devices)).
     pub const ALWAYS: [Self; 20] = Self::that_decide(&[
         Decides::Removal,
         Decides::Heartbeats,
@@ -127,7 +127,8 @@ impl FeedKind {
     /// The kinds that decide which devices pods get, and which devices are tainted.
     pub const DEVICES: [Self; 4] = Self::that_decide(&[Decides::Devices]);
 
-    /// The kinds that the state of the cluster, headroom, plans, placements and forecasts need of every cluster.
+    /// The kinds that must be known in every cluster for the state of the cluster, headroom, plans, placements and
+    /// forecasts.
     pub const PREDICTION: [Self; 19] = Self::that_decide(&[
         Decides::Removal,
         Decides::Heartbeats,
@@ -157,7 +158,7 @@ impl FeedKind {
         }
     }
 
-    /// Whether an answer is as good without the objects of the kind, because what is assumed instead holds for most of them.
+    /// Whether unknown objects of the kind are no gap, because what is assumed in their place is true of most of them.
     pub(super) const fn may_be_missing(self) -> bool {
         matches!(self.decides(), Decides::Attachment)
     }
@@ -259,7 +260,7 @@ pub enum Known {
     Absent,
 }
 
-/// The error with which the server of objects from files refuses kinds that the files do not have.
+/// The error with which the server that serves objects from files refuses kinds that are not in the files.
 pub const NOT_IN_FILES: &str = "the files have no objects of this kind";
 
 impl Known {

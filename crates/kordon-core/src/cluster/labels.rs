@@ -94,7 +94,7 @@ impl<'b, C: EncodingContext> Decode<'b, C> for Labels {
     }
 }
 
-/// A `LabelSelector`: match labels and expressions, both as requirements.
+/// A `LabelSelector`. Both `matchLabels` and `matchExpressions` are stored as requirements.
 ///
 /// A selector without requirements selects everything; an absent one (`None` of an `Option`) selects nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]

@@ -32,24 +32,25 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Largest difference between the clocks of kubelet and API server with which renewTime is used as it is. It
-    /// includes the time that a request takes, and the fraction of a second that `written` lacks.
+    /// Largest difference between the kubelet's clock and the API server's clock at which renewTime is used unchanged.
+    /// The difference includes the time that a request takes, and the fraction of a second that `written` lacks.
     const TOLERATED: Span = Span::from_secs(5);
 
-    /// Smallest difference of clocks that is reported. A smaller one may be a request that took long: the kubelet gives
-    /// up after ten seconds.
+    /// Smallest difference between the clocks that is reported. A smaller difference may come from a slow request: the
+    /// kubelet gives up a request after ten seconds.
     const REPORTED: Span = Span::from_secs(15);
 
     /// Returns the time of the last renewal by the API server's clock: renewTime, unless the kubelet's clock differs.
-    /// Then it is the end of the second in which the server wrote the Lease, so that no heartbeat looks older than it
-    /// is.
+    /// If the clocks differ, the time is the end of the second in which the server wrote the Lease, so that no
+    /// heartbeat looks older than it is.
     pub fn heartbeat(&self) -> Option<ClusterTime> {
         let renewed = self.renewed?;
         let off = self.difference_above(Self::TOLERATED);
         Some(off.and(self.written).map_or(renewed, |written| written + Span::from_millis(999)))
     }
 
-    /// Returns how far the kubelet's clock is from the API server's clock, if requests cannot explain it.
+    /// Returns the difference between the kubelet's clock and the API server's clock; `None` if a slow request may
+    /// explain it.
     pub fn clock_difference(&self) -> Option<ClockDifference> {
         self.difference_above(Self::REPORTED).map(ClockDifference)
     }

@@ -73,7 +73,7 @@ impl MaintenanceStage {
 }
 
 impl MaintenanceStage {
-    /// The stage in words that follow the node.
+    /// The stage in words that follow the name of the node.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Waiting => "waits for its wave",

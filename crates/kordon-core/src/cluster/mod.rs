@@ -170,8 +170,8 @@ pub enum Change {
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
     Known(FeedKind, Known),
-    /// A scope was read completely. One change for each object of the scope comes before: [`ObjectEvent::Applied`] if
-    /// the scope is watched, [`ObjectEvent::Prefetched`] otherwise.
+    /// A scope was read completely. This change follows one change for each object of the scope:
+    /// [`ObjectEvent::Applied`] if the scope is watched, [`ObjectEvent::Prefetched`] otherwise.
     Read(Box<ScopeRead>),
     /// How well the objects of a scope are known from now on.
     KnownIn(Box<Scope>, Known),
@@ -236,7 +236,7 @@ pub enum Applied {
     Pod(Delta<Pod>),
     /// The controller manager's Lease, before and after.
     Leader(Option<LeaderLease>, Option<LeaderLease>),
-    /// A change to an object that only plans read, or to what is known of a kind or scope.
+    /// A change of an object that is read by plans only, or of how well a kind or scope is known.
     Other,
 }
 
@@ -263,7 +263,7 @@ pub struct Cluster {
     leader: Option<LeaderLease>,
     clock: ClusterClock,
     knowledge: Knowledge,
-    /// How well each scope is known that kordon has read or tried to read.
+    /// How well the objects are known in each scope that kordon has read or tried to read.
     scopes: CowMap<Scope, Known>,
     /// The scopes that are watched.
     watched: CowMap<Scope, ()>,
@@ -364,8 +364,8 @@ impl Cluster {
         &self.csi_drivers
     }
 
-    /// Whether a controller attaches a volume to nodes. A CSI driver whose object is not there, or not known, attaches its
-    /// volumes (upstream `skipAttach`).
+    /// Whether a controller attaches a volume to nodes. If the CSIDriver object of the volume's driver is missing or
+    /// unknown, a controller is assumed to attach the volume (upstream `skipAttach`).
     pub fn is_attached(&self, volume: &Volume) -> bool {
         let driver = volume.handle.as_ref().and_then(|(driver, _)| self.csi_drivers.get(driver));
         !volume.needs_no_attachment && driver.is_none_or(|driver| driver.attaches)
@@ -387,7 +387,8 @@ impl Cluster {
         &self.autoscalers
     }
 
-    /// Whether a pod claims devices, or requests an extended resource that no node has and devices may have.
+    /// Whether a pod claims devices, or requests an extended resource that at least one node does not have, so that
+    /// devices may provide it.
     pub fn needs_devices(&self) -> bool {
         self.device_demand.needs_devices(&self.nodes)
     }
@@ -417,12 +418,12 @@ impl Cluster {
         self.clock
     }
 
-    /// Sets the clock of the cluster, after it was measured anew.
+    /// Sets the clock of the cluster after a new measurement.
     pub fn set_clock(&mut self, clock: ClusterClock) {
         self.clock = clock;
     }
 
-    /// Converts a time that the cluster wrote to our clock.
+    /// Converts a time by the cluster's clock to a time by our clock.
     pub fn local(&self, time: ClusterTime) -> Timestamp {
         self.clock.local(time)
     }
@@ -454,7 +455,7 @@ impl Cluster {
         self.by_owner.pods(owner).iter()
     }
 
-    /// How many pods have a controller of this uid.
+    /// Number of pods whose controller has this uid.
     pub fn count_owned_by(&self, owner: &Uid) -> usize {
         self.by_owner.pods(owner).len()
     }
@@ -679,7 +680,7 @@ impl Cluster {
         }
     }
 
-    /// Brings the nodes up to date that hold kured's lock, or held it.
+    /// Updates the nodes that hold kured's lock and those that no longer hold it.
     fn pass_reboot_locks_on(&mut self, applied: &mut Vec<Applied>) {
         let locks = self.workloads(WorkloadKind::DaemonSet).iter().flat_map(|set| set.reboot_locks.iter());
         let locks = locks.map(|lock| (lock.node.clone(), Arc::new(lock.clone()))).collect();
@@ -793,7 +794,7 @@ impl Cluster {
     }
 }
 
-/// Indexes over the pods, beside their table.
+/// Mutable references to the indexes over the pods, apart from the table of pods.
 struct PodIndexes<'a> {
     by_node: &'a mut PodGroups<NodeName>,
     by_owner: &'a mut PodGroups<Uid>,

@@ -5,7 +5,7 @@ use std::{borrow::Borrow, cmp::Ordering, fmt, ops::Deref};
 use arcstr::ArcStr;
 use rustc_hash::FxHashSet;
 
-/// Shared text. A copy costs a reference count. Equal names from one [`Interner`] are one allocation.
+/// Shared text. A copy only increments a reference count. Equal names from one [`Interner`] share one allocation.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Name(ArcStr);
 
@@ -16,7 +16,7 @@ impl Name {
 }
 
 impl Ord for Name {
-    /// Compares by bytes. Most equal names are one allocation, whose bytes need not be read.
+    /// Compares by bytes. Most equal names share one allocation, so that their bytes need not be read.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         if ArcStr::ptr_eq(&self.0, &other.0) {

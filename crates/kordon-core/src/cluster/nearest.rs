@@ -27,7 +27,8 @@ pub fn nearest_node(name: &NodeName, cluster: &Cluster) -> Option<NodeName> {
 }
 
 /// Returns the known pod that was probably meant: a pod of the same name in another namespace, otherwise the pod with
-/// the nearest name in this namespace, otherwise in any. Of several namespaces, the one with the nearest name is chosen.
+/// the nearest name in this namespace, otherwise in any. Of several namespaces, the one with the nearest name is
+/// chosen.
 pub fn nearest_pod(key: &Key, cluster: &Cluster) -> Option<Key> {
     let elsewhere = |name: &str| {
         let of_name = cluster.pods().iter().map(|pod| &pod.key).filter(|pod| *pod.name == *name);
@@ -45,7 +46,8 @@ pub fn nearest_pod(key: &Key, cluster: &Cluster) -> Option<Key> {
     elsewhere(&key.name).or_else(here).or_else(anywhere)
 }
 
-/// Returns the scopes of the pods that [`nearest_pod`] looks at: those of the namespace, which are read sooner, and all.
+/// Returns the scopes of the pods among which [`nearest_pod`] looks: the pods of the namespace, which are read sooner,
+/// and all pods.
 pub fn scopes_near_pod(key: &Key) -> [Scope; 2] {
     [Some(key.namespace.clone()), None].map(|namespace| Scope::PodsWith(namespace, Selector::default()))
 }

@@ -79,7 +79,7 @@ pub struct Node {
     /// The maintenance that the node is in.
     #[cbor(n(19), with = "encoding::inline_option", has_nil)]
     pub maintenance: Option<Arc<MaintenanceNote>>,
-    /// `status.nodeInfo.bootID`: another one after each start of the machine; empty if never posted.
+    /// `status.nodeInfo.bootID`, which changes with each start of the machine; empty if never posted.
     #[cbor(n(20), default)]
     pub boot_id: Name,
     /// Well-known annotations by which other projects say what they do with the node
@@ -93,8 +93,8 @@ pub struct Node {
     #[n(23)]
     #[cbor(default)]
     pub finalizers: SharedList<Name>,
-    /// kured's lock, if the node holds it: from kured's DaemonSet ([`Cluster::apply`](super::Cluster::apply)), so it is known
-    /// only where DaemonSets are.
+    /// kured's lock, if the node holds it. The lock comes from kured's DaemonSet
+    /// ([`Cluster::apply`](super::Cluster::apply)), so it is known only if DaemonSets are known.
     #[cbor(skip)]
     pub reboot_lock: Option<Arc<RebootLock>>,
     /// All annotations; `None` for a node of a recording, which has only [`Node::marks`].
@@ -129,7 +129,7 @@ const POOLS: [&str; 7] = [
 ];
 
 impl Node {
-    /// Whether the node has some of an extended resource.
+    /// Whether the node has more than zero of an extended resource.
     pub fn has_extended(&self, resource: &Name) -> bool {
         self.extended.iter().any(|(name, amount)| name == resource && *amount > 0)
     }
@@ -207,7 +207,7 @@ impl Node {
         ZoneKey::from_node(self)
     }
 
-    /// The pool that a label of a provider or an autoscaler names.
+    /// The name of the node's pool, from the label of a provider or an autoscaler; `None` without such a label.
     pub fn pool(&self) -> Option<&Name> {
         POOLS.iter().find_map(|label| self.label(label))
     }
@@ -259,7 +259,7 @@ pub struct Condition {
     pub reason: Name,
     #[n(3)]
     pub message: Name,
-    /// Written by the kubelet with each status post; none on pods.
+    /// The heartbeat time, which the kubelet writes with each status post; `None` in conditions of pods.
     #[n(4)]
     pub last_heartbeat: Option<ClusterTime>,
     #[n(5)]
@@ -269,7 +269,7 @@ pub struct Condition {
 impl Condition {
     /// Whether the condition reports a problem of a node. The conditions of the kubelet and of node-problem-detector do
     /// so if they are True. Conditions with a positive name do so if they are False: `NetworkingReady` (EKS),
-    /// `EtcdIsVoter` (k3s). The condition Ready and those of the lifecycle of nodes are never counted here.
+    /// `EtcdIsVoter` (k3s). The Ready condition and the lifecycle conditions of nodes are never counted here.
     fn is_problem(&self) -> bool {
         const GOOD: [&str; 4] = ["Ready", "Healthy", "Available", "IsVoter"];
         let is_good = GOOD.iter().any(|word| self.kind.ends_with(word));

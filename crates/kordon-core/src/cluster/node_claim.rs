@@ -1,4 +1,4 @@
-//! Karpenter's NodeClaims: how far it is with a machine that it removes.
+//! Karpenter's NodeClaims, which show how far Karpenter is with a machine that it removes.
 
 use super::{
     names::{Name, NodeName},
@@ -9,29 +9,29 @@ use kordon_time::ClusterTime;
 /// Label of the nodes that Karpenter manages, with their NodePool.
 const NODE_POOL: &str = "karpenter.sh/nodepool";
 
-/// A NodeClaim, as far as it says what Karpenter does with its machine (kubernetes-sigs/karpenter 226646810,
+/// A NodeClaim, with the fields that show what Karpenter does with its machine (kubernetes-sigs/karpenter 226646810,
 /// `pkg/apis/v1/nodeclaim_status.go`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeClaim {
     pub name: Name,
     /// `status.nodeName`; empty before the node has registered.
     pub node: NodeName,
-    /// When its deletion began; `None` if it is not being deleted.
+    /// When the deletion of the claim began; `None` if the claim is not being deleted.
     pub deleted: Option<ClusterTime>,
-    /// When the pods of the node are deleted by then, whatever budgets say: `spec.terminationGracePeriod` after the deletion
-    /// (annotation `karpenter.sh/nodeclaim-termination-timestamp`); `None` for never.
+    /// Time by which the pods of the node are deleted, whatever their budgets say: `spec.terminationGracePeriod` after
+    /// the deletion (annotation `karpenter.sh/nodeclaim-termination-timestamp`); `None` for never.
     pub forced: Option<ClusterTime>,
     pub conditions: Vec<Condition>,
 }
 
-/// The NodeClaims of a cluster. They are read only where somebody looks at a node that Karpenter manages.
+/// The NodeClaims of a cluster. They are read only when somebody looks at a node that Karpenter manages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum KnownNodeClaims {
     #[default]
     NotRead,
-    /// The server does not serve them in the version that kordon reads.
+    /// The server does not serve NodeClaims in the version that kordon reads.
     NotServed,
-    /// They cannot be read, for this reason.
+    /// The NodeClaims cannot be read, for this reason.
     Unreadable(Name),
     Read(Vec<NodeClaim>),
 }
@@ -39,11 +39,11 @@ pub enum KnownNodeClaims {
 /// How far Karpenter is with a machine that it removes (`pkg/controllers/node/termination/controller.go`, `finalize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovalStage {
-    /// Its pods are evicted.
+    /// The pods of the node are being evicted.
     Draining,
-    /// It is drained, and its volumes are not detached yet.
+    /// The node is drained, but its volumes are not detached yet.
     AwaitingVolumes,
-    /// The provider ends the machine.
+    /// The cloud provider is terminating the machine.
     Terminating,
 }
 

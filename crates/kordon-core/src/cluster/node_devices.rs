@@ -29,16 +29,16 @@ pub struct NodeDevices {
     pub published: usize,
     /// Whether slices of a pool are missing, so that the driver may have more devices there.
     pub is_partial: bool,
-    /// The devices that claims have; none if claims are unknown.
+    /// Number of devices that are allocated to claims; `None` if claims are unknown.
     pub allocated: Option<AllocatedCount>,
 }
 
-/// Number of devices that claims have.
+/// Numbers of devices that are allocated to claims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocatedCount {
     /// Devices that a claim has for itself.
     pub alone: usize,
-    /// Other devices of which a claim has a share, or that it may use beside others (`adminAccess`).
+    /// Other allocated devices: a claim has only a share of the device, or uses it beside other claims (`adminAccess`).
     pub shared: usize,
 }
 
@@ -104,7 +104,7 @@ impl Cluster {
         Some(nodes)
     }
 
-    /// Counts each device once, whatever number of claims have it.
+    /// Counts the allocated devices. A device that several claims have counts once.
     fn count_allocated<'a>(
         &'a self,
         places: &BTreeMap<DeviceId, &'a NodeName>,

@@ -90,7 +90,8 @@ impl OwnerKind {
         Self::Other { kind: kind.into(), group: Some(group.into()) }
     }
 
-    /// Returns whether this is a kind of an API group; the group of kinds in old recordings is not known.
+    /// Returns whether this is the given kind of the given API group. In recordings of older releases, only the kind is
+    /// compared, because the group is not known.
     pub fn is(&self, kind: &str, group: &str) -> bool {
         match self {
             Self::Other { kind: own, group: of } => {

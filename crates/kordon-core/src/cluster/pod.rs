@@ -79,8 +79,8 @@ pub struct Pod {
     /// The deletion, if it has started. Most pods have none, so the field takes only one word.
     #[n(20)]
     pub termination: Option<Box<Termination>>,
-    /// Why the pod ended or is about to end, beyond `reason` and `disruption_target`, and what keeps it from being Ready;
-    /// none for most pods.
+    /// Why the pod ended or is about to end, beyond `reason` and `disruption_target`, and what keeps it from being
+    /// Ready; none for most pods.
     #[cbor(n(21), with = "encoding::inline_option", has_nil)]
     pub ending: Option<Arc<PodEnding>>,
     /// `metadata.annotations` has `kubernetes.io/config.mirror`: the mirror pod of a static pod.
@@ -100,8 +100,8 @@ pub struct Pod {
 /// `DoNotDisruptAnnotationKey`).
 pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 
-/// Failures of the earlier pods of an index of a Job, which the Job controller writes into the annotations of each pod
-/// that it creates.
+/// Numbers of failures of earlier pods with the same index of a Job. The Job controller writes these numbers into the
+/// annotations of each pod that it creates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct IndexFailures {
@@ -132,23 +132,23 @@ impl Pod {
         self.ending.as_ref()?.trouble.as_ref()
     }
 
-    /// When the last container of the pod was started again, if the pod is not Ready.
+    /// When a container of the pod was last started again, if the pod is not Ready.
     pub fn restarted(&self) -> Option<ClusterTime> {
         self.ending.as_ref()?.restarted
     }
 
-    /// The failures of the earlier pods of the pod's index of a Job, if there are some.
+    /// The failures of earlier pods with the same index of the Job; `None` if there are none.
     pub fn index_failures(&self) -> Option<IndexFailures> {
         self.ending.as_ref()?.index_failures
     }
 
-    /// The readiness gates that are not met: the types of their conditions.
+    /// The types of the conditions that are readiness gates of the pod and are not met.
     pub fn unmet_gates(&self) -> &[Name] {
         self.ending.as_ref().map_or(&[], |ending| &ending.unmet_gates)
     }
 
-    /// Whether a finalizer can keep the pod's object after its containers have ended. The Job controller removes its
-    /// own finalizer then, so that one does not count.
+    /// Whether a finalizer can keep the pod's object after its containers have ended. The Job controller's own
+    /// finalizer does not count, because the controller removes it then.
     pub fn is_held(&self) -> bool {
         self.holding_finalizers().next().is_some()
     }
@@ -174,8 +174,8 @@ impl Pod {
         *self == Self { version: self.version, ..other.clone() }
     }
 
-    /// Whether two states of a pod differ only in its status, so that it needs the same room on a node as before, and makes
-    /// room for the same pods.
+    /// Whether two states of a pod differ only in its status, so that the pod still needs the same room on a node, and
+    /// its removal still makes the same room.
     pub fn differs_only_in_status(&self, other: &Self) -> bool {
         let Self { version, phase, reason, unscheduled, ready, disruption_target, ending, .. } = self.clone();
         let as_ours =
@@ -185,7 +185,7 @@ impl Pod {
             && self.is_being_preempted() == other.is_being_preempted()
     }
 
-    /// Whether the pod is of a workload that a drain moves: neither the mirror of a static pod nor of a DaemonSet.
+    /// Whether a drain moves the pod: it is neither the mirror pod of a static pod nor a pod of a DaemonSet.
     pub fn is_workload(&self) -> bool {
         !self.mirror && !self.is_of_daemon_set()
     }
@@ -345,8 +345,8 @@ pub struct PodEnding {
     /// memory.
     #[n(2)]
     pub exits: Box<[ContainerExit]>,
-    /// Why the containers of a pod that is not Ready are not expected to run for long, such as CrashLoopBackOff; none for
-    /// other pods.
+    /// Why the containers of a pod that is not Ready are not expected to run for long, such as CrashLoopBackOff; none
+    /// for other pods.
     #[n(3)]
     pub trouble: Option<Name>,
     /// The failures of the pod's predecessors, in a Job that limits the failures of each index; none if there are none.
@@ -355,7 +355,7 @@ pub struct PodEnding {
     /// The types of the conditions in `spec.readinessGates` that are not True, of a pod that has not finished.
     #[cbor(n(5), default)]
     pub unmet_gates: Box<[Name]>,
-    /// When the last container of a pod that is not Ready was started again; none if none was.
+    /// When a container of a pod that is not Ready was last started again; `None` if none was.
     #[n(6)]
     pub restarted: Option<ClusterTime>,
 }

@@ -98,7 +98,8 @@ pub struct KubeletSpec {
     /// `gitRepo`. The kubelet adds their usage to the usage of the pod.
     #[n(4)]
     pub local_volumes: SharedList<Name>,
-    /// The longest `lifecycle.preStop.sleep` of the containers, in seconds: the kubelet waits so long before it sends SIGTERM.
+    /// The longest `lifecycle.preStop.sleep` of the containers, in seconds: the kubelet waits so long before it sends
+    /// SIGTERM.
     #[cbor(n(5), default)]
     pub pre_stop_sleep: u32,
     /// Whether the pod has a field that the Pod Security level `baseline` forbids: namespaces of the host, a privileged

@@ -12,8 +12,8 @@ pub fn parse_units(text: &str) -> Option<i64> {
     parse(text, 0)
 }
 
-/// Parses a quantity into billionths of its unit, without rounding; None if the text is not a quantity, has more than nine
-/// decimals, or is beyond `i128`.
+/// Parses a quantity into billionths of its unit, without rounding; None if the text is not a quantity, has more than
+/// nine decimals, or is beyond `i128`.
 pub fn parse_nano(text: &str) -> Option<i128> {
     let (number, suffix) = split(text);
     let (negative, whole, fraction) = parts(number)?;

@@ -84,7 +84,8 @@ pub enum QuotaScope {
 }
 
 impl Quota {
-    /// Whether the quota counts a pod; none if kordon does not know one of its scopes and all others hold.
+    /// Whether the quota counts a pod; `None` if kordon does not know one of the quota's scopes and all other scopes
+    /// hold.
     pub fn counts(&self, pod: &Pod) -> Option<bool> {
         let holds: Vec<Option<bool>> = self.scopes.iter().map(|scope| scope.holds(pod)).collect();
         if holds.contains(&Some(false)) {

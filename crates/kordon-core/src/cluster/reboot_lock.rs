@@ -22,9 +22,10 @@ pub struct RebootLock {
 }
 
 impl RebootLock {
-    /// Parses the value of the annotation: one lock, or several with `--concurrency` (`pkg/daemonsetlock/daemonsetlock.go`,
-    /// `LockAnnotationValue`, `multiLockAnnotationValue`). Returns none if kured did not write the text. The end of a lock
-    /// (`TTL`) is left out: kured does not uncordon a node for it.
+    /// Parses the value of the annotation: one lock, or several with `--concurrency`
+    /// (`pkg/daemonsetlock/daemonsetlock.go`, `LockAnnotationValue`, `multiLockAnnotationValue`). Returns an empty list
+    /// if kured did not write the text. The expiry of a lock (`TTL`) is ignored, because kured does not uncordon a node
+    /// when its lock expires.
     pub fn parse(text: &str) -> Vec<Self> {
         match serde_json::from_str(text) {
             Ok(WireLocks { locks: Some(locks), .. }) => locks.iter().filter_map(WireLock::lock).collect(),
@@ -61,7 +62,7 @@ impl WireLock {
 mod tests {
     use super::*;
 
-    /// As kured writes them (Go's encoding of a `time.Time` has nanoseconds).
+    /// The locks are written as by kured: Go's encoding of a `time.Time` has nanoseconds.
     #[test]
     fn one_lock_and_several_are_read_and_other_texts_have_none() {
         let one = r#"{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-11-29T08:00:00.123456789Z","TTL":0}"#;

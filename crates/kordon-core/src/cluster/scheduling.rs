@@ -10,10 +10,9 @@ use super::{
 };
 
 /// The part of a pod's spec that says where it may run, without the pod's requests, which are in
-/// [`super::PodResources`]. This part is equal for all pods of a workload, and so it is shared; see
-/// [`super::Pod::scheduling`].
+/// [`super::PodResources`].
 ///
-/// It is equal for all pods of a workload, and so it is shared; see [`super::Pod::scheduling`].
+/// All pods of a workload have an equal part, so the part is shared; see [`super::Pod::scheduling`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct SchedulingSpec {
@@ -62,7 +61,7 @@ pub struct SchedulingSpec {
     /// Whether the pod has `spec.resourceClaims`.
     #[n(14)]
     pub claims_devices: bool,
-    /// `spec.resourceClaims`; empty in recordings of earlier formats, also of pods that claim devices.
+    /// `spec.resourceClaims`. In recordings of earlier formats, the list is empty even for pods that claim devices.
     #[cbor(n(15), default)]
     pub device_claims: Box<[PodDeviceClaim]>,
 }
@@ -73,7 +72,7 @@ impl SchedulingSpec {
         !self.pod_affinity.is_empty() || !self.pod_anti_affinity.is_empty()
     }
 
-    /// Whether required node affinity names nodes, as that of a DaemonSet's pods does.
+    /// Whether the required node affinity selects nodes by name, as in the pods of a DaemonSet.
     pub fn names_nodes(&self) -> bool {
         self.node_affinity.iter().flatten().any(|term| !term.fields.is_empty())
     }
@@ -92,7 +91,7 @@ pub struct PodDeviceClaim {
     /// Name of the entry.
     #[n(0)]
     pub entry: Name,
-    /// The ResourceClaim, which other pods may use, too; none if each pod gets its own, from a template.
+    /// The ResourceClaim, which other pods may use, too; `None` if each pod gets its own claim from a template.
     #[n(1)]
     pub claim: Option<Name>,
 }
@@ -207,7 +206,7 @@ impl PodTerms {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodTerm {
-    /// Selector of the pods; none selects no pod.
+    /// Selector of the pods; `None` selects no pod.
     #[n(0)]
     pub selector: Option<Selector>,
     /// The namespaces of the pods. If this and `namespace_selector` are empty, the pod's own namespace counts.
@@ -232,7 +231,7 @@ pub struct SpreadConstraint {
     /// Whether `whenUnsatisfiable` is DoNotSchedule.
     #[n(2)]
     pub hard: bool,
-    /// Selector of the pods to spread; none selects no pod.
+    /// Selector of the pods to spread; `None` selects no pod.
     #[n(3)]
     pub selector: Option<Selector>,
     /// Labels whose values the counted pods must share with the pod.

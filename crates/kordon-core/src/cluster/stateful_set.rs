@@ -22,7 +22,7 @@ pub struct StatefulRules {
     /// `status.updateRevision`: the revision of the template. None if not known.
     #[n(4)]
     pub update_revision: Option<Name>,
-    /// `spec.ordinals.start`; none in recordings that do not have it.
+    /// `spec.ordinals.start`; `None` in recordings without this field.
     #[n(2)]
     pub start: Option<i32>,
     /// `spec.minReadySeconds`: how long a pod has to be Ready before one of a higher ordinal is created.

@@ -43,7 +43,7 @@ pub struct Claim {
     /// The pod for which the claim was created, if any.
     #[n(9)]
     pub owner: Option<Owner>,
-    /// Selector of the volumes that the claim accepts; none accepts all.
+    /// Selector of the volumes that the claim accepts; `None` accepts all volumes.
     #[n(10)]
     pub selector: Option<Selector>,
     #[n(11)]
@@ -62,7 +62,7 @@ pub struct Volume {
     pub labels: Labels,
     #[n(3)]
     pub class: Name,
-    /// `spec.nodeAffinity`: nodes that match one of these terms can reach the volume; none if all nodes can.
+    /// `spec.nodeAffinity`: nodes that match one of these terms can reach the volume. `None` if all nodes can reach it.
     #[n(4)]
     pub node_affinity: Option<Box<[NodeTerm]>>,
     #[n(5)]
@@ -78,7 +78,7 @@ pub struct Volume {
     /// The CSI driver, and the driver's handle of the volume.
     #[n(9)]
     pub handle: Option<(Name, Name)>,
-    /// Whether no controller attaches the volume to nodes: for example a local or NFS volume. False in recordings of
+    /// True if no controller attaches the volume to nodes, as with a local or NFS volume. False in recordings of
     /// earlier formats.
     #[cbor(n(10), default)]
     pub needs_no_attachment: bool,

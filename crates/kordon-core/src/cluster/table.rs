@@ -84,7 +84,7 @@ pub struct Table<T: TableObject> {
 #[derive(Debug)]
 struct Row<T> {
     object: Arc<T>,
-    /// The list that last contained the object.
+    /// The epoch of the last list that contained the object.
     epoch: u32,
 }
 

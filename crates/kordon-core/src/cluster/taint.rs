@@ -97,10 +97,10 @@ pub struct Toleration {
     pub operator: TolerationOperator,
     #[n(2)]
     pub value: Name,
-    /// The effect of the tolerated taints; none for every effect.
+    /// The effect of the tolerated taints; `None` for every effect.
     #[n(3)]
     pub effect: Option<TaintEffect>,
-    /// Seconds for which NoExecute is tolerated. None means without limit; zero or less means not at all.
+    /// Seconds for which NoExecute is tolerated. `None` means without limit; zero or less means not at all.
     #[n(4)]
     pub seconds: Option<i64>,
 }

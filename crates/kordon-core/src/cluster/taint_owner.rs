@@ -24,7 +24,7 @@ impl TaintOwner {
     }
 }
 
-/// Keys of the taint of nodes that Karpenter drains, first that of 1.0 and later.
+/// Keys of the taint that Karpenter adds to nodes that it drains: the key since 1.0, then the older key.
 pub(super) const DISRUPTED: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
 
 enum Pattern {

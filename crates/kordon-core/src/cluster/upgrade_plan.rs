@@ -3,15 +3,15 @@
 use super::{Cluster, Key, Name, Node, Phase, Pod};
 use kordon_time::ClusterTime;
 
-/// Label of a job's pod with the plan that it carries out (rancher/system-upgrade-controller d357e23,
+/// Label of a job's pod with the name of the plan that the job carries out (rancher/system-upgrade-controller d357e23,
 /// `pkg/apis/upgrade.cattle.io/constants.go`, `LabelPlan`; `pkg/upgrade/job/job.go`, `New`).
 const PLAN: &str = "upgrade.cattle.io/plan";
 
-/// Start of the label of a node to which a plan was applied; the name of the plan follows (`LabelPlanName`). It stays after the
-/// upgrade (`pkg/upgrade/handle_batch.go`).
+/// Prefix of the label of a node to which a plan was applied; the name of the plan follows (`LabelPlanName`). The label
+/// stays after the upgrade (`pkg/upgrade/handle_batch.go`).
 const APPLIED: &str = "plan.upgrade.cattle.io/";
 
-/// The name by which the API server knows kubectl.
+/// The name of kubectl's field manager.
 const KUBECTL: &str = "kubectl";
 
 /// What the system-upgrade-controller does with a node, or may have done.
@@ -21,7 +21,7 @@ pub(super) enum UpgradePlan {
     Runs { plan: Name, pod: Key, created: ClusterTime },
     /// The pod of a job has failed, and no other runs. The node is uncordoned only once a job completes.
     Failed { plan: Name, pod: Key, created: ClusterTime },
-    /// Plans were applied to the node earlier, so that its cordon by kubectl may be that of a job.
+    /// Plans were applied to the node earlier, so a cordon by kubectl may come from a job of the controller.
     Applied { plans: Vec<String> },
 }
 

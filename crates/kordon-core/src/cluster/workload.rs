@@ -47,8 +47,8 @@ pub struct Workload {
     /// The limits and counts of a Job; none for other kinds.
     #[n(9)]
     pub job: Option<Box<JobLimits>>,
-    /// `spec.template` as a pod without a name; none for a kind that creates no pods itself, and for a workload that
-    /// wants none.
+    /// `spec.template` as a pod without a name; `None` for a kind that creates no pods itself, and for a workload that
+    /// wants no pods.
     #[n(10)]
     pub template: Option<Box<Pod>>,
     /// How a StatefulSet creates its pods; none for other kinds.
@@ -59,7 +59,7 @@ pub struct Workload {
     #[n(12)]
     #[cbor(default)]
     pub is_recreated: bool,
-    /// The nodes that hold kured's lock, of kured's DaemonSet; none otherwise.
+    /// The nodes that hold kured's lock, from kured's DaemonSet; empty for all other workloads.
     #[n(13)]
     #[cbor(default)]
     pub reboot_locks: Vec<RebootLock>,

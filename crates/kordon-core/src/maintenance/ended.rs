@@ -1,4 +1,4 @@
-//! The end of a maintenance, and the news that it sends until then.
+//! The end of a maintenance, and the messages that it sends until then.
 
 use super::MaintenanceOutcome;
 use crate::{
@@ -30,7 +30,7 @@ pub enum MaintenanceNews {
     Progress(Box<MaintenanceOutcome>),
 }
 
-/// The kinds of ends of a maintenance.
+/// The ways in which a maintenance can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaintenanceEndKind {
     Done,

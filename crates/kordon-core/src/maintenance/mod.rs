@@ -1,10 +1,10 @@
 //! Maintenance of several nodes: in which waves they are drained, and what that costs.
 //!
-//! Each node is cordoned, drained, worked on, comes back, and is uncordoned. The nodes of a wave go at the same time; the
-//! next wave starts when all are back and every moved pod is Ready again, if it was before. [`MaintenancePlan::new`]
-//! computes the waves by simulation: it adds nodes to a wave as long as no budget makes them wait for each other, every
-//! pod finds a place, and no zone loses too many. Between waves the loss of any node or zone must be no worse than
-//! before the start.
+//! Each node is cordoned and drained, its machine is worked on, and the node comes back and is uncordoned. The nodes of
+//! a wave go through this at the same time; the next wave starts when all of them are back, and every moved pod that
+//! was Ready before is Ready again. [`MaintenancePlan::new`] computes the waves by simulation: it adds nodes to a wave
+//! as long as no budget makes them wait for each other, every pod finds a place, and no zone loses too many nodes.
+//! Between waves, the loss of a node or zone must be no worse than before the start.
 //!
 //! A pod should move only once. Therefore the nodes of later waves are cordoned in advance if there is room elsewhere,
 //! so that replacements land on other nodes.
@@ -45,18 +45,18 @@ pub struct MaintenanceOptions {
     pub nodes: Vec<NodeName>,
     /// Flags of each drain.
     pub drain: DrainOptions,
-    /// Most nodes at a time; `None` for as many as possible.
+    /// Maximum number of nodes at a time; `None` for as many as possible.
     pub parallel: Option<usize>,
-    /// Most nodes of a zone at a time; `None` for no limit.
+    /// Maximum number of nodes of a zone at a time; `None` for no limit.
     pub max_per_zone: Option<usize>,
-    /// Whether pods may leave that no other node takes. They stay Pending until their node is back.
+    /// Whether pods may leave although no other node takes them. They stay Pending until their node is back.
     pub allows_pending: bool,
     /// Assumed time that the work on an empty node takes, until the node is back.
     pub work: Span,
     /// How long a node has to be healthy before it counts as done.
     pub settle: Span,
-    /// Whether the loss of a node or zone must be no worse between waves than before. That takes a simulation of each loss for
-    /// each wave.
+    /// Whether the loss of a node or zone must be no worse between waves than before the start. The check simulates
+    /// each loss for each wave.
     pub keeps_headroom: bool,
     /// The loss that must not become worse; `None` for the worst loss before the start.
     pub before: Option<WorstLoss>,
@@ -75,7 +75,8 @@ pub struct MaintenancePlan {
     pub waves: Vec<MaintenanceWave>,
     /// Nodes that are in no wave, with the reason.
     pub left_out: Vec<(NodeName, LeftOutReason)>,
-    /// The cost of maintaining the same nodes one after the other, in order of name, without cordoning any in advance.
+    /// The cost of maintaining the same nodes one after the other, in order of name, without cordoning any node in
+    /// advance.
     pub by_name: MaintenanceCost,
 }
 
@@ -109,7 +110,7 @@ pub struct MaintenanceWave {
     pub starts: Timestamp,
     /// When the last pod is likely gone.
     pub drained: Timestamp,
-    /// When all nodes are back and settled, and every moved pod that is expected to be Ready again likely is.
+    /// When all nodes are likely back and settled, and every moved pod that is expected to become Ready again is Ready.
     pub ends: Timestamp,
     /// Nodes of later waves that are cordoned during this wave, so that no replacement lands there.
     pub ahead: BTreeSet<NodeName>,
@@ -117,9 +118,10 @@ pub struct MaintenanceWave {
     pub moves: Vec<PodMove>,
     /// Pods that leave or are preempted and do not run again: no controller recreates them, or their Job fails.
     pub losses: Vec<Loss>,
-    /// Pods whose replacements find no node until those of the wave are back.
+    /// Pods whose replacements find no node until the nodes of the wave are back.
     pub pending: Vec<Key>,
-    /// Number of pods that likely leave before the timeout of the drain, but may take longer. The maintenance then stops.
+    /// Number of pods that likely leave before the timeout of the drain, but may take longer. If they do, the
+    /// maintenance stops.
     pub may_time_out: usize,
     /// Times in which a workload has no Ready pod.
     pub down: Vec<WorkloadDown>,
@@ -130,7 +132,7 @@ pub struct MaintenanceWave {
 /// The move of a pod to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodMove {
-    /// The pod that leaves. A pod that replaces an earlier one of this plan has a name that is made up.
+    /// The pod that leaves. If the pod is itself a replacement from this plan, its name is made up.
     pub pod: Key,
     pub from: NodeName,
     /// The node on which the pod's replacement likely lands.
@@ -235,12 +237,12 @@ impl MaintenanceCost {
     }
 }
 
-/// Returns whether everything is known that waves depend on.
+/// Returns whether everything on which the waves depend is known.
 pub fn knows_enough(cluster: &Cluster) -> bool {
     can_place(cluster) && unknown(cluster).is_empty()
 }
 
-/// Returns what is not known of the objects that waves depend on.
+/// Returns the kinds of objects on which the waves depend and that are unknown.
 pub fn unknown(cluster: &Cluster) -> Gaps {
     cluster.gaps(FeedKind::REMOVAL.into_iter().chain(FeedKind::REPLACEMENTS)).unknown()
 }

@@ -16,7 +16,7 @@ pub struct MaintenanceOutcome {
     started: Vec<StartedWave>,
     /// Waves of the newest plan that have not started, in order.
     pub planned: Vec<MaintenanceWave>,
-    /// Nodes that the newest plan has in no wave.
+    /// Nodes that are in no wave of the newest plan.
     pub left_out: Vec<(NodeName, LeftOutReason)>,
     /// Number of pods that have left their node.
     pub moves: usize,
@@ -34,7 +34,7 @@ struct StartedWave {
 /// The progress of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeRecord {
-    /// Number of its wave, from 1.
+    /// Number of the node's wave, from 1.
     pub wave: usize,
     pub drained: Option<Timestamp>,
     pub worked: Option<Timestamp>,
@@ -58,12 +58,12 @@ pub enum NodeResult {
 pub struct PastWave {
     pub nodes: Vec<NodeName>,
     pub starts: Timestamp,
-    /// When the last of its nodes was empty; `None` if one is not.
+    /// When the last node of the wave was empty; `None` until every node has been empty.
     pub drained: Option<Timestamp>,
-    /// When the last of its nodes was back in service; `None` if one is not.
+    /// When the last node of the wave was back in service; `None` until every node is back.
     pub ends: Option<Timestamp>,
-    /// Planned times, counted from the start of the wave, at which its nodes are empty and at which they are back;
-    /// `None` if this process did not plan the wave.
+    /// Planned times at which all nodes of the wave are empty and at which all are back, computed from the actual start
+    /// of the wave; `None` if this process did not plan the wave.
     pub planned: Option<(Timestamp, Timestamp)>,
     /// Whether the drain or the work of a node has failed.
     pub has_failed: bool,
@@ -109,7 +109,7 @@ impl MaintenanceOutcome {
         }
     }
 
-    /// The nodes that failed, with the reasons; `None` if none did.
+    /// The nodes that failed, with the reasons; `None` if no node failed.
     pub fn failure(&self) -> Option<String> {
         let failed = self.nodes.iter().filter_map(|(node, record)| {
             let why = record.failed.as_ref()?;
@@ -136,7 +136,7 @@ impl MaintenanceOutcome {
 
     fn wave(&self, number: usize, StartedWave { starts, planned }: StartedWave) -> PastWave {
         let of_wave = || self.nodes.iter().filter(move |(_, record)| record.wave == number);
-        // The latest of these times, once all nodes have one.
+        // The latest of these times; `None` until every node has one.
         let last = |time: fn(&NodeRecord) -> Option<Timestamp>| {
             of_wave().map(|(_, record)| time(record)).reduce(|one, other| Some(one?.max(other?))).flatten()
         };

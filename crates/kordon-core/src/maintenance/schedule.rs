@@ -44,7 +44,7 @@ struct Schedule<'a> {
     /// Nodes that are not done, those with the fewest pods first. A pod that lands on another of these nodes has to
     /// move again.
     left: Vec<NodeName>,
-    /// Loss of a node or zone before the start; `None` if it may become worse.
+    /// Worst loss of a node or zone before the start; `None` if the loss may become worse.
     before: Option<WorstLoss>,
     waves: Vec<MaintenanceWave>,
     left_out: Vec<(NodeName, LeftOutReason)>,
@@ -178,7 +178,8 @@ impl<'a> Schedule<'a> {
                 wave = Some(alone);
                 continue;
             };
-            // If it is not known where a pod runs afterwards, another node of the wave may be the only one that takes it.
+            // If it is not known where a pod runs afterwards, another node of the wave may be the only one that takes
+            // it.
             if before.has_unknown() || alone.has_unknown() {
                 continue;
             }
@@ -253,8 +254,8 @@ impl MaintenanceWave {
     }
 }
 
-/// The cost of maintaining these nodes one after the other, in order of name and at any time, without cordoning any in
-/// advance.
+/// The cost of maintaining these nodes one after the other, in order of name and at any time, without cordoning any
+/// node in advance.
 fn by_name(
     cluster: &Cluster,
     mut nodes: Vec<NodeName>,

@@ -22,13 +22,13 @@ pub(super) struct WaveState {
     pub cluster: Cluster,
     /// Replacements of earlier waves, by uid.
     moved: BTreeSet<Uid>,
-    /// Number of replacements, from which names are made.
+    /// Number of replacements so far, from which the names of replacements are made.
     made: usize,
 }
 
 impl WaveState {
-    /// Creates the state before the first wave. Silent nodes are tainted, so that nothing moves to them. It is not known
-    /// which nodes are silent at the time of a later wave.
+    /// Creates the state before the first wave. Silent nodes are tainted, so that nothing moves to them. It is not
+    /// known which nodes are silent at the time of a later wave.
     pub fn new(cluster: &Cluster, rules: EvictionRules, now: Timestamp) -> Self {
         let mut state = Self { cluster: cluster.clone(), moved: BTreeSet::new(), made: 0 };
         for node in rules.silent_nodes(cluster, now).iter().filter_map(|name| cluster.node(name)) {
@@ -39,7 +39,7 @@ impl WaveState {
         state
     }
 
-    /// Whether a pod has replaced one in an earlier wave.
+    /// Whether a pod is the replacement of a pod that left in an earlier wave.
     pub fn has_moved(&self, uid: &Uid) -> bool {
         self.moved.contains(uid)
     }
@@ -55,7 +55,8 @@ impl WaveState {
         cluster
     }
 
-    /// Returns the state at `until`, after the drains of a plan: its nodes are back, and schedulable if they were before.
+    /// Returns the state at `until`, after the drains of a plan: its nodes are back, and schedulable if they were
+    /// before.
     pub fn after(&self, plan: &Plan, rules: EvictionRules, until: Timestamp) -> Self {
         let mut after = self.clone();
         for row in &plan.pods {
@@ -87,8 +88,8 @@ impl WaveState {
         }
     }
 
-    /// Removes the pods whose kubelets likely end them between two times, and adds the replacements that their owners
-    /// create then. Replacements that owners create at the start of a deletion already exist.
+    /// Removes the pods that their kubelets likely end between `from` and `until`, and adds the replacements that their
+    /// owners create then. A replacement that its owner creates at the start of the deletion already exists.
     fn end_terminations(&mut self, rules: EvictionRules, from: Timestamp, until: Timestamp) {
         let cluster = self.cluster.clone();
         let ended: Vec<&Arc<Pod>> =
@@ -118,7 +119,7 @@ impl WaveState {
         }
     }
 
-    /// Makes the pods Ready that were starting at `from` and are likely Ready at `until`.
+    /// Makes pods Ready that were starting at `from` and are likely Ready at `until`.
     fn end_starts(&mut self, from: Timestamp, until: Timestamp) {
         let cluster = self.cluster.clone();
         let environment = TypicalEnvironment { cluster: &cluster, now: from };
@@ -138,7 +139,7 @@ impl WaveState {
         self.apply(Change::Pod(ObjectEvent::Deleted(pod.key.clone())));
     }
 
-    /// Adds a replacement of a pod on this node. A replacement that is not Ready gets the trouble of the old pod.
+    /// Adds a replacement of a pod on this node. A replacement that is not Ready keeps the `ending` of the old pod.
     fn add_replacement(&mut self, pod: &Arc<Pod>, node: &NodeName, is_ready: bool) {
         self.made += 1;
         let name = if SchedulingRequest::keeps_name_of(pod) {
@@ -180,7 +181,7 @@ fn new_node(row: &PodPlan) -> Option<&NodeName> {
     }
 }
 
-/// Whether the kubelet of a terminating pod likely ends it between two times.
+/// Whether the kubelet of a terminating pod likely ends it between `from` and `until`.
 fn ends(cluster: &Cluster, pod: &Pod, from: Timestamp, until: Timestamp) -> bool {
     let Some(termination) = pod.termination.as_ref().filter(|_| !pod.is_held()) else { return false };
     let grace = cluster.local(termination.deadline).since(from).or_zero();

@@ -17,7 +17,7 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// The cluster in which drains of a wave are tried: with later nodes cordoned, or not.
+/// The cluster in which the drains of a wave are tried, with or without the nodes of later waves cordoned.
 #[derive(Debug)]
 pub(super) struct Trial {
     cluster: Cluster,
@@ -99,7 +99,7 @@ impl WavePlan {
         self.waits().count()
     }
 
-    /// When the last of the pods that wait for room in a budget leaves; `None` if none waits.
+    /// When the last pod that waits for room in a budget leaves; `None` if no pod waits.
     pub fn last_wait(&self) -> Option<Timestamp> {
         self.waits().filter_map(|row| row.leaves.likely).max()
     }

@@ -112,7 +112,7 @@ impl FromStr for WaitFor {
 }
 
 /// Why a node is not healthy after its work; `None` if it is healthy: Ready, with all pods of DaemonSets Ready. If
-/// `replaces` is given, the Node object must have another uid than this.
+/// `replaces` is given, the Node object must have a different uid.
 pub fn not_back(cluster: &Cluster, name: &NodeName, replaces: Option<&Uid>) -> Option<String> {
     let Some(node) = cluster.node(name).filter(|node| replaces != Some(&node.uid)) else {
         return Some("there is no such node".into());

@@ -96,7 +96,7 @@ fn surges(plan: &Plan) -> impl Iterator<Item = &Surge> {
     plan.surges.iter().filter_map(|plan| plan.surge())
 }
 
-/// The pods that the plan's action names; none for an action on nodes.
+/// The pods that the plan's action names; empty for an action on nodes.
 fn named(plan: &Plan) -> impl Iterator<Item = &PodPlan> {
     let pods = match &plan.action {
         Action::Evict { .. } | Action::Delete { .. } => &plan.pods[..],

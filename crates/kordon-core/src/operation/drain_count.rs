@@ -29,8 +29,8 @@ pub enum DrainPart {
     /// Deleted.
     Gone,
     Terminating,
-    /// The eviction of the pod was refused, or the pod cannot be removed. The process that drains knows this at once. Other
-    /// processes learn it from a [`BlockedDrain`]; without one, they count the pod as waiting.
+    /// The eviction of the pod was refused, or the pod cannot be removed. The process that drains knows this at once.
+    /// Other processes learn it from a [`BlockedDrain`]; without one, they count the pod as waiting.
     Blocked,
     /// Not evicted yet.
     Waiting,

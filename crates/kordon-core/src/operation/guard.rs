@@ -148,8 +148,8 @@ impl Guards {
         breaches
     }
 
-    /// Like [`Guards::breaches`], with these nodes also cordoned, though not drained. `cluster` is the state before
-    /// these cordons.
+    /// Like [`Guards::breaches`], but as if the nodes in `ahead` were also cordoned, though not drained. `cluster` is
+    /// the state before these cordons.
     pub fn breaches_beside(&self, plan: &Plan, cluster: &Cluster, ahead: &BTreeSet<NodeName>) -> Vec<Breach> {
         let drained = closed(plan);
         let mut breaches: Vec<Breach> = self.of_nodes(&drained).into_iter().collect();

@@ -211,8 +211,8 @@ impl Operation {
         operation
     }
 
-    /// Starts to write to nodes which stage of a maintenance they have reached. The id in the options is the id of the
-    /// maintenance.
+    /// Starts to write to each node the stage of a maintenance that the node has reached. The id in the options is the
+    /// id of the maintenance.
     pub fn maintain(
         writes: Vec<(NodeName, Uid, MaintenanceWrite)>,
         options: OperationOptions,
@@ -483,8 +483,8 @@ impl Operation {
         self.ended.is_some() && self.pods.iter().any(|task| task.part() == Some(DrainPart::Terminating))
     }
 
-    /// When the operation likely ends, and when at the latest; at most its total timeout. `None` if the operation
-    /// removes no pods, is paused or has ended.
+    /// Likely and latest end of the operation, both limited by its total timeout. `None` if the operation removes no
+    /// pods, is paused or has ended.
     pub fn time_left(&self, cluster: &Cluster, now: Timestamp) -> Option<TimeLeft> {
         if self.groups.iter().next().is_none() || self.paused.is_some() || self.ended.is_some() {
             return None;

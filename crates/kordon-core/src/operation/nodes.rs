@@ -213,7 +213,7 @@ impl Operation {
             },
             RequestOutcome::Recorded => node.finish(NodeProgressStage::Recorded),
             RequestOutcome::Done => self.on_written(place, now),
-            // An earlier deletion without a response has succeeded, or somebody else has deleted it.
+            // An earlier deletion without a response has succeeded, or somebody else has deleted the node.
             RequestOutcome::Gone if matches!(node.goal, NodeGoal::Delete) => {
                 node.finish(NodeProgressStage::Written);
             }

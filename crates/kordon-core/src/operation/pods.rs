@@ -306,7 +306,7 @@ impl Operation {
         }
     }
 
-    /// Whether the cluster's objects include this pod if it exists, so that its absence means that it is gone.
+    /// Whether the cluster contains this pod if the pod exists. If so, a pod that is missing from the cluster is gone.
     fn knows(&self, cluster: &Cluster, place: PodIndex) -> bool {
         let task = &self.pods[place];
         let scope = match self.groups[task.group].node {
@@ -464,7 +464,7 @@ impl Operation {
         };
         let is_stopped = self.cancelled || self.groups[task.group].is_done();
         let stage = match stage {
-            // Without a retry, because the group or the operation was stopped.
+            // There is no retry, because the group or the operation was stopped.
             PodProgressStage::Blocked { .. } if is_stopped => PodProgressStage::Ended(PodEnd::Cancelled),
             stage => stage,
         };
@@ -488,8 +488,8 @@ impl Operation {
         self.report(place, level, now);
     }
 
-    /// Lets a pod wait until its budget has room for the eviction. It may have room already: the new pod of a surge that
-    /// an interrupted run has started may be Ready.
+    /// Lets a pod wait until its budget has room for the eviction. It may have room already: the new pod of a surge
+    /// that an interrupted run has started may be Ready.
     pub(super) fn wait_for_surge(&mut self, place: PodIndex, why: &str, now: Timestamp) {
         let task = &mut self.pods[place];
         if task.stage == PodProgressStage::Waiting {

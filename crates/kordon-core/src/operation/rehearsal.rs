@@ -11,8 +11,9 @@ use kordon_time::Timestamp;
 const MOST_TIMEOUTS: usize = 1000;
 
 impl Operation {
-    /// Runs an operation that applies a plan to its end. `serve` answers each request in place of the server. Pods that
-    /// are already being deleted count as gone. Returns the nodes that the operation gives up, with the reasons.
+    /// Runs an operation that applies `plan`, from its start to its end. `serve` answers each request in place of the
+    /// server. Pods that are already being deleted count as gone. Returns the nodes that the operation gives up, with
+    /// the reasons.
     pub fn rehearse(
         plan: &Plan,
         options: OperationOptions,

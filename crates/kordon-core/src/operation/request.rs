@@ -179,7 +179,7 @@ pub enum RequestOutcome {
     Overloaded {
         retry_after: Option<Span>,
     },
-    /// The namespace of the pod is being deleted, and will delete the pod.
+    /// The namespace of the pod is being deleted, which also deletes the pod.
     NamespaceTerminating,
     Forbidden(String),
     /// The request was refused with an error that would be the same for each retry.

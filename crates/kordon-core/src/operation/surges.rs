@@ -1,8 +1,8 @@
 //! Deployments that are scaled up before their pods are evicted, and back afterwards.
 //!
-//! A Deployment is read before each write, and each write fails if the Deployment has changed since. It is scaled up when
-//! the drain of the first node with its pods starts, and back as soon as none of its pods is left to evict: they have been
-//! evicted, or the operation has given them up, was cancelled or has failed.
+//! A Deployment is read before each write, and each write fails if the Deployment has changed since. It is scaled up
+//! when the drain of the first node with its pods starts, and back as soon as none of its pods is left to evict: they
+//! have been evicted, or the operation has given them up, was cancelled or has failed.
 
 use super::{
     Operation, RequestKind, RequestOutcome, Severity, Subject, SurgeProgressStage, backoff,
@@ -62,7 +62,7 @@ impl SurgeTask {
         Self { is_sent: true, ..Self::new(surge) }
     }
 
-    /// Whether nothing is left to be done.
+    /// Returns true if nothing is left to do.
     pub(super) const fn is_settled(&self) -> bool {
         match self.stage {
             SurgeProgressStage::Waiting | SurgeProgressStage::ScaledUp => false,
@@ -195,8 +195,8 @@ impl Operation {
         }
     }
 
-    /// Whether a surge has something to do now: to scale up, if a node with its pods is drained; or back, if none of its
-    /// pods is left to evict.
+    /// Whether a surge has to scale its Deployment now: up if a node with its pods is drained, back if none of its pods
+    /// is left to evict.
     fn is_next_of_surge(&self, place: SurgeIndex) -> bool {
         let task = &self.surges[place];
         if self.is_over(place) {
@@ -206,7 +206,7 @@ impl Operation {
         !task.is_up() && self.has_running_pods(place)
     }
 
-    /// Whether no pod of a surge is left to evict.
+    /// Returns true once no pod of the surge is left to evict.
     fn is_over(&self, place: SurgeIndex) -> bool {
         self.pods.iter().filter(|pod| pod.surge == Some(place)).all(|pod| pod.is_past_eviction())
     }

@@ -66,7 +66,7 @@ impl AffinityClasses {
         number
     }
 
-    /// Returns whether no node has a pod of the class.
+    /// Returns true if no node has a pod of the class.
     pub fn is_new(&self, number: u32) -> bool {
         self.all[number as usize].on.is_empty()
     }

@@ -30,8 +30,8 @@ pub struct Help {
     /// Requirements on a new node. `None` if a new node cannot help, because the pod must be near other pods or because
     /// its volumes are bound to certain nodes.
     pub node: Option<RequiredNode>,
-    /// The volumes of the pod, if no node can reach all of them because they are in different zones or on different nodes.
-    /// Then nothing else helps, and the other fields are empty.
+    /// The volumes of the pod, if no node can reach all of them because they are in different zones or on different
+    /// nodes. Then nothing else helps, and the other fields are empty.
     pub apart: Vec<VolumeTopology>,
 }
 
@@ -135,7 +135,7 @@ impl Constraint {
             {
                 None
             }
-            // No other node has the name.
+            // The pod requires a node by name, and no other node has this name.
             Self::NodeSelector | Self::NodeAffinity | Self::NodeSelectorAndAffinity if spec.names_nodes() => {
                 None
             }
@@ -192,8 +192,8 @@ pub struct RequiredNode {
     pub resources: Vec<(Name, i64)>,
     /// Required labels as text: `key=value` for a value, `no key` for an absent label.
     pub labels: Vec<String>,
-    /// Zones of the pod's volumes, of which the node must be in one; empty if any zone will do. The labels of the
-    /// volumes' drivers name the zones.
+    /// Zones of the pod's volumes. The node must be in one of these zones; empty if any zone will do. The names of the
+    /// zones come from the labels of the volumes' drivers.
     pub zones: Vec<Name>,
 }
 
@@ -330,7 +330,7 @@ impl Snapshot {
 }
 
 fn required_node(spec: &SchedulingSpec, requests: &Requests) -> Option<RequiredNode> {
-    // Which devices a node would have is not known, and a new node has another name.
+    // It is not known which devices a new node would have, and a new node does not have a required name.
     if !spec.pod_affinity.required.is_empty() || spec.claims_devices || spec.names_nodes() {
         return None;
     }

@@ -1,4 +1,5 @@
-//! Fast checks whether a pod has no feasible node, or at least a given number of them. They give no reasons.
+//! Fast checks, without reasons, of whether a pod has no feasible node, or has at least a given number of feasible
+//! nodes.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use super::{
 use crate::cluster::{NodeName, Requests};
 
 impl Snapshot {
-    /// Returns whether no node is feasible for a pod. Much faster than [`Snapshot::place`] if most nodes lack free
+    /// Returns true if no node is feasible for a pod. Much faster than [`Snapshot::place`] if most nodes lack free
     /// resources.
     ///
     /// Takes `&mut self` because indexes are created when they are first needed.

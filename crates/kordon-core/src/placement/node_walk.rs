@@ -170,7 +170,7 @@ impl NodeWalk {
 
 impl FoundNodes {
     /// Returns the result for a pod that fits its nominated node. The scheduler tries this node before all others, and
-    /// stays at the same position.
+    /// the next walk still starts at the same index.
     pub fn nominated(node: u32, walk: &NodeWalk) -> Self {
         Self { feasible: vec![node], next_start: walk.next_start, is_sample: false }
     }

@@ -184,7 +184,7 @@ pub struct Unschedulable {
 }
 
 impl Unschedulable {
-    /// Leaves nodes out of the reasons.
+    /// Leaves these nodes out of the refusals and the counts.
     pub fn leave_out(&mut self, nodes: &BTreeSet<NodeName>) {
         if nodes.is_empty() {
             return;

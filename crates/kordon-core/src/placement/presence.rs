@@ -1,4 +1,4 @@
-//! The nodes on which the pods of one class are, and how many.
+//! The nodes that have pods of one class, with the number of these pods.
 
 use smallvec::SmallVec;
 

@@ -138,8 +138,7 @@ pub enum Remedy {
     None,
 }
 
-/// A refusal, either with reasons or without. A caller that needs no reasons chooses the type without, which costs
-/// nothing.
+/// A refusal, either with reasons or without. A caller that needs no reasons uses [`Unexplained`], which computes none.
 pub(super) trait FilterRefusal: Sized {
     fn explained(explain: impl FnOnce() -> NodeRefusal) -> Self;
 

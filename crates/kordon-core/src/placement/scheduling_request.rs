@@ -82,7 +82,7 @@ pub enum Obstacle {
     Gated(Vec<Name>),
     /// Another scheduler places the pod by its own rules. Has the name of this scheduler.
     OtherScheduler(Name),
-    /// Which nodes have the devices of the pod is not known. Has the reason.
+    /// It is not known which nodes have the devices that the pod needs. Has the reason.
     Devices(Name),
 }
 

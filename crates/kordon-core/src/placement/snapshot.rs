@@ -197,8 +197,9 @@ impl Snapshot {
         reasons
     }
 
-    /// Returns why the kubelet of a node rejects a pod that is bound to the node without the scheduler; empty if it runs
-    /// the pod. Terminating pods on the node do not count, because the controller tries again until they are gone.
+    /// Returns why the kubelet of a node rejects a pod that is bound to the node without the scheduler; empty if the
+    /// kubelet runs the pod. Terminating pods on the node do not count, because the controller tries again until they
+    /// are gone.
     pub fn kubelet_refusal(&mut self, request: &SchedulingRequest, node: &NodeName) -> Vec<Reason> {
         let Some(number) = self.number(node) else { return Vec::new() };
         self.prepare(request);

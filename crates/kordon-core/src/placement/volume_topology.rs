@@ -117,8 +117,8 @@ impl fmt::Display for VolumeTopology {
     }
 }
 
-/// Whether no node can reach all these volumes, because they are in different zones or on different nodes. A node is in
-/// one zone.
+/// Returns true if no node can reach all these volumes, because they are in different zones or on different nodes. Each
+/// node is in only one zone.
 pub fn are_apart(topologies: &[VolumeTopology]) -> bool {
     let is_empty = |common: Option<Vec<Name>>| common.is_some_and(|common| common.is_empty());
     is_empty(common_zones(topologies)) || is_empty(common_nodes(topologies))

@@ -556,8 +556,8 @@ impl Approval {
         }
     }
 
-    /// Rule 7 of the approval: computes the plan, or the undo, once more, because the cluster may have changed since the
-    /// operator saw it.
+    /// Rule 7 of the approval: computes the plan, or the undo, once more, because the cluster may have changed since
+    /// the operator saw it.
     fn on_agreed(&mut self, situation: &Situation<'_>, now: Timestamp) {
         if let Some(refusal) = self.obstacle(situation) {
             return self.refuse(refusal);

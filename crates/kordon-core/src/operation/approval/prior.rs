@@ -38,8 +38,8 @@ pub struct PriorOperation {
 }
 
 impl PriorOperation {
-    /// The confirmation that a resume needs at least: the confirmation that was given for the original start. If the
-    /// journal does not record it, more than one node needs [`Confirmation::Grave`].
+    /// The weakest confirmation that is enough for a resume: the confirmation that was given for the original start. If
+    /// the journal does not record it, more than one node needs [`Confirmation::Grave`].
     pub(super) fn confirmation(&self) -> Confirmation {
         let by_nodes = if self.nodes.len() > 1 { Confirmation::Grave } else { Confirmation::Plain };
         self.confirmation.unwrap_or(by_nodes)

@@ -15,7 +15,7 @@ pub struct Situation<'a> {
     pub locked: Option<String>,
 }
 
-/// Which watches are good enough to write to the cluster.
+/// Whether the watches are current enough for an operation to write to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watches {
     pub nodes_live: bool,

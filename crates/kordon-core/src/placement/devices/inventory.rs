@@ -45,7 +45,7 @@ pub(super) struct PublishedDevice {
     pub pool: u32,
     slice: u32,
     place: u32,
-    /// Taints that prevent allocation, of the slice and of DeviceTaintRules.
+    /// Taints that prevent allocation, both from the slice and from DeviceTaintRules.
     taints: Vec<DeviceTaint>,
 }
 
@@ -166,8 +166,8 @@ impl Inventory {
         }
     }
 
-    /// Prepares the lists of expressions of all requests, those of the cluster's claims and those for extended
-    /// resources.
+    /// Prepares the lists of expressions of all requests: the requests of the cluster's claims, and the requests for
+    /// extended resources.
     fn prepare_matches(&mut self, tables: &DeviceTables) {
         let mut lists: BTreeSet<Box<[Name]>> =
             self.classes.values().map(|class| class.selectors.clone()).collect();
@@ -269,7 +269,8 @@ impl Inventory {
         usable
     }
 
-    /// Whether a pool with slices that this node can use is not usable. Requests for all devices wait then.
+    /// Whether this node can use slices of a pool that is not usable. Requests for all devices wait until the pool is
+    /// usable.
     pub fn has_unusable_pool(&self, node: &Node) -> bool {
         let local = self.local.get(&node.name.0).into_iter().flatten();
         local.chain(&self.shared).any(|slice| {

@@ -27,7 +27,7 @@ use crate::cluster::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices {
     inventory: Arc<Inventory>,
-    /// Why the objects of devices are not known; empty if they are.
+    /// Why the objects of the kinds of devices are unknown; empty if they are known.
     unknown: Name,
     /// Extended resources that nodes of the cluster offer. Only filled while the objects of devices are not known.
     on_nodes: Arc<[Name]>,
@@ -52,7 +52,7 @@ struct ClaimState {
     spec: Arc<DeviceClaimSpec>,
     owner: Option<ClaimOwner>,
     allocation: Option<Arc<Allocation>>,
-    /// Number of pods for which the claim is reserved. When there are none left, its devices are free.
+    /// Number of pods for which the claim is reserved. Once it is 0, the devices of the claim are free.
     users: usize,
 }
 
@@ -103,8 +103,8 @@ impl Devices {
         pod.scheduling.claims_devices || extended_resources(pod).any(|resource| self.back(resource))
     }
 
-    /// Whether devices of a class may provide a resource that a node does not have; true if that is not known and no
-    /// node has the resource.
+    /// Whether devices of a class may provide a resource that a node does not have. If the objects of devices are
+    /// unknown, true for each resource that no node has.
     pub fn back(&self, resource: &Name) -> bool {
         if self.unknown.is_empty() {
             self.inventory.class_of_resource(resource).is_some()

@@ -32,7 +32,7 @@ pub(in crate::placement) struct PodDevices {
     wanted: Vec<Wanted>,
     /// Claims that already have their devices. Other pods may use these claims too.
     reserved: Vec<Key>,
-    /// The nodes that can use the devices of these claims: for each claim, terms of which one must match.
+    /// Node selector terms of the claims in `reserved`: for each claim, the node must match one of the terms.
     pins: Vec<Box<[NodeTerm]>>,
     /// Why no node takes the pod.
     refusal: Option<Reason>,
@@ -218,7 +218,8 @@ impl PodDevices {
         &self.reserved
     }
 
-    /// Returns the claims that get devices on a node, and which. Empty if the node does not have them.
+    /// Returns the claims that get devices on a node, each with its devices. Empty if the node does not have the
+    /// devices.
     pub(super) fn grants(&self, node: &Node) -> Vec<(Key, Arc<DeviceClaimSpec>, Allocation)> {
         let Found::Devices(chosen) = self.search(node) else { return Vec::new() };
         let wanted = self.wanted_on(node).into_iter();
@@ -255,7 +256,7 @@ fn refusal(reasons: Vec<Reason>) -> NodeRefusal {
     NodeRefusal { reasons: reasons.into(), remedy: Remedy::None }
 }
 
-/// Returns the term with the requirements of both, each once.
+/// Returns a term with the requirements of both terms, each requirement once.
 fn join(term: NodeTerm, other: &NodeTerm) -> NodeTerm {
     let merged = |own: Box<[NodeRequirement]>, other: &[NodeRequirement]| {
         let mut all: Vec<NodeRequirement> = own.into_vec();

@@ -18,7 +18,7 @@ pub(super) struct Wanted {
     pub spec: Arc<DeviceClaimSpec>,
     /// The devices that each alternative of each request selects.
     pub matches: Vec<Vec<Arc<Matches>>>,
-    /// The extended resource that is requested; none for a claim of the pod.
+    /// The extended resource that the claim requests; `None` for a claim in the pod's spec.
     pub resource: Option<Name>,
 }
 
@@ -81,7 +81,7 @@ struct Search<'a> {
     /// The devices chosen so far, by claim.
     chosen: Vec<Vec<Choice>>,
     steps: usize,
-    /// For each pool whose counters were needed: what the devices in use leave of the counters.
+    /// The amounts that the devices in use leave of the counters of a pool, for each pool whose counters were needed.
     available: BTreeMap<u32, BTreeMap<(Name, Name), i64>>,
 }
 
@@ -222,7 +222,8 @@ struct Step<'a> {
     place: usize,
     alternative: &'a DeviceAlternative,
     selected: &'a [u32],
-    /// The first of the selected devices that has not been tried. The order in which devices are chosen does not matter.
+    /// The first of the selected devices that has not been tried. The order in which devices are chosen does not
+    /// matter.
     from: usize,
     count: usize,
 }

@@ -43,7 +43,7 @@ impl DeviceSelector {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// The text is not an expression; the reason in words.
+    /// The text is not an expression. The error is the reason in words.
     pub fn compile(expression: &Name) -> Result<Self, String> {
         let bad = |why: &str| format!("the selector {expression} cannot be read: {why}");
         if expression.is_empty() {
@@ -58,7 +58,8 @@ impl DeviceSelector {
     /// Whether the selector holds for a device.
     ///
     /// # Errors
-    /// The expression cannot be evaluated: it fails, or uses something that kordon does not know; the reason in words.
+    /// The expression cannot be evaluated: it fails, or uses something that kordon does not know. The error is the
+    /// reason in words.
     pub fn selects(&self, driver: &Name, device: &Device) -> Result<bool, String> {
         let bad = |why: &str| format!("the selector {} cannot be evaluated: {why}", self.expression);
         let mut context = Context::with_env(ENV.clone());
@@ -264,7 +265,7 @@ fn as_quantity(function: &'static str, value: &Value) -> Result<Quantity, Execut
     value.downcast_ref::<Quantity>().copied().ok_or_else(|| fails(function))
 }
 
-/// Another amount: a quantity or a whole number.
+/// Returns the amount of a quantity or a whole number, in billionths.
 fn amount(function: &'static str, value: &Value) -> Result<i128, ExecutionError> {
     match value {
         Value::Int(int) => Ok(i128::from(*int) * BILLION),

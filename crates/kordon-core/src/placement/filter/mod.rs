@@ -183,11 +183,11 @@ impl<'s> Filters<'s> {
         self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()
     }
 
-    /// Checks what the kubelet of a node checks before it runs a pod (upstream `predicateAdmitHandler`, `generalFilter`):
-    /// labels of the node, ports, resources, and NoExecute taints.
+    /// Checks what the kubelet of a node checks before it runs a pod (upstream `predicateAdmitHandler`,
+    /// `generalFilter`): labels of the node, ports, resources, and NoExecute taints.
     ///
     /// # Errors
-    /// The refusal by the first of them that refuses the pod.
+    /// The refusal by the first of these checks that refuses the pod.
     pub fn check_admission(&self, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
         if !self.nodes.matches(node) {
             return Err(NodeRefusal::unresolvable(&[Reason::NodeAffinity]));

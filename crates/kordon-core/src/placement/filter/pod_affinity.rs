@@ -31,7 +31,7 @@ impl PodAffinity {
         }
     }
 
-    /// Returns whether no term can refuse any node.
+    /// Returns true if no term can refuse a node.
     pub fn is_empty(&self) -> bool {
         self.affinity.is_none() && self.anti_affinity.is_empty() && self.existing.by_key.is_empty()
     }

@@ -201,7 +201,7 @@ impl PodVolumes {
         self.caveats.iter().copied()
     }
 
-    /// Returns whether no claim restricts the placement of the pod.
+    /// Returns true if no claim restricts the placement of the pod.
     pub fn is_empty(&self) -> bool {
         self.users == 0
             && self.attached.is_empty()
@@ -210,7 +210,7 @@ impl PodVolumes {
             && self.places.is_empty()
     }
 
-    /// Returns whether a claim is not there, or not usable on any node.
+    /// Returns whether a claim is missing, or cannot be used on any node.
     pub const fn excludes_all_nodes(&self) -> bool {
         self.obstacle.is_some()
     }
@@ -353,8 +353,8 @@ fn is_of(claim: &Claim, request: &SchedulingRequest) -> bool {
     claim.owner.as_ref().is_some_and(|owner| owner.kind.is("Pod", "") && owner.name == request.name)
 }
 
-/// Returns the zones and regions that the labels of a volume name. Each has the key of the label, the current key, and
-/// the values.
+/// Returns the zones and regions that the labels of a volume name. Each item has the key of the label, the current key,
+/// and the values.
 fn places(volume: &Volume) -> impl Iterator<Item = (&'static str, &'static str, Vec<Name>)> {
     TOPOLOGY_LABELS.into_iter().filter_map(|(key, new)| {
         let values: Vec<Name> =

@@ -7,7 +7,7 @@ use super::{
 
 /// Total size in bytes of a pod's images up to which a node gets no points.
 const MIN_BYTES: i64 = 23 << 20;
-/// Average size in bytes per image from which on a node gets full points.
+/// Average size in bytes per image at or above which a node gets full points.
 const MAX_BYTES: i64 = 1000 << 20;
 
 /// Scores the bytes of images that a node already has. The bytes of an image are weighted by the share of nodes that
