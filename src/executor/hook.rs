@@ -10,10 +10,10 @@ use tokio::{
 
 use kordon_core::{cluster::NodeName, visible};
 
-/// Lines of output that are kept of one run. The rest is read and left out.
+/// Maximum number of output lines that are kept of one run. Further lines are read and dropped.
 const LINES: usize = 200;
 
-/// Characters that are kept of a line.
+/// Maximum number of characters that are kept of a line.
 const LINE: usize = 500;
 
 /// A program with its arguments. In each argument, `{node}` stands for the name of the node.
@@ -74,7 +74,7 @@ impl Hook {
     }
 }
 
-/// Passes on the lines of a stream, to its end.
+/// Sends the lines of a stream to `lines`, until the stream ends.
 async fn pass_on(
     stream: Option<impl AsyncRead + Unpin>,
     node: Option<&NodeName>,
@@ -92,7 +92,7 @@ async fn pass_on(
         line.clear();
         if count <= LINES + 1 {
             let text = visible::text(&text).to_string();
-            // Nobody listens any more if the maintenance was stopped.
+            // Sending fails if the maintenance was stopped, because the receiver is then gone.
             let _ = lines.send(HookLine { node: node.cloned(), text }).await;
         }
     }

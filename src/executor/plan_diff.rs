@@ -1,7 +1,7 @@
 //! The diff of a plan: what its operation changes in each object, and which pods it removes.
 //!
 //! The operation itself is run over copies of the objects ([`Operation::rehearse`]), and the bodies of its requests are
-//! applied to them. So the diff has exactly the writes that would be sent.
+//! applied to these copies. The diff therefore has exactly the writes that would be sent.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -31,7 +31,7 @@ pub struct DiffLine {
 pub enum DiffLineKind {
     /// The object whose lines follow.
     Header,
-    /// The place in the object of the lines that follow.
+    /// Position of the following lines in the object.
     Hunk,
     Added,
     Removed,
@@ -46,9 +46,9 @@ pub enum DiffLineKind {
 /// The number of unchanged lines around a change, as `kubectl diff` has them.
 const CONTEXT: usize = 3;
 
-/// Returns the diff of a plan, line by line. `options` are those with which the operation would be started, and `nodes`
-/// the nodes of the plan as they are now. Times in the diff are the present, and the id is that of an operation that
-/// has not started.
+/// Returns the diff of a plan, line by line. `options` are the options with which the operation would be started, and
+/// `nodes` are the current nodes of the plan. Times in the diff are the current time, and the operation id is the id of
+/// an operation that has not started.
 pub fn plan_diff(
     plan: &Plan,
     options: OperationOptions,
@@ -71,7 +71,8 @@ pub fn plan_diff(
     changed.chain(removals).chain(given_up).collect()
 }
 
-/// Answers the requests of an operation from copies of the nodes, which each write changes. Every pod leaves at once.
+/// Answers the requests of an operation from copies of the nodes, and applies each write to these copies. Every pod
+/// leaves at once.
 struct RehearsedServer {
     nodes: WholeNodes,
     /// The removals so far, and the Deployments that are scaled during the operation, one line each.

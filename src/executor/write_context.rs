@@ -143,7 +143,7 @@ impl WriteContext {
     /// that was started on another machine; `None` for a new one.
     ///
     /// # Errors
-    /// Another process runs it, or the journal cannot be read or written.
+    /// Another process runs the maintenance, or the journal cannot be read or written.
     pub async fn start_maintenance(
         &self,
         id: Option<OperationId>,
@@ -165,14 +165,14 @@ impl WriteContext {
     /// Locks a maintenance that was interrupted on this machine, and records that it continues.
     ///
     /// # Errors
-    /// Another process runs it, or the journal cannot be read or written.
+    /// Another process runs the maintenance, or the journal cannot be read or written.
     pub async fn resume_maintenance(&self, id: &OperationId) -> Result<OperationLock, WriteContextError> {
         let lock = self.open(self.lock_file(id)?, id)?;
         lock.record(LineKind::Resumed { by: self.by.clone() }, self.clock).await?;
         Ok(lock)
     }
 
-    /// The maintenances of this machine's journal that have not ended, oldest first, those that run included.
+    /// Returns the unfinished maintenances in this machine's journal, running ones included, oldest first.
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -343,8 +343,8 @@ impl OperationLock {
         self.append(JournalLine { at, operation: self.id.clone(), kind }).await
     }
 
-    /// The lock as a file that is empty. A process that has it as its input keeps the operation locked, even if this process
-    /// is killed.
+    /// Returns the lock file, which is empty. A process that has the file as its standard input keeps the operation
+    /// locked, even if this process is killed.
     ///
     /// # Errors
     /// The process has too many files open.

@@ -227,7 +227,8 @@ impl OperationLockFile {
         }
     }
 
-    /// The file once more. The lock holds until all copies are closed, unless this one is dropped.
+    /// Returns a duplicate of the file handle. The lock holds until all duplicates are closed; dropping `self` releases
+    /// it earlier.
     ///
     /// # Errors
     /// The process has too many files open.
@@ -353,7 +354,7 @@ impl Pen {
     }
 }
 
-/// Appends a newline if a crash has truncated the last line, so that the next line starts on its own.
+/// Appends a newline if a crash has truncated the last line, so that the next line does not continue the truncated one.
 fn end_cut_line(file: &mut File) -> io::Result<()> {
     let length = file.metadata()?.len();
     let mut last = [b'\n'];

@@ -1,5 +1,6 @@
-//! All PodDisruptionBudgets: how many pods each lets go now, which drains it delays or blocks, and who drains there.
-//! Computed in the background, because it looks at every pod of a namespace with a budget.
+//! All PodDisruptionBudgets: how many pods each budget lets go now, which drains it delays or blocks, and who runs
+//! these drains. The list is computed in the background, because the computation looks at every pod of a namespace with
+//! a budget.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,10 +54,10 @@ pub struct BudgetRow {
     pub nodes: BTreeSet<NodeName>,
     /// Pods whose eviction would be refused now, sorted.
     pub refused: Vec<Key>,
-    /// Nodes of these pods: a drain of each would wait, or never end.
+    /// Nodes of the refused pods. A drain of such a node would wait, or never end.
     pub blocks: BTreeSet<NodeName>,
-    /// Other budgets that select some of the pods of this one. The API server refuses the eviction of such pods, even
-    /// if all budgets allow it.
+    /// Other budgets that select some of the same pods. The API server refuses the eviction of a pod with several
+    /// budgets, even if all of them allow it.
     pub shares_with: BTreeSet<Key>,
     /// Drains of nodes on which the budget has pods.
     pub drains: Vec<DrainUnderBudget>,
@@ -68,11 +69,11 @@ pub struct DrainUnderBudget {
     pub node: NodeName,
     /// Who drains the node; `None` if the drain left no note.
     pub by: Option<String>,
-    /// Since when this budget blocks the drain; `None` if it does not.
+    /// Time since which this budget blocks the drain; `None` if the budget does not block it.
     pub blocked_since: Option<Timestamp>,
 }
 
-/// How many pods a budget lets go now. The order is that of urgency.
+/// Number of pods that a budget lets go now. The variants are in the order of urgency.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BudgetRoom {
     /// The budget never lets a pod go.
@@ -107,8 +108,8 @@ impl BudgetRoom {
 }
 
 impl BudgetRow {
-    /// Place in the order of urgency: budgets that refuse evictions come first, those that delay or block drains before
-    /// others.
+    /// Sort key, the most urgent first: budgets that refuse evictions come before others, and of equal budgets, those
+    /// with more drains on the nodes of their pods come first.
     pub fn urgency(&self) -> (i64, i64) {
         let room = match self.room {
             BudgetRoom::Unknown(_) => 3,
@@ -250,7 +251,7 @@ impl BudgetListJob {
         row
     }
 
-    /// Drains of the nodes of these pods.
+    /// Returns the drains of the nodes on which these pods are.
     fn drains(&self, budget: &Budget, pods: &[&Arc<Pod>]) -> Vec<DrainUnderBudget> {
         let blocked_since = |node: &NodeName| {
             let is_it = |drain: &&BlockedDrain| drain.node == *node && drain.budgets.contains(&budget.key);
@@ -270,7 +271,7 @@ impl BudgetListJob {
     }
 }
 
-/// How many of its `pods` a budget lets go now.
+/// Returns how many pods a budget lets go now. `pods` are the pods that the budget selects.
 fn room(cluster: &Cluster, state: &BudgetState, pods: &[&Arc<Pod>]) -> BudgetRoom {
     let gaps = cluster.gaps([FeedKind::Pods]).unknown();
     match state.numbers.allowed {

@@ -78,7 +78,7 @@ pub struct ClusterVerdict {
     pub level: VerdictLevel,
     /// Parts of the verdict, the worst problem first; never empty. If space is short, the last parts are left out.
     pub parts: Vec<String>,
-    /// All parts without countdowns and ages. Those change merely because time passes.
+    /// All parts without countdowns and ages, which change merely because time passes.
     pub outline: String,
 }
 
@@ -256,7 +256,7 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// Whether a node in this state does not report that it is Ready.
+/// Whether a node in this state is down, silent or late.
 fn is_missing(state: NodeState) -> bool {
     state.is_failing() || state == NodeState::Late
 }
@@ -333,8 +333,8 @@ fn will_have_nowhere(model: &Model) -> usize {
 }
 
 /// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until the nodes are back, deleted or tainted
-/// out-of-service`. If the finding before it names the pods: `stuck until the node is back or deleted`. The
-/// taint does not help pods that tolerate it.
+/// out-of-service`. After a finding that names the pods, the text is shorter: `stuck until the node is back or
+/// deleted`. The out-of-service taint is named only for pods that do not tolerate it.
 fn remedy_for_stuck(model: &Model) -> Option<Finding> {
     let stuck = stuck(model);
     let are = if model.views.counts.stuck_on == 1 { "the node is" } else { "the nodes are" };
@@ -358,10 +358,10 @@ fn runs_nowhere(model: &Model) -> bool {
     model.views.nowhere_now() > 0
 }
 
-/// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted:
-/// `10 pods Pending 1m58s`; `15 pods have nowhere to run, 2 more soon` and `10 Pending 1m58s, 5 stuck`; `2 pods stuck on
-/// dead nodes`; `2 pods will have nowhere to run`. If the worst finding is about one node, but pods of others leave too:
-/// `all nodes: 2 pods will have nowhere to run`.
+/// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
+/// pods Pending 1m58s`; `15 pods have nowhere to run, 2 more soon` and `10 Pending 1m58s, 5 stuck`; `2 pods stuck on
+/// dead nodes`; `2 pods will have nowhere to run`. If the worst finding is about one node, but pods of other nodes
+/// leave too: `all nodes: 2 pods will have nowhere to run`.
 fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = will_have_nowhere(model);
@@ -409,7 +409,7 @@ fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Warning, text))
 }
 
-/// Finding about workloads of which no pod runs, although all nodes may be Ready: `web has no running pod`.
+/// Finding about workloads without a running pod, although all nodes may be Ready: `web has no running pod`.
 fn idle_workloads(model: &Model) -> Option<Finding> {
     let text = match &model.views.idle_workloads.keys[..] {
         [] => return None,
@@ -451,7 +451,7 @@ fn left_out_of_service(model: &Model) -> Option<Finding> {
 }
 
 /// Finding about nodes whose clock differs from the API server's clock: `clock of node n-3 is 8h00m behind`. Nothing
-/// happens to them, but certificates, logs and times in their status are off.
+/// happens to such nodes, but certificates, logs and the times in the node status are off.
 fn clocks(model: &Model) -> Option<Finding> {
     let clocks = model.watchlist.clocks();
     let phrase = match clocks.len() {
@@ -468,8 +468,8 @@ fn clocks(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, phrase))
 }
 
-/// Finding about a grace period that fits no heartbeat with certainty: `--node-monitor-grace-period 10s is not longer
-/// than the renewal interval of kubelets (up to 10.4s): healthy nodes may become Unknown and flap`.
+/// Finding about a grace period that is not longer than the interval between heartbeats: `--node-monitor-grace-period
+/// 10s is not longer than the renewal interval of kubelets (up to 10.4s): healthy nodes may become Unknown and flap`.
 fn short_grace(model: &Model) -> Option<Finding> {
     let grace = model.settings.node_monitor_grace_period.value;
     let longest = model.views.longest_renewal.filter(|longest| grace <= *longest)?;
@@ -606,7 +606,7 @@ fn all_well(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Healthy, text))
 }
 
-/// Returns what DeviceTaintRules without an effect would do, for those that would delete pods.
+/// Returns a finding for each DeviceTaintRule without an effect that would delete pods if its effect were NoExecute.
 fn taint_rules(model: &Model) -> Vec<Finding> {
     let previews = taint_rule_previews(&model.cluster, model.settings.version);
     let words = |preview: &TaintRulePreview| {
@@ -623,7 +623,7 @@ fn why_pending(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, cause.to_string()))
 }
 
-/// Returns the finding about heartbeats of nodes that are not known, because the files have no Leases.
+/// Returns the finding that the heartbeats are unknown, because the files have no Leases.
 fn unknown_heartbeats(model: &Model) -> Option<Finding> {
     let cluster = &model.cluster;
     let is_unknown = cluster.known(FeedKind::Leases) == Known::Absent && !cluster.nodes().is_empty();
@@ -646,7 +646,7 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
         Known::Forbidden { .. } => "evictions unknown: no permission to list pods",
         Known::Absent => "evictions unknown: the files have no pods",
         Known::Off { flag } => {
-            // Whoever gave the flag knows it: the level stays.
+            // The user who gave the flag knows this, so the finding does not raise the level.
             return Some(Finding::new(VerdictLevel::Healthy, format!("pods are not read ({flag})")));
         }
         // Pods that are not listed yet are reported by `loading`.
@@ -691,8 +691,7 @@ fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
     }
 }
 
-/// Minimum age from which on an answer is shown with its age. The age of a younger answer would flicker with each
-/// change.
+/// Minimum age of an answer that is shown with its age. The age of a younger answer would flicker with each change.
 const TELLS_AGE: Span = Span::from_secs(5);
 
 /// Returns the age in seconds or, from one minute on, in whole minutes: `12s`, `2m`.

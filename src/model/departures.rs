@@ -183,7 +183,7 @@ impl Departures {
         self.revision.get()
     }
 
-    /// Offsets the revision, which could otherwise equal that of another moment by coincidence.
+    /// Adds an offset to the revision, so that it differs from the revisions at other moments of a playback.
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.revision.set_apart(moment);
     }
@@ -400,7 +400,7 @@ fn tells_more(new: &PodDeparture, old: &PodDeparture) -> bool {
     }
 }
 
-/// Whether this time is within the time for which departures are kept.
+/// Whether a departure at this time is recent enough to be kept.
 fn is_recent(at: Timestamp, now: Timestamp) -> bool {
     now.since(at) <= KEPT_FOR
 }

@@ -97,8 +97,8 @@ impl Effects {
         self.in_flight.remove(&id)
     }
 
-    /// Counts the outcome of an effect. A failed eviction that still has a reason is retried. A conflict may only mean
-    /// that a watch lags.
+    /// Counts the outcome of an effect. A failed eviction of a controller is retried. An eviction with a conflict is
+    /// retried too, because the conflict may only mean that a watch lags.
     pub(super) fn on_outcome(
         &mut self,
         id: EffectId,
@@ -120,13 +120,13 @@ impl Effects {
         }
     }
 
-    /// Removes and returns the held evictions whose reason has gone.
+    /// Removes and returns the held evictions that are no longer needed.
     pub(super) fn withdraw(&mut self, cluster: &Cluster) -> Vec<Effect> {
         self.held.withdraw(cluster)
     }
 
-    /// Releases the held evictions to execute now. Returns the zones that have just reached their limit while others
-    /// are held.
+    /// Releases the held evictions to execute now. Returns the zones that have just reached their limit and still have
+    /// held evictions.
     pub(super) fn release(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<ZoneKey> {
         let sight = match cluster.gap(FeedKind::Pods) {
             None => PodSight::Live,

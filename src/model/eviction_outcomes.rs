@@ -25,7 +25,7 @@ pub struct EvictionOutcomes {
     pub at: Timestamp,
     pub(super) basis: OutcomesBasis,
     pub(super) by_pod: BTreeMap<Key, PodOutcome>,
-    /// Pods of lost nodes that are not deleted within the forecast and have nowhere to run.
+    /// Pods that have nowhere to run, although the forecast does not delete them: their nodes are lost.
     pub(super) staying: BTreeMap<Key, OutcomeKind>,
     /// The pods that are preempted on other nodes.
     pub(super) preempted: BTreeMap<Key, PreemptedFor>,
@@ -147,7 +147,7 @@ impl EvictionCounts {
         self.outcomes.nowhere() + self.preempted.nowhere() + self.staying
     }
 
-    /// Number of the hanging pods that are replaced, by pods that have a node.
+    /// Number of hanging pods whose replacements have a node.
     pub fn replaced(&self) -> usize {
         self.hanging.of(OutcomeKind::Replaced).saturating_sub(self.pending_replacements)
     }
@@ -210,7 +210,7 @@ impl EvictionCounts {
     }
 }
 
-/// Whether a pod tolerates the taint of a node that is out of service without a limit.
+/// Whether a pod tolerates the out-of-service taint without a time limit.
 fn tolerates_fencing(pod: &Pod) -> bool {
     let taint = Taint { key: OUT_OF_SERVICE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
     tolerance(&pod.tolerations, [&taint]) == Tolerance::Forever

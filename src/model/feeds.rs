@@ -56,7 +56,7 @@ impl Feeds {
         self.by_kind.values().fold(0, |sum, health| sum.saturating_add(health.relists))
     }
 
-    /// Whether the server has answered for the first time, so that the watch is live, broken, forbidden or off.
+    /// Whether the server has answered at least once, so that the watch is live, broken, forbidden or off.
     pub fn has_answered(&self, kind: FeedKind) -> bool {
         match self.state(kind) {
             None | Some(FeedState::Connecting | FeedState::Listing { .. }) => false,

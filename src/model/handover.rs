@@ -1,5 +1,5 @@
-//! Replaces the model that is shown by the model of another moment. Some results are carried over, and revisions stay
-//! distinct.
+//! Prepares a model to be shown in place of the model of another moment. Some results are carried over, and revisions
+//! stay distinct.
 
 use super::Model;
 use kordon_time::Timestamp;
@@ -13,8 +13,8 @@ pub struct MomentNumber {
 }
 
 impl Model {
-    /// Adds an offset to the revisions of this model. Without it, they could by coincidence equal the revisions of
-    /// another moment's model.
+    /// Adds an offset to the revisions of this model, so that they differ from the revisions at other moments of a
+    /// playback.
     pub fn number(&mut self, number: MomentNumber) {
         let MomentNumber { jump, shown } = number;
         self.changes.set_apart(jump);

@@ -149,7 +149,7 @@ impl HeadroomProgress {
         self.work.has_state()
     }
 
-    /// Whether a state is being started: the next slices will complete its snapshot.
+    /// Whether the computation for a new state has begun, but the snapshot of this state is not complete yet.
     pub const fn is_starting(&self) -> bool {
         self.work.is_starting()
     }

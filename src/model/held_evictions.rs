@@ -1,4 +1,5 @@
-//! Evictions that the controller holds back because of their zone's limit per minute, or until pods are live again.
+//! Evictions that the controller holds back because of their zone's limit per minute, or while the watch of pods is not
+//! live.
 //!
 //! A held eviction is not lost. It is released as soon as possible, unless the pod need not be evicted any more.
 
@@ -10,7 +11,7 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time to which the limit applies.
+/// Period for which the limit of evictions in a zone applies.
 const MINUTE: Span = Span::from_secs(60);
 
 /// Delay before the first retry of a failed eviction. The delay doubles with each failure, up to `LONGEST_PAUSE`.
@@ -24,8 +25,8 @@ pub struct HeldEvictions {
     limit: Option<usize>,
     /// Held evictions, in the order of their decisions.
     waiting: VecDeque<Effect>,
-    /// Times of the evictions of the last minute, by zone, without retries. While a zone has `limit` times, no further
-    /// eviction is released in this zone.
+    /// Times of the evictions of the last minute, by zone, without retries. While a zone has `limit` entries, no
+    /// further eviction is released in this zone.
     evicted: BTreeMap<ZoneKey, VecDeque<Timestamp>>,
     overruns: u64,
     /// Failed evictions, each with the time of its next retry.

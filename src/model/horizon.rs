@@ -2,8 +2,8 @@
 
 use kordon_time::Span;
 
-/// Horizon of the usual forecast. It does not depend on the horizon of the chart. It is long enough that a node which
-/// fails now loses its pods within it, if the pods have the default tolerations.
+/// Horizon of the usual forecast, which does not depend on the horizon of the chart. A node that fails now loses its
+/// pods within this horizon, if the pods have the default tolerations.
 pub const HORIZON: Span = Horizon::TenMinutes.span();
 
 /// Horizon of the forecast chart.

@@ -1,4 +1,4 @@
-//! Workloads of which no pod runs.
+//! Workloads without a running pod.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use kordon_core::{
     plan::owner,
 };
 
-/// Returns the known workloads that want pods and of which no pod runs or is about to start, sorted. A Deployment stands
-/// for its ReplicaSets. DaemonSets and Jobs are left out: they may rightly have no pods.
+/// Returns the known workloads that want pods, but have no pod that runs or is about to start, sorted. A Deployment
+/// stands for its ReplicaSets. DaemonSets and Jobs are left out: they may rightly have no pods.
 pub fn idle_workloads(cluster: &Cluster) -> Vec<Key> {
     let mut is_idle: BTreeMap<Key, bool> = BTreeMap::new();
     for kind in [WorkloadKind::ReplicaSet, WorkloadKind::StatefulSet, WorkloadKind::ReplicationController] {
@@ -23,7 +23,7 @@ pub fn idle_workloads(cluster: &Cluster) -> Vec<Key> {
     is_idle.into_iter().filter(|(_, is_idle)| *is_idle).map(|(key, _)| key).collect()
 }
 
-/// The key of the workload by which users know a controller.
+/// Key of the workload that owns a controller, such as the Deployment of a ReplicaSet; else of the controller itself.
 fn name(cluster: &Cluster, workload: &Workload) -> Key {
     let above = workload.owner.as_ref();
     let above = above.and_then(|above| owner::workload_of(cluster, &workload.key.namespace, above));

@@ -263,7 +263,8 @@ impl Sources<'_> {
         rows
     }
 
-    /// Adds the pods that kubelets end because their machines stop, unless they are evicted before that.
+    /// Adds the pods that a kubelet ends because its machine is being shut down, unless the pods are evicted before
+    /// that.
     fn add_shutdown_ends(self, rows: &mut BTreeMap<Key, EvictionRow>) {
         for node in self.abnormal.iter().filter_map(|name| self.cluster.node(name)) {
             for ShutdownEnd { pod, at, why } in shutdown_ends(self.cluster, node) {
@@ -300,7 +301,7 @@ impl Sources<'_> {
                 | EvictionState::Never
                 | EvictionState::Terminating { .. } => true,
             });
-            // A pod that its kubelet has ended was not spared.
+            // A finished pod does not count as spared by the cancellation: its kubelet has ended it.
             let is_on = |pod: &Arc<Pod>| !pod.is_finished() && pod.node.as_ref() == Some(&row.node);
             let stays = cluster.pod(key).is_some_and(is_on);
             if stays && !still_leaves {

@@ -12,13 +12,14 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Number of pods in a row, each created after the one before it had left, that make a loop.
+/// Minimum number of consecutive pods in a loop. Each pod was created after the pod before it had left.
 const ROUNDS: usize = 3;
 
 /// Maximum average time between two departures of a loop: the longest back-off of a DaemonSet whose pods fail.
 const SLOWEST: Span = Span::from_secs(15 * 60);
 
-/// A loop is over once no pod has left for this time, and for three times the average time between two departures.
+/// A loop is over once no pod has left for at least this time and for three times the average time between its
+/// departures.
 const OVER_AFTER: Span = Span::from_secs(60);
 
 const MINUTE: Span = Span::from_secs(60);
@@ -28,7 +29,7 @@ const HOUR: Span = Span::from_secs(3600);
 /// Times in the status of pods are full seconds.
 const PRECISION: Span = Span::from_secs(1);
 
-/// The loops among the departures of a session, those that are over included. Clones share them.
+/// The loops among the departures of a session, including loops that are over. Clones share the loops.
 #[derive(Clone, Debug, Default)]
 pub struct DepartureLoops(Arc<[DepartureLoop]>);
 
@@ -98,8 +99,8 @@ impl DepartureLoops {
         Self(groups.into_iter().filter_map(new).collect())
     }
 
-    /// Returns the number of departures that a list shows as one row, which is the row of this departure; `None` if the
-    /// row of a newer departure stands for this one.
+    /// Returns the number of departures that a list shows in the row of this departure; `None` if this departure is
+    /// shown in the row of a newer one.
     pub fn departures_in_row(&self, id: DepartureId) -> Option<usize> {
         let is_in = |found: &&DepartureLoop| found.departures.binary_search_by(|other| id.cmp(other)).is_ok();
         match self.0.iter().find(is_in) {
@@ -109,7 +110,7 @@ impl DepartureLoops {
         }
     }
 
-    /// Returns the loops that continue, and the loops that begin with evictions of these outcomes.
+    /// Returns the loops that continue, and the loops that are about to begin with the evictions in `evicted`.
     pub fn going_on<'a>(
         &self,
         cluster: &Cluster,
@@ -181,9 +182,9 @@ impl Model {
     }
 }
 
-/// Returns the loops of pods whose replacements come back to the node that evicts them and are evicted again: by a taint of
-/// the node or of a device. The toleration of a device taint counts from the time of the taint, so that once it is over,
-/// each replacement is evicted at once (upstream `claimEvictionTime`).
+/// Returns the loops that are about to begin: replacements come back to the node that evicts them and are evicted
+/// again, by a taint of the node or of a device. The toleration time of a device taint counts from the time of the
+/// taint. Once this time is over, each replacement is therefore evicted at once (upstream `claimEvictionTime`).
 fn expected<'a>(
     cluster: &Cluster,
     version: ServerVersion,
@@ -216,7 +217,7 @@ fn expected<'a>(
     })
 }
 
-/// Whether what removed a pod in this way can remove its replacement from the same node, too.
+/// Whether the cause of a departure of this kind can also remove the replacement from the same node.
 const fn can_repeat(kind: DepartureKind) -> bool {
     match kind {
         DepartureKind::NodePressure

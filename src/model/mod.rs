@@ -93,7 +93,7 @@ const ASLEEP: Span = Span::from_secs(10);
 /// The owner passes in events: [`Model::on_watch_event`], [`Model::on_outcome`], and time through
 /// [`Model::on_timeout`]. After each call it takes effects with [`Effects::take_next`] until there are none, and it
 /// calls [`Model::on_timeout`] again at [`Model::poll_timeout`]. Views are as of the last [`Model::refresh`]. Cloning
-/// is cheap and a clone never changes; a frozen screen shows one.
+/// is cheap, and a clone never changes, so a frozen screen shows a clone.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub connection: ConnectionInfo,
@@ -256,9 +256,10 @@ impl Model {
         self.collect(now)
     }
 
-    /// Handles everything that was due until `now`, each at its own time and before any event of now. A delayed model
-    /// then knows the same as a replay of the same events. Anything overdue by more than ten seconds, as after the
-    /// machine slept, is handled as of `now`. Returns whether there are new effects or notices.
+    /// Handles every timeout that was due until `now`, each at the time at which it was due, and before any event at
+    /// `now`. A model that runs late then has the same state as a replay of the same events. A timeout that is overdue
+    /// by more than ten seconds, for example because the machine slept, is handled as of `now`. Returns whether there
+    /// are new effects or notices.
     pub fn pass_time(&mut self, now: Timestamp) -> bool {
         let mut has_news = false;
         while let Some(due) = self.poll_timeout().filter(|due| *due <= now) {
@@ -332,8 +333,9 @@ impl Model {
         self.cluster.gaps(kinds).not_listed()
     }
 
-    /// Returns the kinds of devices, if pods need them: all pods and nodes are known, and some of the pods ask for what
-    /// only devices may have. Servers before 1.34 do not serve them.
+    /// Returns the kinds of objects that decide about devices, if pods need devices: all pods and nodes are known, and
+    /// at least one pod requests something that only devices may provide. Returns none for servers before 1.34, which
+    /// do not serve these kinds.
     pub fn device_scopes(&self) -> impl Iterator<Item = Scope> + use<> {
         let is_served = self.settings.version >= SchedulerRules::FIRST_WITH_DEVICES;
         let is_known =
@@ -493,7 +495,7 @@ impl Model {
         }
     }
 
-    /// Reports held evictions without a reason to the engine, as conflicts. Returns whether there were any.
+    /// Reports held evictions that are no longer needed to the engine, as conflicts. Returns whether there were any.
     fn withdraw_evictions(&mut self, now: Timestamp) -> bool {
         let withdrawn = self.effects.withdraw(&self.cluster);
         for effect in &withdrawn {

@@ -16,7 +16,8 @@ const JOINS: Span = Span::from_secs(10);
 /// Maximum number of moments. Later moments are dropped.
 const CAPACITY: usize = 20_000;
 
-/// Maximum age of departures that are examined. For this time, the ids of departures that belong to a moment are kept.
+/// Maximum age of departures that are examined. The ids of departures that belong to a moment are kept for the same
+/// time.
 const REMEMBERED: Span = Span::from_secs(600);
 
 /// A notable event of one object, or of several objects at about the same time.
@@ -42,7 +43,7 @@ pub enum MomentKind {
     Zone(ZoneState),
     /// Pods were evicted, by any component.
     Eviction,
-    /// The controller acted otherwise than its shadow predicted.
+    /// The controller did not act as its shadow predicted.
     Disagreement,
     /// The watches of nodes or Leases broke.
     Disconnected,

@@ -98,7 +98,7 @@ impl NodeState {
         }
     }
 
-    /// Returns the state of a Ready node without problems: what is done with it, and by whom.
+    /// Returns the state of a Ready node without problems: the maintenance that is done on it, or Ready.
     fn from_maintenance(facts: &NodeFacts) -> Self {
         let NodeFacts { node, pods, now, .. } = *facts;
         if node.drain_claim.as_ref().is_some_and(|claim| claim.is_fresh(now)) {
@@ -268,8 +268,8 @@ pub struct NodeStateView {
     pub since: Option<Timestamp>,
     /// Progress of the drain; `None` if there is no drain or its progress is unknown.
     pub drain: Option<DrainCount>,
-    /// The other project that drains, drained or reboots the node, as in `Karpenter`; `None` if kordon does, or nobody
-    /// who is known.
+    /// The other project that drains, drained or reboots the node, for example `Karpenter`; `None` if kordon does this,
+    /// or if it is unknown who does.
     pub by: Option<&'static str>,
 }
 

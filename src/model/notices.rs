@@ -1,4 +1,4 @@
-//! Changes of a cluster that a user wants to be notified of: rules, and what changed from one look to the next.
+//! Notices about changes of a cluster: the rules by which a user selects changes, and the search for changes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,15 +15,15 @@ use kordon_time::Timestamp;
 /// A kind of change that the user asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeRule {
-    /// The verdict reached this level, changed its level above it, or fell below it: `verdict>=warning`.
+    /// The level of the verdict changed, and is or was at least this level. Written as `verdict>=warning`.
     Verdict(VerdictLevel),
-    /// A node changed its state, joined or was deleted: `node`.
+    /// A node changed its state, joined or was deleted. Written as `node`.
     Node,
-    /// A zone was disrupted or is normal again: `zone`.
+    /// A zone became disrupted, or is normal again. Written as `zone`.
     Zone,
-    /// A drain of kordon removed all pods that it had to remove: `drain-done`.
+    /// A drain of kordon removed all pods that it had to remove. Written as `drain-done`.
     DrainDone,
-    /// PodDisruptionBudgets block a drain: `drain-blocked`.
+    /// PodDisruptionBudgets block a drain. Written as `drain-blocked`.
     DrainBlocked,
 }
 
@@ -111,7 +111,7 @@ impl ChangeNotice {
         }
     }
 
-    /// One notice of several that came at the same time: the first, followed by the titles of the others.
+    /// Merges notices that came at the same time: the first one, followed by the titles of the others.
     pub fn merged(notices: Vec<Self>) -> Option<Self> {
         let mut notices = notices.into_iter();
         let mut first = notices.next()?;
@@ -147,20 +147,20 @@ impl NoticeFinder {
         Self { rules, moments: MomentFinder::default(), known: None }
     }
 
-    /// Changes the rules. What was known at the last look stays known.
+    /// Replaces the rules. The state at the last look is kept, so the next look compares with it.
     pub fn set_rules(&mut self, rules: Vec<NoticeRule>) {
         self.rules = rules;
     }
 
-    /// Forgets what was known, so that the next look is a first one.
+    /// Forgets the state at the last look, so that the next look has nothing to compare with.
     pub fn forget(&mut self) {
         if self.known.take().is_some() {
             self.moments = MomentFinder::default();
         }
     }
 
-    /// Returns the changes since the last call that the rules ask for. The first call returns none, because there is
-    /// nothing to compare with. The model must be refreshed at `now`.
+    /// Returns the changes since the last call, as far as the rules select them. The first call returns none, because
+    /// there is nothing to compare with. The model must be refreshed at `now`.
     pub fn look(&mut self, model: &Model, now: Timestamp) -> Vec<ChangeNotice> {
         // While lists arrive, the verdict changes although the cluster does not.
         let is_loading = || model.feeds.iter().any(|(kind, _)| !model.feeds.has_answered(kind));
@@ -194,7 +194,8 @@ impl KnownState {
     }
 }
 
-/// Returns the changes between two states, and the moments between them, that the rules ask for.
+/// Returns the notices that the rules select from the differences of two states and from the moments between the
+/// states.
 fn changes(
     rules: &[NoticeRule],
     before: &KnownState,

@@ -33,8 +33,8 @@ pub struct OutcomesJob {
     at: Timestamp,
 }
 
-/// Maximum number of node checks for the placement of pods: the number of pods, times the number of nodes. If there are
-/// more pods, only the first are placed.
+/// Maximum for the number of pods times the number of nodes in a placement. If the product would exceed it, only the
+/// first pods are placed.
 const MAX_LOOKS: usize = 10_000_000;
 
 impl Model {
@@ -73,7 +73,7 @@ impl Model {
 
 impl OutcomesJob {
     /// Computes the outcomes. After a cancellation it returns early, and the result must be discarded. `earlier` is the
-    /// snapshot of an earlier state. To update it takes much less time and memory than to build a new one.
+    /// snapshot of an earlier state. Updating this snapshot takes much less time and memory than building a new one.
     pub fn work(self, earlier: Option<ClusterSnapshot>, cancellation: &Cancellation) -> EvictionOutcomes {
         let Self { cluster, version, forecast, leaving, basis, at } = self;
         let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();

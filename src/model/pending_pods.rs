@@ -18,8 +18,8 @@ pub struct PendingPods {
     /// Number of changes that may alter placements, at the time of the computation.
     changes: u64,
     by_pod: BTreeMap<Key, PendingAdvice>,
-    /// The most common cause among the pods that fit no node or, if all fit one, among those that wait for their
-    /// nominated nodes; `None` if there are none.
+    /// The most common cause among the pods that fit no node. If every pod fits a node, the most common cause among the
+    /// pods that wait for their nominated nodes. `None` if there are no such pods.
     most_common_cause: Option<Name>,
 }
 
@@ -88,8 +88,8 @@ pub struct PendingJob {
     changes: u64,
 }
 
-/// Maximum number of node checks for the advice: the number of different pods, times the number of nodes, times
-/// [`LOOKS_PER_POD`].
+/// Maximum number of node checks for the advice. Each pod that differs from all others takes [`LOOKS_PER_POD`] checks
+/// of every node, so only a limited number of different pods get advice.
 const MAX_LOOKS: usize = 10_000_000;
 /// Number of times that all nodes are checked for one pod, while constraints are lifted one after the other.
 const LOOKS_PER_POD: usize = 14;

@@ -56,7 +56,7 @@ pub struct Predictions {
 }
 
 impl Predictions {
-    /// Returns predictions none of which is computed yet. `period` is the time between the controller's passes.
+    /// Returns predictions without any results. `period` is the time between the controller's passes.
     pub fn new(period: Span) -> Self {
         Self {
             forecast: None,
@@ -147,8 +147,9 @@ impl Predictions {
         self.pending.as_ref()?.advice(pod)
     }
 
-    /// Returns the most common cause among the pods that fit no node: `no node has 4 CPU free`. If all fit one, among
-    /// those that wait for their nominated nodes. `None` if there are none, or while the causes are being computed.
+    /// Returns the most common cause among the pods that fit no node: `no node has 4 CPU free`. If every pod fits a
+    /// node, returns the most common cause among the pods that wait for their nominated nodes. `None` if there are no
+    /// such pods, or while the causes are being computed.
     pub fn most_common_pending_cause(&self) -> Option<&Name> {
         self.pending.as_ref()?.most_common_cause()
     }
@@ -225,7 +226,7 @@ impl Predictions {
         }
     }
 
-    /// Compares a change, which was applied, with what was predicted.
+    /// Compares an applied change with the predictions.
     pub(super) fn on_applied(
         &mut self,
         applied: &Applied,
@@ -244,7 +245,7 @@ impl Predictions {
         self.accuracy.restart();
     }
 
-    /// Offsets the revisions, which could otherwise equal those of another moment by coincidence.
+    /// Adds an offset to the revisions, so that they differ from the revisions at other moments of a playback.
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.results.set_apart(moment);
         self.outcome_results.set_apart(moment);

@@ -1,11 +1,11 @@
-//! Counts of changes. What is computed from the model is cached with a count, and computed again when the count has
-//! changed.
+//! Counts of changes. A value that is computed from the model is cached with a count, and computed again when the count
+//! has changed.
 
 use super::impact::{AppliedChange, Impact};
 use kordon_core::cluster::Applied;
 
-/// Number of bits by which the number of a moment is shifted to get an offset for counts. The offset keeps counts unique
-/// across seeks, so that everything that is cached with a count is recomputed.
+/// Number of bits by which the number of a moment is shifted to get an offset for counts. The offset keeps counts
+/// unique across seeks, so that every value that is cached with a count is recomputed.
 const APART: u32 = 40;
 
 /// Number of changes of one thing. Equal counts in one playback mean that the thing is the same.
@@ -22,7 +22,7 @@ impl ChangeCount {
         self.0 += u64::from(has_changed);
     }
 
-    /// Offsets the count, which could otherwise equal that of another moment by coincidence.
+    /// Adds an offset to the count, so that it differs from the counts at other moments of a playback.
     pub const fn set_apart(&mut self, moment: u64) {
         self.0 += moment << APART;
     }
@@ -49,7 +49,7 @@ impl ChangeCounts {
         self.placements.count(impact.bears_on_placement());
     }
 
-    /// Offsets all counts, as [`ChangeCount::set_apart`] does.
+    /// Adds an offset to all counts, so that they differ from the counts at other moments of a playback.
     pub fn set_apart(&mut self, moment: u64) {
         let Self { nodes, unscheduled, moves, plans, placements } = self;
         for count in [nodes, unscheduled, moves, plans, placements] {

@@ -38,17 +38,17 @@ pub struct Views {
     pub idle_workloads: IdleWorkloads,
     /// Longest time between two renewals of a kubelet's Lease; `None` without Leases.
     pub longest_renewal: Option<Span>,
-    /// Number of changes of zones, of the confidence of predictions, and of the workloads of which no pod runs.
+    /// Number of changes of zones, of the confidence of predictions, and of the workloads without a running pod.
     zone_changes: ChangeCount,
     pub revision: Revision,
 }
 
-/// Workloads that want pods and of which no pod runs.
+/// Workloads that want pods, but have no running pod.
 #[derive(Clone, Debug, Default)]
 pub struct IdleWorkloads {
-    /// Number of changes of the cluster from which these were found; `None` while pods are not known.
+    /// Number of changes of the cluster when the workloads were found; `None` while pods are not known.
     changes: Option<u64>,
-    /// Sorted; empty while pods are not known.
+    /// Keys of the workloads, sorted; empty while pods are not known.
     pub keys: Arc<[Key]>,
 }
 
@@ -70,12 +70,12 @@ pub enum Leadership<'a> {
 }
 
 impl Views {
-    /// Whether predictions may be told: they are reliable, and at least one zone is not down.
+    /// Whether predictions may be shown: they are reliable, and at least one zone is not down.
     pub fn is_predicted(&self) -> bool {
         self.confidence.is_some_and(Confidence::allows_predictions) && !is_every_zone_down(&self.zones)
     }
 
-    /// Number of pods that will have nowhere to run; `None` if that may not be told.
+    /// Number of pods that will have nowhere to run; `None` if predictions may not be shown.
     pub fn nowhere_predicted(&self) -> Option<usize> {
         self.is_predicted().then(|| self.counts.will_have_nowhere())
     }
@@ -104,18 +104,18 @@ impl Views {
         Some(std::mem::replace(&mut self.leaving, leaving))
     }
 
-    /// Stores how many evictions there are of each kind, with new outcomes.
+    /// Stores the number of evictions of each kind after new outcomes were computed.
     pub(super) const fn set_counts(&mut self, counts: EvictionCounts) {
         self.counts = counts;
         self.revision.evictions += 1;
     }
 
-    /// Offsets the revision of zones. Without it, the revisions at two different moments could be equal by coincidence.
+    /// Adds an offset to the revision of zones, so that it differs from the revisions at other moments of a playback.
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.zone_changes.set_apart(moment);
     }
 
-    /// Carries over what was computed in the background for a moment shortly before this one.
+    /// Takes over results of background work from `before`, the views of a moment shortly before this one.
     pub(super) fn continue_from(&mut self, before: &Self) {
         self.leaving = before.leaving.clone();
         self.counts = before.counts;
@@ -126,13 +126,14 @@ impl Views {
 
 impl Model {
     /// Updates the views: zones, abnormal nodes, and the pods that leave. The health of any other node is looked up
-    /// only when the node is shown ([`Model::health`]), because of 5,000 nodes most are healthy and few are on screen.
+    /// only when the node is shown ([`Model::health`]): in a cluster of 5,000 nodes, most are healthy and few are on
+    /// screen.
     pub fn refresh(&mut self, now: Timestamp) {
         self.refresh_nodes(now);
         self.refresh_leaving(now);
     }
 
-    /// Updates the views of nodes and zones only. The leaving pods are computed in the background in this case.
+    /// Updates only the views of nodes and zones, for callers that compute the leaving pods in the background.
     pub fn refresh_nodes(&mut self, now: Timestamp) {
         self.departures.expire(now);
         let counted = Revision {
@@ -184,7 +185,8 @@ impl Model {
         };
     }
 
-    /// Returns the workloads of which no pod runs. If nothing has changed since the last refresh, these are the same.
+    /// Returns the workloads without a running pod. If nothing has changed since the last refresh, returns the last
+    /// result.
     fn find_idle_workloads(&self) -> IdleWorkloads {
         let before = &self.views.idle_workloads;
         let changes = self.changes.plans();
@@ -210,8 +212,8 @@ impl Model {
             .collect()
     }
 
-    /// Returns for which cordoned nodes the drain cannot end before another cordoned node is uncordoned. A drain by
-    /// kubectl leaves only the cordon as a mark, so every cordoned node counts as being drained.
+    /// Returns the cordoned nodes whose drain cannot end before another cordoned node is uncordoned. A drain by kubectl
+    /// leaves only the cordon as a mark, so every cordoned node counts as being drained.
     fn find_cordon_waits(&self, now: Timestamp) -> Vec<CordonWait> {
         let Some(pending) = self.predictions.pending().filter(|pending| pending.waits_for_uncordon()) else {
             return Vec::new();

@@ -19,11 +19,12 @@ use kordon_core::{
 };
 use kordon_time::{ClusterClock, Span, Timestamp};
 
-/// Time by which a search for late nodes looks ahead. One search for all nodes costs less than a look at every node
-/// that renews its Lease.
+/// How far ahead a search for late nodes looks. One search over all nodes costs less than examining every node that
+/// renews its Lease.
 const LOOK_AHEAD: Span = Span::from_secs(1);
 
-/// Maximum time between two searches. Until the next search, a new node has its own time at which it is examined.
+/// Maximum time between two searches. A node that is added between two searches gets a time of its own for its next
+/// examination.
 const LOOK_AHEAD_EVERY: Span = Span::from_secs(10);
 
 /// One nanosecond, which is added to `late_from`: a node is late only after this time.
@@ -63,8 +64,8 @@ pub struct NodeWatchlist {
     all_changed: bool,
     /// Times at which nodes must be examined even if nothing has changed, sorted by time and name.
     due: BTreeSet<(Timestamp, NodeName)>,
-    /// Time up to which `due` is complete: it has every Ready node that becomes late by then if it does not renew its
-    /// Lease.
+    /// Time up to which `due` is complete: until then, `due` has every Ready node that becomes late unless it renews
+    /// its Lease.
     calm_until: Timestamp,
     /// Clock offset with which the times of nodes were computed. `None` makes the next update examine all nodes.
     clock: Option<ClusterClock>,
@@ -323,13 +324,13 @@ impl NodeWatchlist {
         self.revision.get()
     }
 
-    /// Offsets the revision, which could otherwise equal that of another moment by coincidence.
+    /// Adds an offset to the revision, so that it differs from the revisions at other moments of a playback.
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.revision.set_apart(moment);
     }
 
     /// Records a look at a node. `zone` is the node's zone if the node object has changed. Writes nothing if the result
-    /// is the same as before, as it is for most nodes of a failed zone.
+    /// is unchanged, as for most nodes of a failed zone.
     fn look_at(&mut self, facts: &NodeFacts, zone: Option<ZoneKey>) {
         let (name, look) = (&facts.node.name, Look::from_facts(facts, self.calm_until));
         let known = self.seen.get(name);
@@ -468,7 +469,7 @@ impl Look {
         Self { again, ..look }
     }
 
-    /// Whether the node can only become late or silent, as long as the node and its pods do not change.
+    /// Whether the node is healthy: while the node and its pods do not change, it can only become late or silent.
     fn is_calm(&self) -> bool {
         self.state == NodeState::Ready && !self.is_abnormal && !self.is_silent
     }

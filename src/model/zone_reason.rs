@@ -56,7 +56,7 @@ impl RateReason {
 }
 
 /// Why a zone has its state and rate, and what would change them. `zones` are all zones, and `silent` is the number of
-/// silent nodes of this one.
+/// silent nodes in `zone`.
 pub fn zone_reason(zone: &ZoneView, zones: &[ZoneView], settings: &Settings, silent: usize) -> String {
     let (not_ready, size) = (zone.not_ready, zone.size);
     let threshold = 100.0 * settings.unhealthy_zone_threshold.value;

@@ -1,9 +1,9 @@
 //! Kubernetes objects from files instead of a cluster (`--from`), and files laid over a cluster (`--with`).
 //!
-//! [`ObjectSet`] reads objects as people have them: the output of `kubectl get` in JSON or YAML, a
-//! `kubectl cluster-info dump`, an OpenShift must-gather, a support bundle. [`connect`] serves them by the API server of
-//! the demo, with a clock that stands, so that every command reads them as it reads a cluster. A kind that the files do
-//! not contain is refused there, and counts as unknown.
+//! [`ObjectSet`] reads objects in the forms that people have: the output of `kubectl get` in JSON or YAML, the output
+//! of `kubectl cluster-info dump`, an OpenShift must-gather, a support bundle. [`connect`] serves these objects from
+//! the demo's API server, with a stopped clock, so that every command reads them as it reads a cluster. The server
+//! refuses requests for a kind that the files do not contain, and the kind counts as unknown.
 
 mod documents;
 mod files;
@@ -49,10 +49,10 @@ pub enum ObjectsError {
     Cluster { why: String },
 }
 
-/// Connects to the objects of a file, folder or archive; the path `-` is standard input. The files in `with` are laid
-/// over them. If the files are complete, kinds that are missing have no objects. Leases are the exception, because
-/// without them every node would be dead. The clock stands at the time that `at` returns for the newest time in the
-/// objects.
+/// Connects to the objects of a file, folder or archive; the path `-` is standard input. The objects in the files
+/// `with` are laid over them. If `is_complete` is true, a kind that is missing in the files has no objects. Leases are
+/// the exception, because without Leases every node would be dead. The clock is stopped at the time that `at` returns
+/// for the newest time in the objects.
 ///
 /// # Errors
 /// The files cannot be read, have no objects, or there is no time.

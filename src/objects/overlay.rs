@@ -31,7 +31,7 @@ const REPLICA_SETS: &str = "replicasets";
 /// Number of objects in a page of a list.
 const PAGE: usize = 500;
 
-/// An object of a file of `--with`, or an empty list, which says that there is no object of a kind.
+/// An object in a file of `--with`, or an empty list, which means that there are no objects of a kind.
 struct LaidOver {
     file: String,
     kind: &'static Kind,
@@ -124,7 +124,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Says which objects are not laid over anything.
+    /// Returns a note about the objects of kinds that kordon does not read; `None` if there are no such objects.
     fn left_out(&self) -> Option<String> {
         let kinds: Vec<String> =
             self.others.iter().map(|(kind, objects)| format!("{objects} {kind}")).collect();
@@ -208,13 +208,12 @@ fn forget_revisions(stateful_set: &mut Value) {
     }
 }
 
-/// Value of the label that distinguishes the pods of different templates of a Deployment. No existing pod has this
-/// value.
+/// Value of the label `pod-template-hash` in a changed template of a Deployment. No existing pod has this value.
 const CHANGED: &str = "changed";
 
-/// Sets the time at which taints of devices were added, as the API server would (upstream of 1.37,
-/// `SetDefaults_DeviceTaint` in `pkg/apis/resource/v1/defaults.go`, and `PrepareForUpdate` in
-/// `pkg/registry/resource/devicetaintrule/strategy.go`): now, if there is none, or if the effect of a rule changes.
+/// Sets `timeAdded` of device taints to `now` if it is missing, or if the effect of a rule changes, as the API server
+/// does (Kubernetes 1.37: `SetDefaults_DeviceTaint` in `pkg/apis/resource/v1/defaults.go`, and `PrepareForUpdate` in
+/// `pkg/registry/resource/devicetaintrule/strategy.go`).
 fn stamp_device_taints(before: Option<&Value>, after: &mut Value, now: Timestamp) {
     let stamp = |taint: &mut Value| {
         if taint["timeAdded"].is_null() {

@@ -63,7 +63,7 @@ impl ObjectSet {
         }
     }
 
-    /// Adds an object or a list of objects. `hint` is the kind of objects that do not name theirs.
+    /// Adds an object or a list of objects. `hint` is the kind of objects that do not state their kind.
     fn add(&mut self, mut document: Value, hint: Option<&'static Kind>) {
         let listed = listed_kind(&document);
         let items = match &mut document {
@@ -93,7 +93,7 @@ impl ObjectSet {
         }
     }
 
-    /// Inserts an object. Of two with the same name, the newer one stays.
+    /// Inserts an object. Of two objects with the same name, the newer one is kept.
     pub fn insert(&mut self, kind: &'static Kind, object: Value) {
         let Some(name) = name_of(kind, &object) else { return };
         let objects = self.kinds.entry(id(kind)).or_default();
@@ -104,7 +104,7 @@ impl ObjectSet {
         objects.insert(name, object);
     }
 
-    /// Replaces an object, whichever is newer.
+    /// Inserts an object. Replaces an object with the same name, even a newer one.
     pub fn replace(&mut self, kind: &'static Kind, name: ObjectName, object: Value) {
         self.kinds.entry(id(kind)).or_default().insert(name, object);
     }
@@ -127,7 +127,7 @@ impl ObjectSet {
         self.kinds.contains_key(&id(kind))
     }
 
-    /// Makes a kind known, even without objects.
+    /// Marks a kind as known, even if it has no objects.
     pub fn know(&mut self, kind: &'static Kind) {
         self.kinds.entry(id(kind)).or_default();
     }
@@ -138,14 +138,15 @@ impl ObjectSet {
         leases.is_some_and(|leases| leases.keys().any(|(in_namespace, _)| in_namespace == namespace))
     }
 
-    /// The newest time in the objects. An object that says when the server wrote it (`metadata.managedFields`) counts
-    /// with that time, because other times may be of clocks that are ahead. Deletion timestamps are in the future.
+    /// The newest time in the objects. For an object with `metadata.managedFields`, only the server's write times
+    /// count, because other times may come from clocks that are ahead. Deletion timestamps are ignored, because they
+    /// lie in the future.
     pub fn newest(&self) -> Option<Timestamp> {
         let objects = self.kinds.values().flat_map(BTreeMap::values);
         objects.filter_map(|object| written_at(object).or_else(|| newest_in(object))).max()
     }
 
-    /// The highest release of a kubelet; the API server is not older.
+    /// The highest release of the kubelets. The release of the API server is at least as high.
     pub fn release(&self) -> Option<ServerVersion> {
         let nodes = self.kinds.get(&("", "nodes")).into_iter().flat_map(BTreeMap::values);
         let release = |node: &Value| {
@@ -172,14 +173,14 @@ pub fn name_of(kind: &Kind, object: &Value) -> Option<ObjectName> {
     Some((namespace, name))
 }
 
-/// The kind of an object by its `apiVersion` and `kind`. The version may be another one than ours.
+/// The kind of an object by its `apiVersion` and `kind`. Any version of the API group matches.
 pub fn kind_of(object: &Value) -> Option<&'static Kind> {
     let (api_version, name) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     KINDS.iter().find(|kind| kind.name == name && kind.group == group)
 }
 
-/// The kind of the objects of a list, such as `PodList`; none for a `List` of any kinds.
+/// The kind of the objects of a list, such as `PodList`; none for a `List`, whose objects may have any kinds.
 pub fn listed_kind(list: &Value) -> Option<&'static Kind> {
     let (api_version, name) = (list["apiVersion"].as_str()?, list["kind"].as_str()?);
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -187,20 +188,21 @@ pub fn listed_kind(list: &Value) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name && kind.group == group)
 }
 
-/// The kind by the name of a file, for lists without one: `cluster-resources/pods/web.json`, `nodes.json`.
+/// The kind that a file name states, for lists that do not state their kind: `cluster-resources/pods/web.json`,
+/// `nodes.json`.
 fn kind_of_file(name: &str) -> Option<&'static Kind> {
     let words = name.rsplit('/').take(2).map(|word| word.split('.').next().unwrap_or_default());
     let plurals: Vec<String> = words.map(|word| word.replace('-', "")).collect();
     plurals.iter().find_map(|plural| KINDS.iter().find(|kind| kind.plural == *plural))
 }
 
-/// When the server last wrote an object; none if the object does not say it.
+/// Time at which the server last wrote an object; none if the object does not state this time.
 fn written_at(object: &Value) -> Option<Timestamp> {
     let fields = object["metadata"]["managedFields"].as_array()?;
     fields.iter().filter_map(|entry| Timestamp::parse(entry["time"].as_str()?)).max()
 }
 
-/// The newest time anywhere in a value, except in annotations.
+/// The newest time anywhere in a value, except in annotations, labels and deletion timestamps.
 fn newest_in(value: &Value) -> Option<Timestamp> {
     const LEFT_OUT: [&str; 3] = ["deletionTimestamp", "annotations", "labels"];
     match value {

@@ -190,7 +190,7 @@ pub fn write_change(
             write_event(FeedKind::DeviceTaintRules, event, bytes, dictionary)
         }
         Change::Leader(leader) => put(&(FeedKind::Leader, APPLIED, leader), bytes, dictionary),
-        // Autoscalers are read for one plan, and NodeClaims for one detail; a recording has neither.
+        // Autoscalers are read for a single plan, and NodeClaims for a single detail. Neither is recorded.
         Change::Autoscalers(_)
         | Change::NodeClaims(_)
         | Change::Known(..)

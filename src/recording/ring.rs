@@ -23,8 +23,8 @@ use super::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Divisor of the size limit: a segment is full once its entries take up this fraction of the limit. The ring drops
-/// whole segments, so if the segments are smaller, it drops less at once.
+/// Divisor of the size limit: a segment is full once its entries are larger than the limit divided by this number. The
+/// ring drops whole segments, so with smaller segments it drops less at once.
 const SEGMENTS: u64 = 8;
 
 /// Limits of a [`Ring`] by age and by size.
@@ -116,8 +116,8 @@ impl Ring {
         self.drop_oldest(|ring, second| second.from <= oldest || ring.bytes() > ring.limits.size);
     }
 
-    /// Drops the oldest segment as long as `is_enough` returns true for the ring and its second segment. The second
-    /// segment then becomes the oldest.
+    /// Drops the oldest segment again and again, while the second segment has its keyframe and `is_enough` returns true
+    /// for the ring and the second segment. The second segment then becomes the oldest.
     fn drop_oldest(&mut self, is_enough: impl Fn(&Self, &Segment) -> bool) {
         while let Some(second) = self.segments.get(1)
             && second.keyframe.is_some()

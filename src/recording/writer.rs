@@ -13,7 +13,8 @@ use crate::k8s::feed::{FeedEvent, FeedState};
 use kordon_core::cluster::{Change, DeviceChange, FeedKind, ObjectEvent, TableObject, encoding::Dictionary};
 use kordon_time::{Span, Timestamp};
 
-/// Maximum time that an entry waits before it is written. A crash of the recorder loses the entries of up to this time.
+/// Maximum time that an entry waits before it is written. A crash of the recorder loses at most the entries of this
+/// period.
 const WRITE_AFTER: Span = Span::from_secs(5);
 
 /// A keyframe is due once the blocks since the last keyframe exceed this decompressed size in bytes. Their size is
@@ -194,8 +195,7 @@ impl<W: Write> RecordingWriter<W> {
                 self.blocks.put(&PlainMessage::ClockDifference(*difference), now)
             }
             FeedEvent::Trouble(text) => self.blocks.put(&PlainMessage::Trouble(text), now),
-            // This is the state of a watch of a scope, which is a part of a kind. Such watches serve only the screen,
-            // so they are not recorded.
+            // A scope is a part of a kind. Watches of scopes serve only the screen, so their states are not recorded.
             FeedEvent::ScopeState(..) => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Finds, in the plan of one node's drain, why it does not end and what is lost.
+//! Finds the causes in the plan of one node's drain: why the drain does not end, and what is lost.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use kordon_core::{
     },
 };
 
-/// Returns the causes in the plan of a drain, a finding for each pod and cause. Without a snapshot, causes about
+/// Returns the causes in the plan of a drain, one finding for each pod and cause. Without a snapshot, causes about
 /// volumes and about replacements that find no node are missing.
 pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) 
     found
 }
 
-/// The outcome of a pod that a replacement preempts, if nothing runs in the preempted pod's place.
+/// Returns the finding about a pod that a replacement preempts; `None` if a pod runs in its place.
 fn of_preempted(row: &PodPlan, preempted: &PreemptedPod, cluster: &Cluster) -> Option<Finding> {
     let kind = match (OutcomeKind::of_preempted(preempted), preempted.lost) {
         (OutcomeKind::Pending, _) => FindingKind::NoNodeForReplacement,
@@ -55,7 +55,7 @@ fn of_preempted(row: &PodPlan, preempted: &PreemptedPod, cluster: &Cluster) -> O
     Some(Finding::new(kind, subject, text))
 }
 
-/// Whether the drain concerns this pod, because the pod does not stay with its node.
+/// Whether the pod leaves the drained node, or should leave it.
 const fn leaves_or_should(verdict: &Verdict) -> bool {
     !matches!(verdict, Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled)
 }
@@ -140,7 +140,7 @@ impl CausesOfPod<'_> {
         })
     }
 
-    /// The data that is lost for good with the pod.
+    /// The loss of the pod: no controller recreates it, or its Job fails.
     fn loss(&self) -> Option<Finding> {
         match self.row.lost? {
             NotRecreated::Finished => None,
@@ -165,7 +165,7 @@ impl CausesOfPod<'_> {
         }
     }
 
-    /// Why the replacement does not run, or is not known.
+    /// Why the replacement does not run, or why its outcome is not known.
     fn destination(&self) -> Option<Finding> {
         match &self.row.outcome {
             PodOutcome::Pending { cause, .. } => {
@@ -269,13 +269,13 @@ impl CausesOfPod<'_> {
         }
     }
 
-    /// A finding about the workload by which users know the pod, or about the pod if it has none.
+    /// A finding about the workload of the pod (the Deployment, not its ReplicaSet), or about the pod if it has none.
     fn about_workload(&self, kind: FindingKind, text: impl Into<String>) -> Finding {
         Finding::new(kind, workload_of(self.cluster, self.pod), text)
     }
 }
 
-/// The workload by which users know the pod, or the pod if it has none.
+/// The workload of the pod (the Deployment, not its ReplicaSet), or the pod if it has none.
 fn workload_of(cluster: &Cluster, pod: &Pod) -> FindingSubject {
     match (owner::workload(cluster, pod), &pod.owner) {
         (Some(workload), _) => FindingSubject::new(workload.kind.as_str(), &workload.key),

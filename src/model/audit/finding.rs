@@ -1,10 +1,10 @@
-//! Causes that prevent the end of a drain, or because of which something is lost.
+//! Causes that keep a drain from ending, or by which something is lost.
 
 use std::{collections::BTreeSet, fmt};
 
 use kordon_core::cluster::{Key, Name, Namespace, NodeName};
 
-/// How bad a cause is. The order is that of urgency.
+/// Severity of a cause, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingSeverity {
     /// The drain does not empty the node until something is changed.
@@ -28,7 +28,7 @@ impl FindingSeverity {
     }
 }
 
-/// A kind of cause. The order is that of urgency.
+/// Kind of a cause, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingKind {
     /// A budget can never allow an eviction, however healthy its pods are.
@@ -74,9 +74,9 @@ pub enum FindingKind {
     SingleReplica,
     /// The namespace is being deleted: the API server refuses evictions there.
     NamespaceTerminating,
-    /// What becomes of the pod is not known.
+    /// The outcome of the pod is not known.
     NotKnown,
-    /// The pod's operator moves its role to another node first.
+    /// The operator (software) that manages the pod first moves the pod's role, such as primary, to another node.
     Switchover,
     /// The pod's volume ties its replacement to a zone.
     ZonalVolume,
@@ -248,7 +248,7 @@ impl fmt::Display for FindingSubject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     pub text: String,
-    /// The command that makes it; `None` for an edit.
+    /// Command that makes the change; `None` if the user has to edit an object.
     pub command: Option<String>,
 }
 
@@ -287,7 +287,7 @@ impl Finding {
         self.kind.severity()
     }
 
-    /// Identity of the finding in another audit, for `--baseline`.
+    /// Identity of the finding, which is the same in every audit. `--baseline` compares audits by it.
     pub fn id(&self) -> String {
         format!("{} {}", self.kind.as_str(), self.subject)
     }
@@ -297,8 +297,8 @@ impl Finding {
         (self.severity(), self.kind, std::cmp::Reverse(self.nodes.len()), &self.subject)
     }
 
-    /// Adds the pods and nodes of the same cause. If a Job fails for different reasons in the drains of different
-    /// nodes, each reason is named once.
+    /// Adds the pods and nodes of another finding with the same cause. If a Job fails for different reasons in the
+    /// drains of different nodes, each reason is named once.
     pub(super) fn absorb(&mut self, other: Self) {
         if self.kind == FindingKind::JobFails && !self.text.split(OR).any(|text| text == other.text) {
             self.text = format!("{}{OR}{}", self.text, other.text);

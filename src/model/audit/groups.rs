@@ -6,7 +6,7 @@ use super::{AuditedNode, DrainAudit};
 use kordon_core::plan::Prospect;
 use kordon_time::Span;
 
-/// Counts of the audited nodes that have something in common. Every node is in one of the four counts.
+/// Counts of the audited nodes of a group. Every node is in exactly one of `drains`, `waits`, `blocked` and `unknown`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditGroup {
     pub nodes: usize,
@@ -18,7 +18,7 @@ pub struct AuditGroup {
     pub blocked: usize,
     /// Nodes without an answer.
     pub unknown: usize,
-    /// The longest of the drains that end.
+    /// Duration of the longest drain that ends.
     pub longest: Option<Span>,
 }
 

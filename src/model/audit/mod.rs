@@ -56,7 +56,7 @@ pub struct AuditedNode {
     pub takes: Option<Span>,
     /// Counts of the node's pods.
     pub totals: PlanTotals,
-    /// The unknown objects because of which there is no answer; empty if there is one.
+    /// Unknown objects that prevent an answer; empty if there is an answer.
     pub gaps: Gaps,
     /// Indexes of the node's causes in [`DrainAudit::findings`].
     pub findings: Vec<usize>,
@@ -110,7 +110,7 @@ impl DrainAudit {
         self.arrange();
     }
 
-    /// Sorts the findings, and notes for each node which are its own.
+    /// Sorts the findings, and sets the indexes of each node's findings.
     fn arrange(&mut self) {
         self.findings.sort_by(|one, other| one.rank().cmp(&other.rank()));
         let mut places: BTreeMap<&NodeName, Vec<usize>> = BTreeMap::new();
@@ -129,7 +129,7 @@ pub struct AuditWork {
     cluster: Cluster,
     rules: EvictionRules,
     now: Timestamp,
-    /// Snapshot for placements, returned by each plan for the next; `None` if placements are left out.
+    /// Snapshot for placements, which is passed from one plan to the next; `None` if placements are left out.
     snapshot: Option<Snapshot>,
     /// Nodes that are not planned yet, the next one last.
     queue: Vec<NodeName>,
@@ -138,7 +138,7 @@ pub struct AuditWork {
 }
 
 impl AuditWork {
-    /// Starts an audit of these nodes of a cluster. Without a snapshot, it is left open where replacements land.
+    /// Starts an audit of these nodes of a cluster. Without a snapshot, replacements are not placed.
     pub fn new(
         cluster: Cluster,
         nodes: Vec<NodeName>,
@@ -151,7 +151,7 @@ impl AuditWork {
         Self { cluster, rules, now, snapshot, queue, nodes: Vec::new(), findings: BTreeMap::new() }
     }
 
-    /// Number of nodes that are planned, and of all.
+    /// Number of planned nodes, and number of all nodes.
     pub fn progress(&self) -> (usize, usize) {
         (self.nodes.len(), self.nodes.len() + self.queue.len())
     }

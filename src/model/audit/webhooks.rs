@@ -1,10 +1,10 @@
-//! Findings about admission webhooks. No plan asks them.
+//! Findings about admission webhooks, which plans do not ask.
 
 use super::{DrainAudit, Finding, FindingKind, FindingSubject};
 use crate::k8s::admission::EvictionWebhook;
 
 impl DrainAudit {
-    /// Adds the webhooks that are asked about evictions on every node.
+    /// Adds a finding for each of these webhooks, which are asked about evictions. The finding concerns all nodes.
     pub fn add_webhooks(&mut self, webhooks: &[EvictionWebhook]) {
         let finding = |webhook: &EvictionWebhook| {
             let subject = FindingSubject::for_cluster_object(webhook.kind, webhook.configuration.as_str());

@@ -1,4 +1,4 @@
-//! Findings about pods that are to be evicted, that were, and about what happens to nodes next.
+//! Findings about pods that are to be evicted or were evicted, and about the next events of nodes.
 
 use super::{Finding, Phrase, VerdictLevel, coarse, is_missing, runs_nowhere, stuck, time_until};
 use crate::model::{Model, NextEventKind, NodeState};
@@ -91,15 +91,15 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// Returns the phrase about the next eviction of a node: `3 pods of n-3 to be evicted, next in 1m12s`. It says "next"
-/// because other pods may have been evicted before.
+/// Returns the phrase about the next eviction of a node: `3 pods of n-3 to be evicted, next in 1m12s`. The phrase says
+/// "next" because other pods may have been evicted before.
 fn leave(whose: String, pods: usize, within: &str, next: Timestamp, now: Timestamp) -> Phrase {
     let phrase = Phrase::from(whose).and(" to be evicted").and(within);
     phrase.and(if pods == 1 { " " } else { ", next " }).time(time_until(next, now))
 }
 
-/// Returns the phrase about the next eviction of all nodes: `44 pods to be evicted, next in 1m12s`. Where no node
-/// reports, it names the condition of the forecast: the controller pauses evictions once all nodes are down.
+/// Returns the phrase about the next eviction of all nodes: `44 pods to be evicted, next in 1m12s`. If no node reports,
+/// the phrase names the condition of the forecast: the controller pauses evictions once all nodes are down.
 fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
     let phrase = leave(counted(pods, "pod", "pods"), pods, &within(model), next, now).and(later(model));
     let reports = |(state, _): (&NodeState, &usize)| !is_missing(*state);

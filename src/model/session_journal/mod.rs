@@ -196,7 +196,7 @@ impl JournalEntry {
         Self { verb: verb.into(), ..self }
     }
 
-    /// Whether the entry says that the controller acted otherwise than its shadow predicted.
+    /// Whether the entry says that the controller did not act as its shadow predicted.
     pub fn is_disagreement(&self) -> bool {
         self.verb.starts_with(MISSED) || self.text.ends_with(WOULD_EXPLAIN)
     }
@@ -308,7 +308,7 @@ impl SessionJournal {
         self.revision.get()
     }
 
-    /// Offsets the revision, which could otherwise equal that of another moment by coincidence.
+    /// Adds an offset to the revision, so that it differs from the revisions at other moments of a playback.
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.revision.set_apart(moment);
     }
@@ -407,7 +407,7 @@ impl SessionJournal {
         }
     }
 
-    /// Drops what the controller was expected to do, because the watches were down.
+    /// Drops the decisions on which the controller was expected to act, because the watches were down.
     pub(super) fn on_watch_health(&mut self) {
         self.expectations.restart();
     }

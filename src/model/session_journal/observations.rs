@@ -590,8 +590,8 @@ mod tests {
         Effect { id: EffectId(1), at: NOW, write, why: Why::default() }
     }
 
-    /// Returns the misses that a shadow reports after its decision that node `a` becomes Unknown. `node` is the state
-    /// of the node in the cluster at that time.
+    /// Returns the entries about the shadow's decision that node `a` becomes Unknown, if the controller has not acted
+    /// on this decision after `after` seconds. `node` is the node at the time of the decision.
     fn missed(node: Node, change: Option<Applied>, after: i64) -> Vec<String> {
         let cluster = cluster(node);
         let engine = Engine::attach(Settings::defaults(ServerVersion::new(1, 36)), &cluster, NOW);

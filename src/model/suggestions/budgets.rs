@@ -110,7 +110,7 @@ fn leave_to_operator(budget: &Budget, pod: &Pod) -> Option<Suggestion> {
     Some(Suggestion::wait(None, text))
 }
 
-/// Suggests the policy by which a budget allows every eviction of pods that are not Ready, if the pod is one of them.
+/// Suggests the policy by which a budget allows every eviction of pods that are not Ready, if `pod` is not Ready.
 fn always_allow(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> Option<Suggestion> {
     let helps = rules.unhealthy_policy && !pod.is_ready() && budget.unhealthy != UnhealthyPolicy::AlwaysAllow;
     let text = format!("{} then allows every eviction of pods that are not Ready", budget.key.name);
@@ -166,7 +166,7 @@ fn scale_up(
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Option<Suggestion> {
-    // The operator of a workload that it owns would scale it back.
+    // An operator that owns the workload would scale it back.
     let workload = owner::workload(cluster, pod).filter(|workload| workload.owner.is_none())?;
     let replicas = workload.replicas?.checked_add(1)?;
     let kind = match workload.kind {

@@ -23,7 +23,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Returns changes that would let the budget of a pod, which refuses its eviction now, allow a disruption.
+/// Returns changes that would make the pod's budget allow the eviction that it refuses now.
 pub fn for_budget(
     cluster: &Cluster,
     pod: &Arc<Pod>,

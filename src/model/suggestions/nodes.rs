@@ -29,10 +29,10 @@ pub struct NodeCase {
     pub blocked: Option<BlockedDrain>,
     /// Whether the cluster's release supports the out-of-service taint.
     pub knows_out_of_service: bool,
-    /// Pods of the node that are Terminating and that its kubelet does not end: their grace periods are over, or it does
-    /// not answer.
+    /// Terminating pods of the node that the kubelet does not end: the grace period of the pod is over, or the kubelet
+    /// does not answer.
     pub stuck: Vec<Key>,
-    /// What a drain of the node waits for, if that is the uncordon of another node.
+    /// Wait of the node's drain for the uncordon of another node; `None` if the drain does not wait for an uncordon.
     pub cordon_wait: Option<CordonWait>,
     /// Whether the node is Unknown, but renews its Lease again.
     pub renews_again: bool,

@@ -24,8 +24,8 @@ pub struct PodCase {
     /// The pod's node, with the node's state; `None` if the pod is not bound to an existing node.
     pub node: Option<(Arc<Node>, NodeState)>,
     pub state: PodTrouble,
-    /// Time at which the pod is evicted, at which its grace period ends, or at which those of the pods that it preempts
-    /// end; `None` if none is known.
+    /// Time of the next event: the pod is evicted, its grace period ends, or the grace periods of the pods that it
+    /// preempts end; `None` if no such time is known.
     pub next: Option<Timestamp>,
     pub knows_out_of_service: bool,
     /// Whether the pod's node is Unknown, but renews its Lease again.
@@ -58,7 +58,7 @@ pub enum PodTrouble {
         node: NodeName,
         victims: Vec<Key>,
     },
-    /// The pod has a node, but starts only once its volume is detached from another one.
+    /// The pod has a node, but starts only once its volume is detached from another node.
     WaitsForVolume {
         claim: Name,
         /// The pod that holds the volume.
@@ -68,7 +68,7 @@ pub enum PodTrouble {
     NodeGone,
     /// The node is down, or will be declared down.
     NodeDown,
-    /// An eviction of the pod would be refused, as the plan of an eviction says.
+    /// An eviction of the pod would be refused. The verdict is from the plan of that eviction.
     Blocked(Box<Verdict>),
     Running,
 }
@@ -123,7 +123,7 @@ impl PodTrouble {
         }
     }
 
-    /// Returns whether the state may pass if nobody acts.
+    /// Whether the state may end if nobody acts.
     fn may_pass(&self) -> bool {
         let Self::Blocked(verdict) = self else { return true };
         match &**verdict {
@@ -245,7 +245,8 @@ impl PodCase {
         Suggestion::wait(self.wait_ends(now), text)
     }
 
-    /// Time at which the wait ends, if that is known. The end of the grace period ends no pod whose kubelet is down.
+    /// Time at which the wait ends; `None` if unknown. The end of the grace period does not count while the pod's
+    /// kubelet is down, because the pod then stays.
     fn wait_ends(&self, now: Timestamp) -> Option<Timestamp> {
         match self.state {
             PodTrouble::StuckTerminating { .. } | PodTrouble::Collected => None,
