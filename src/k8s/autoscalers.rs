@@ -32,7 +32,7 @@ pub async fn read(client: &Client) -> KnownAutoscalers {
 /// Parses a list of autoscalers.
 ///
 /// # Errors
-/// The text is no such list.
+/// The bytes are not a list of HorizontalPodAutoscalers.
 pub fn parse(list: &[u8]) -> Result<Vec<Autoscaler>, String> {
     let list: List = serde_json::from_slice(list)
         .map_err(|error| format!("the answer is no list of HorizontalPodAutoscalers: {error}"))?;

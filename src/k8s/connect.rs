@@ -43,8 +43,8 @@ pub struct Connection {
     pub request_timeout: Option<Duration>,
     /// The clock for all times that are read from the cluster. It is stopped if the objects come from files.
     pub clock: Clock,
-    /// Notes about files of objects: files that were left out, and objects that are laid over others. Empty without
-    /// such files.
+    /// Notes about the files from which objects are read: skipped files, and objects that are laid over others
+    /// (`--with`). Empty without such files.
     pub notes: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
     open(options).await?.confirm().await
 }
 
-/// Connects like [`connect`], in other surroundings than those of this process.
+/// Connects like [`connect`], but with the given environment instead of the environment of this process.
 pub async fn connect_from(
     options: &ConnectOptions,
     surroundings: &KubeEnvironment,

@@ -20,7 +20,7 @@ use kordon_time::{Span, Timestamp};
 /// Timeout of a plugin. It is long, because some plugins open a browser.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Margin before a credential expires, within which it is replaced.
+/// Time before the expiry of a credential at which the credential is replaced.
 const MARGIN: Span = Span::from_secs(60);
 
 /// Minimum time between two runs of a plugin.

@@ -47,7 +47,7 @@ pub struct FeedHealth {
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum FeedState {
-    /// Not watched: `--no-pods`, which also excludes the kinds that only placement reads.
+    /// The kind is not watched. `--no-pods` excludes the pods and the kinds that only placement reads.
     #[n(0)]
     Off,
     #[n(1)]

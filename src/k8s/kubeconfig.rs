@@ -253,7 +253,8 @@ impl Choice {
         Ok(Self { context_name, user_name, cluster, user, namespace: context.namespace })
     }
 
-    /// Selects what a pod has in place of a kubeconfig. The token is read again as the kubelet replaces it.
+    /// Returns the cluster and user of a pod's service account, for use in place of a kubeconfig. The file of the token
+    /// is read again later, because the kubelet replaces the token.
     fn from_service_account(ServiceAccount { server, folder }: &ServiceAccount) -> Self {
         let path = |name: &str| folder.join(name).display().to_string();
         Self {
@@ -265,7 +266,7 @@ impl Choice {
                 ..Cluster::default()
             },
             user: AuthInfo { token_file: Some(path("token")), ..AuthInfo::default() },
-            // Without the file, it is the namespace `default`, as in a kubeconfig without one.
+            // If the file does not exist, the namespace is `default`, as with a kubeconfig that sets no namespace.
             namespace: fs::read_to_string(folder.join("namespace")).ok().map(|name| name.trim().to_owned()),
         }
     }

@@ -317,7 +317,7 @@ impl LeaderElector {
     }
 
     /// Whether this candidate may take the Lease: the Lease is free, is held by this candidate, or has not changed for
-    /// its own duration.
+    /// the duration in its spec.
     fn may_take(&self, lease: &Lease) -> bool {
         let Some(other) = holder(lease).filter(|holder| !holder.is_empty()) else { return true };
         let said = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);

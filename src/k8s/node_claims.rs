@@ -137,8 +137,9 @@ mod tests {
         found.into_iter().next().expect("one")
     }
 
-    /// kubernetes-sigs/karpenter 226646810, `pkg/controllers/node/termination/controller.go`: `awaitDrain` sets Drained to
-    /// Unknown and then True, `awaitVolumeDetachment` VolumesDetached, `awaitInstanceTermination` InstanceTerminating.
+    /// kubernetes-sigs/karpenter 226646810, `pkg/controllers/node/termination/controller.go`: `awaitDrain` sets Drained
+    /// to Unknown and then True, `awaitVolumeDetachment` VolumesDetached, `awaitInstanceTermination`
+    /// InstanceTerminating.
     #[test]
     fn the_stage_of_a_removal_follows_from_the_conditions() {
         let stage = |status: &[(&str, &str)]| one(status, true).removal();

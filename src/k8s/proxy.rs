@@ -56,7 +56,8 @@ impl Proxies {
         }
     }
 
-    /// Whether a server is reached without a proxy, by the rules of Go's `httpproxy`. Loopback addresses always are.
+    /// Whether a server is reached without a proxy, by the rules of Go's `httpproxy`. Loopback addresses never need a
+    /// proxy.
     fn excepts(&self, server: &Uri) -> bool {
         let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
         let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });

@@ -47,9 +47,9 @@ const REPEATS: usize = 5;
 /// Pause before each repetition. A server that has just started has read its roles within this time.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Sends one request. A server that has just started refuses everything until it has read its roles. So a refusal for a
-/// missing right is final only if the server says afterwards that it is ready, and then refuses again. A server that
-/// also refuses to say whether it is ready is asked for ten more seconds.
+/// Sends one request. A server that has just started refuses everything until it has read its roles. A refusal for a
+/// missing permission is therefore final only if the server then reports that it is ready, and refuses the request
+/// again. If the server also refuses to report its readiness, the request is repeated for ten more seconds.
 pub async fn send_request(client: &Client, task: &RequestKind, dry_run: DryRun) -> RequestOutcome {
     let mut outcome = send_once(client, task, dry_run).await;
     for _ in 0..REPEATS {
@@ -68,11 +68,12 @@ pub async fn send_request(client: &Client, task: &RequestKind, dry_run: DryRun) 
     outcome
 }
 
-/// A server's answer to the question whether it is ready.
+/// Readiness of a server, as `/readyz` reports it.
 enum Readiness {
     Ready,
     NotReady,
-    /// The server does not allow the question, or has not read its roles yet.
+    /// The server refused the request to `/readyz`: the user has no permission, or the server has not read its roles
+    /// yet.
     Refused,
 }
 
@@ -104,8 +105,8 @@ async fn send_once(client: &Client, task: &RequestKind, dry_run: DryRun) -> Requ
     }
 }
 
-/// Builds the request of a write. For an eviction or deletion, the body has the dry run: the server ignores the options
-/// in the query of a request whose body has options.
+/// Builds the request of a write. For an eviction or deletion, the option `dryRun` is in the body, because the server
+/// ignores the options in the query if the body has options.
 pub fn write(call: &Call, dry_run: DryRun) -> Request<Vec<u8>> {
     let (mut path, mut body) = (call.path.clone(), call.body.clone());
     let mut query = Vec::new();
@@ -134,7 +135,8 @@ fn read(path: String) -> Request<Vec<u8>> {
     Request::get(path).body(Vec::new()).expect("names in a path are encoded")
 }
 
-/// Reads whole nodes, with the fields that kordon does not keep. Of a node that could not be read, returns the reason.
+/// Reads whole Node objects, including the fields that kordon does not keep. For a node that cannot be read, returns
+/// the reason instead.
 pub async fn read_whole_nodes(
     client: &Client,
     names: impl IntoIterator<Item = NodeName>,
@@ -328,8 +330,8 @@ mod tests {
         assert_eq!(sent(cordon, DryRun::On).0, "PATCH /api/v1/nodes/n?fieldManager=kordon&dryRun=All");
     }
 
-    /// Sends a cordon to a server that is ready from its request of this number on. Before, it refuses every write, and
-    /// answers `/readyz` with `unready`.
+    /// Sends a cordon to a server that becomes ready after `ready_from` requests. Until then, the server refuses every
+    /// write, and answers `/readyz` with the status `unready`.
     async fn cordon(ready_from: usize, unready: u16, is_allowed: bool) -> RequestOutcome {
         let requests = AtomicUsize::new(0);
         let service = tower::service_fn(move |request: Request<Body>| {

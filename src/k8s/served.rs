@@ -27,7 +27,7 @@ struct ApiVersion {
     group_version: String,
 }
 
-/// Returns the versions of all groups but the core group, as in `policy/v1`.
+/// Returns the versions of all API groups except the core group, such as `policy/v1`.
 ///
 /// # Errors
 /// The server did not answer within `limit`, or not with a list of groups. The text gives the reason.

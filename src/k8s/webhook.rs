@@ -1,4 +1,4 @@
-//! Posts JSON to a URL of the user's, with the TLS and the proxies of connections to API servers.
+//! Posts JSON to a URL that the user has configured, with the same TLS and proxies as connections to API servers.
 
 use std::time::Duration;
 

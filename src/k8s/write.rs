@@ -182,7 +182,8 @@ async fn check_gone(client: &Client, node: &NodeName) -> Result<(), WriteFailure
     }
 }
 
-/// Returns the method and path of a write. If the write has several requests, they are those of its last request.
+/// Returns the method and path of a write. If the write consists of several requests, returns those of the last
+/// request.
 pub fn call(write: &Write) -> (&'static str, String) {
     let pod_path =
         |pod: &Key, rest: &str| format!("/api/v1/namespaces/{}/pods/{}{rest}", pod.namespace, pod.name);
@@ -394,7 +395,7 @@ pub async fn create_event(client: &Client, event: &RecordedEvent, now: Timestamp
 /// Increases the count of an existing event.
 ///
 /// # Errors
-/// The text gives the reason; `None` if the event has expired.
+/// The error is the reason in words, or `None` if the event has expired.
 pub async fn repeat_event(
     client: &Client,
     event: &RecordedEvent,

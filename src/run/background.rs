@@ -1,5 +1,5 @@
-//! Background work on other threads than the loop's: forecasts, plans, headroom, and requests of operations to the
-//! journal and the API server.
+//! Background work on threads other than the loop's thread: forecasts, plans, headroom, and the requests of operations
+//! to the journal and the API server.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use kordon_core::plan::Cancellation;
 
 /// Background work of one kind. One piece of work runs at a time, and at a limited pace.
 ///
-/// If [`Background::is_due`] and there is something to compute, the owner calls [`Background::start`]. Beside its other
-/// events, the owner awaits [`Background::finished`]. [`Background::start_waiting`] starts work that waits for
-/// something and computes nothing.
+/// If [`Background::is_due`] returns true and there is something to compute, the owner calls [`Background::start`]. The
+/// owner awaits [`Background::finished`] together with its other events. [`Background::start_waiting`] starts work that
+/// waits for something and computes nothing.
 ///
-/// The next piece is due after a pause: the pace, or a longer time if [`BESIDE`] requires it on a very large cluster.
-/// Long work that can be interrupted is done in slices ([`Slice`]). A running piece is cancelled when this value is
-/// dropped, or when its result is no longer needed ([`Background::supersede`]).
+/// The next piece of work is due after a pause of length `pace`, or a longer pause if [`BESIDE`] requires it on a very
+/// large cluster. Long work that can be interrupted is done in slices ([`Slice`]). Running work is cancelled when this
+/// value is dropped, or when its result is no longer needed ([`Background::supersede`]).
 pub struct Background<T> {
     task: Option<JoinHandle<T>>,
     pace: Duration,
     started: Instant,
     next: Instant,
-    /// Cancels the piece of work that was started last.
+    /// Cancels the work that was started most recently.
     cancellation: Cancellation,
 }
 
@@ -71,7 +71,7 @@ impl<T: Send + 'static> Background<T> {
         !self.is_running() && Instant::now() >= self.next
     }
 
-    /// Time from which on the pace allows the next piece of work; none while a piece runs.
+    /// Time at which the next piece of work becomes due; `None` while work is running.
     pub fn due(&self) -> Option<Instant> {
         (!self.is_running()).then_some(self.next)
     }
@@ -113,10 +113,11 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
-/// Background work about a subject. When the subject changes, the running piece is no longer needed.
+/// Background work about one subject, such as a plan request. When the subject changes, the running work is no longer
+/// needed.
 pub struct BackgroundAbout<S, T> {
     work: Background<T>,
-    /// Subject of the piece that was started last.
+    /// What the most recently started work is about.
     subject: Option<S>,
 }
 
@@ -162,8 +163,8 @@ impl<T> Drop for Background<T> {
     }
 }
 
-/// Waits for the first of several pieces of work to finish, and removes that piece. Waits forever if there is none. May
-/// be dropped and awaited again.
+/// Waits until one of several [`Background`]s has finished, and removes it from the list. Waits forever if the list is
+/// empty. May be dropped and awaited again.
 pub async fn first_finished<T: Send + 'static>(pieces: &mut Vec<Background<T>>) -> Result<T, Failed> {
     if pieces.is_empty() {
         return std::future::pending().await;

@@ -1,10 +1,10 @@
 //! The loop of the dashboard.
 //!
-//! Keys have priority and are drawn at once. All messages of the watches are applied. If one changes a row on screen
-//! (`app/on_screen.rs`), the next frame draws it, at most 30 times a second. Views and lists are refreshed at most four
-//! times a second, and drawn if they have changed ([`Revision`](crate::model::Revision)). The engine is woken at the
-//! time that it asks for. While something counts down, a tick once a second always draws. If nothing arrives and
-//! nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
+//! Keys have priority and are drawn at once. All messages of the watches are applied. If a message changes a row on
+//! screen (`app/on_screen.rs`), the next frame draws the row, at most 30 times a second. Views and lists are refreshed
+//! at most four times a second, and drawn if they have changed ([`Revision`](crate::model::Revision)). The engine is
+//! woken at the time that it asks for. While something counts down, a tick once a second always draws. If nothing
+//! arrives and nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
 mod contexts;
 mod display;
@@ -79,14 +79,14 @@ use work::Work;
 /// How long watch events are applied before keys are handled again.
 const TURN: Duration = Duration::from_millis(1);
 
-/// The dashboard before it is shown.
+/// Everything that a dashboard needs before it is shown.
 #[derive(Debug)]
 pub struct Dashboard {
     pub app: App,
     /// The session's connections to the cluster; none if a recording is shown.
     pub links: Option<Links>,
     pub clock: Clock,
-    /// Access to the cluster for operations; none if they cannot write.
+    /// Write access to the cluster for operations; `None` if operations cannot write.
     pub context: Option<WriteContext>,
     /// Player of the recording that is shown; none if a cluster is shown.
     pub player: Option<Player>,
@@ -96,7 +96,7 @@ pub struct Dashboard {
     pub preferences: Option<PreferencesFile>,
     /// The receivers of notifications, and the changes that they are notified of.
     pub notify: NotifyOptions,
-    /// Opens other contexts; none if there are none.
+    /// Opens other contexts; `None` if there are no other contexts.
     pub opener: Option<ContextOpener>,
 }
 
@@ -255,7 +255,7 @@ struct Loop {
     past: Past,
     operations: OperationsDriver,
     notifier: Notifier,
-    /// Opens other contexts; none if there are none.
+    /// Opens other contexts; `None` if there are no other contexts.
     opener: Option<ContextOpener>,
     opening: ContextOpening,
     /// File of the configuration, to which views are added; none if there is no place for it.
@@ -352,7 +352,7 @@ impl Loop {
         }
     }
 
-    /// Reacts to the mouse, which never leaves the dashboard and confirms nothing.
+    /// Handles an event of the mouse. The mouse can neither quit the dashboard nor confirm anything.
     fn on_mouse(&mut self, event: MouseEvent, surface: &mut impl Surface) -> Result<Next, RunError> {
         let at = Position::new(event.column, event.row);
         let (clicked, now) = (self.display.clock.now(), self.display.now());
@@ -424,14 +424,14 @@ impl Loop {
         Ok(())
     }
 
-    /// Notifies the user of what has changed in the cluster since the refresh before.
+    /// Notifies the user of changes in the cluster since the previous refresh.
     fn notify(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
         let Display { app, clock, .. } = &self.display;
         let sequences = self.notifier.look(&app.model, clock.now());
         sequences.map_or(Ok(()), |sequences| surface.notify(&sequences)).map_err(RunError::Draw)
     }
 
-    /// Applies a configuration that was read again, or says what is wrong with it.
+    /// Applies a configuration that was read again, or shows what is wrong with it.
     fn on_preferences(&mut self, read: ReadPreferences) {
         let now = self.display.now();
         let preferences = read.map(|read| {
@@ -551,7 +551,7 @@ impl Loop {
     }
 }
 
-/// Sleeps until the moment, forever if there is none.
+/// Sleeps until `moment`; forever if it is `None`.
 async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,

@@ -49,8 +49,8 @@ pub struct OperationsDriver {
     jobs: Vec<Background<DoneJob>>,
     running: BTreeMap<OperationId, RunningOperation>,
     maintenances: MaintenanceTasks,
-    /// The strictest guard rails that were read in this session. Guard rails that are relaxed during the session have
-    /// no effect. None if they could not be read at the start.
+    /// The strictest guard rails that were read in this session. Relaxing guard rails during the session has no effect.
+    /// `None` if they could not be read at the start.
     guards: Option<Guards>,
 }
 
@@ -58,7 +58,7 @@ pub struct OperationsDriver {
 pub enum OperationEvent {
     /// A result for the app.
     Result(Result<Box<JobResult>, Failed>),
-    /// There is room for a request of this operation; none if its executor has ended.
+    /// The channel of this operation has room for a request; `None` if the executor of the operation has ended.
     Room(Option<(OperationId, mpsc::OwnedPermit<Request>)>),
 }
 
@@ -85,7 +85,7 @@ struct RunningOperation {
 
 impl OperationsDriver {
     pub fn new(context: Option<WriteContext>) -> Self {
-        // A file that cannot be read now is an error of the first check.
+        // If the file cannot be read now, the first check reports the error.
         let guards = context.as_ref().and_then(|_| guards::read(None).ok());
         let maintenances = MaintenanceTasks::default();
         Self { context, jobs: Vec::new(), running: BTreeMap::new(), maintenances, guards }
@@ -104,7 +104,7 @@ impl OperationsDriver {
         }
     }
 
-    /// Shows the newest model to the maintenances that run.
+    /// Gives the running maintenances a copy of the newest model.
     pub fn show(&self, model: &Model) {
         self.maintenances.show(model);
     }

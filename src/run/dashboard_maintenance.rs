@@ -44,8 +44,8 @@ struct MaintenanceTask {
     _task: AbortOnDropHandle<()>,
 }
 
-/// Inputs of the operator that may wait. A maintenance takes them within a second or two; when the queue is full, further ones
-/// are dropped.
+/// Maximum number of inputs of the operator that wait for a maintenance. A maintenance reads its inputs within a second
+/// or two. While the queue is full, further inputs are dropped.
 const INPUTS: usize = 8;
 
 impl MaintenanceTasks {
@@ -60,7 +60,8 @@ impl MaintenanceTasks {
     ) {
         let (newest, shown) = watch::channel(Arc::new(model.clone()));
         let ((input, inputs), (_stop, stop)) = (mpsc::channel(INPUTS), oneshot::channel());
-        // Without a bound, because a maintenance reports a few lines a second at most and must not wait for the screen.
+        // The channel is unbounded, because a maintenance must not wait for the screen and reports only a few lines a
+        // second.
         let (events, received) = mpsc::unbounded_channel();
         let operator = OperatorRequests { input: inputs, stop };
         let task = tokio::spawn(async move {
@@ -122,7 +123,7 @@ impl Starting {
     /// Starts the maintenance and carries it out.
     ///
     /// # Errors
-    /// It cannot start; the text says why. Later errors are events.
+    /// The maintenance cannot start; the text gives the reason. Later errors are events.
     async fn run(self, mut shown: ShownModel, operator: OperatorRequests) -> Result<(), String> {
         let context = self.context.clone().ok_or("nothing can be applied here")?;
         let mut watched = WatchedModel::Shown(&mut shown);
@@ -175,14 +176,15 @@ impl Starting {
         })
     }
 
-    /// The options, within the strictest guard rails of this session.
+    /// Returns the options of the maintenance, limited by the strictest guard rails of this session.
     fn options(&self, cluster: &Cluster) -> Result<MaintenanceOptions, String> {
         let guards = guards::read(None).map_err(|error| error.to_string())?;
         let guards = self.earlier.iter().fold(guards, |guards, earlier| guards.and(earlier));
         Ok(self.start.request.options(guards, cluster.nodes().len(), self.clock.now()))
     }
 
-    /// Takes the lock of a new maintenance, and records its start. The recorded command line also resumes it.
+    /// Takes the lock of a new maintenance, and records its start. The recorded command line can also resume the
+    /// maintenance.
     async fn lock(&self, context: &WriteContext, cluster: &Cluster) -> Result<OperationLock, String> {
         let MaintenanceStart { request, reason } = &self.start;
         let uid = |name: &NodeName| -> Option<(NodeName, Uid)> {

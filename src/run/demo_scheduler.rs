@@ -86,8 +86,8 @@ struct Work {
     /// Node of each pod that was bound but whose binding the watch has not reported yet. Reports that lack the binding
     /// are outdated.
     assumed: BTreeMap<Key, (Uid, NodeName)>,
-    /// Requests that fit nowhere, with the reason. The list is cleared by each change that makes room. A pod with an
-    /// equal request is refused without a search.
+    /// Requests that fit nowhere and do not depend on other pods, each with the reason. A pod with an equal request is
+    /// refused without a search. Each change that makes room clears the list.
     unschedulable: Vec<(SchedulingRequest, String)>,
     /// Reasons that are in the conditions of pods that fit nowhere, by pod.
     reported: BTreeMap<Key, String>,

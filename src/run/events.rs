@@ -34,7 +34,7 @@ pub struct ShownEvents {
     following: Option<Following>,
 }
 
-/// The object that is followed. Dropping this value ends the following.
+/// The object that is followed. Dropping this value stops the tasks that follow the object.
 struct Following {
     subject: EventSubject,
     /// Sends each version of the object that the watches report.
@@ -49,7 +49,7 @@ impl ShownEvents {
         Self { server, following: None }
     }
 
-    /// Follows this object from now on, in place of the previous one.
+    /// Follows the `wanted` object from now on, in place of the previous one; follows nothing if it is `None`.
     pub fn follow(&mut self, wanted: Option<ShownObject>) {
         match (&self.following, &wanted) {
             (Some(following), Some(wanted)) if following.subject == wanted.subject => {
@@ -95,7 +95,8 @@ impl Following {
 pub struct ListedEvents {
     /// API server from which Events are read; none if there is no API server.
     server: Option<EventServer>,
-    /// None while the list is closed. Dropping the task ends the following.
+    /// Reports of the Events, and the task that sends them; `None` while the list is closed. Dropping the task stops
+    /// it.
     following: Option<(mpsc::Receiver<EventsOfCluster>, AbortOnDropHandle<()>)>,
 }
 
@@ -104,7 +105,7 @@ impl ListedEvents {
         Self { server, following: None }
     }
 
-    /// Follows the Events from now on, or no longer.
+    /// Starts to follow the Events if their list is open, and stops if it is closed.
     pub fn follow(&mut self, is_open: bool) {
         if !is_open {
             self.following = None;

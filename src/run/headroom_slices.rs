@@ -1,4 +1,4 @@
-//! Computes headroom in slices, beside a loop.
+//! Computes headroom in slices, on another thread than the loop.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::background::{Background, Failed};
 use crate::model::{HeadroomJob, HeadroomProgress, HeadroomSnapshot};
 use kordon_core::placement::ClusterSnapshot;
 
-/// The slices of headroom, one at a time, and the progress from one to the next.
+/// Runs the slices of the headroom computation one at a time, and keeps the progress between them.
 pub struct HeadroomSlices {
     slice: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
     /// The progress between slices; a default value while a slice runs.
@@ -23,22 +23,25 @@ impl HeadroomSlices {
         Self { slice, progress, has_more: false }
     }
 
-    /// Cancels the running slice and forgets the progress, because the cluster is another one.
+    /// Cancels the running slice and drops the progress, because the next slices are about another state of the
+    /// cluster.
     pub fn restart(&mut self, pace: Duration) {
         *self = Self { has_more: self.has_more, ..Self::new(pace) };
     }
 
-    /// Whether no slice runs and the pace allows the next.
+    /// Whether the next slice may start: no slice is running, and the pause after the last slice is over.
     pub fn is_due(&self) -> bool {
         self.slice.is_due()
     }
 
-    /// When the next slice is due without a change of the cluster; none if there is no more to do.
+    /// Time at which the next slice is due even if the cluster does not change. `None` if nothing is left to compute,
+    /// or while a slice runs.
     pub fn next_slice(&self) -> Option<Instant> {
         self.has_more.then(|| self.slice.due()).flatten()
     }
 
-    /// Copy of the state that was started last; none before the first, and while a slice runs.
+    /// Returns a copy of the newest state whose snapshot is complete; `None` before the first such state, and while a
+    /// slice runs.
     pub fn state(&self) -> Option<ClusterSnapshot> {
         self.progress.state()
     }
@@ -47,12 +50,12 @@ impl HeadroomSlices {
         self.progress.has_state()
     }
 
-    /// Whether work that uses the state can start: no slice runs, and no state is being made.
+    /// Whether work that uses [`state`](Self::state) can start: no slice runs, and no state is being completed.
     pub fn is_idle(&self) -> bool {
         !self.slice.is_running() && !self.progress.is_starting()
     }
 
-    /// Starts the next slice; none if there is nothing to compute.
+    /// Starts the next slice of `job`; does nothing if it is `None`, because there is nothing to compute.
     pub fn start(&mut self, job: Option<HeadroomJob>) {
         self.has_more = false;
         let Some(job) = job else { return };
@@ -64,8 +67,8 @@ impl HeadroomSlices {
         });
     }
 
-    /// Waits for the headroom after the running slice, forever if none runs; none until a state is available. May be
-    /// dropped and awaited again.
+    /// Waits for the result of the running slice; forever if no slice runs. The result is `None` until a state is
+    /// complete. May be dropped and awaited again.
     ///
     /// # Errors
     /// The slice panicked.

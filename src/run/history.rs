@@ -44,8 +44,7 @@ use kordon_time::{Span, Timestamp};
 const KEYFRAMES_KEPT: i64 = 12;
 const KEYFRAMES: (Span, Span) = (Span::from_secs(60), Span::from_secs(600));
 
-/// Number of changes that are sent to the thread at once. They are batched, because waking the thread costs more than
-/// encoding a change.
+/// Number of changes in one batch. Changes are batched, because waking the thread costs more than encoding a change.
 const BATCH: usize = 100;
 
 /// Limits of the queue to the thread: the number of batches, and the number of changes in all batches. If a limit is
@@ -89,7 +88,8 @@ enum HistoryPhase {
     Loading,
     /// The loop sends all messages.
     Recording,
-    /// The loop has sent nothing since this time, until the thread has caught up.
+    /// The thread has not kept up. The loop has sent nothing since this time, and sends nothing until the thread has
+    /// caught up.
     Behind(Timestamp),
     /// The loop sends nothing more, because the thread has ended.
     Ended,
@@ -239,7 +239,7 @@ impl History {
             HistoryMessage::Keyframe(_, KeyframeTimes { now, gap }) => {
                 self.phase = HistoryPhase::Behind(gap.unwrap_or(now));
             }
-            // The message is dropped with the sender of the answer inside. The caller of `read` then gets an error.
+            // Dropping the message also drops the sender of the reader, so that the caller of `read` gets an error.
             HistoryMessage::Read(..) => {}
         }
     }

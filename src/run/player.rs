@@ -128,8 +128,8 @@ impl Player {
         self.asked = Instant::now();
     }
 
-    /// Starts to make the next moment: the one that the user has selected, or the one at which the passing time has
-    /// arrived. `before` is the model that is shown now.
+    /// Starts to make the next moment: the moment that the user has selected, or else the moment that playing has
+    /// reached by now. `before` is the model that is shown now.
     pub fn start(&mut self, playback: &Playback, before: &Model) {
         let elapsed = self.asked.elapsed();
         self.asked = Instant::now();
@@ -220,7 +220,7 @@ fn make_moment(
 ) -> StepResult {
     let (was_continued, known_from) = (before.is_some(), replay.known_from());
     let sought = if was_continued { replay.seek(at) } else { replay.jump(at) };
-    // The new model continues the counts of the model before only if both know the same earlier events.
+    // The new model continues the counts of the previous model only if both know the same earlier events.
     let before = before.filter(|_| replay.known_from() == known_from);
     let kind = if before.is_some() { StepKind::Continued } else { StepKind::Jumped };
     number.jump += u64::from(was_continued && kind == StepKind::Jumped);

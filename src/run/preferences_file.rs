@@ -97,7 +97,7 @@ struct FileState {
 }
 
 impl FileState {
-    /// `None` if there is no file.
+    /// Reads the properties of a file; `None` if there is no such file.
     async fn read(path: &Path) -> Option<Self> {
         let data = tokio::fs::metadata(path).await.ok()?;
         Some(Self { modified: data.modified().ok(), size: data.len(), inode: data.ino() })

@@ -40,8 +40,8 @@ pub async fn read_needed(
     }
 }
 
-/// Whether the objects of a scope decide which scopes are needed next. The scopes in this list do not. One of them is
-/// the list of all nodes, which is the longest list of most plans.
+/// Whether the objects of a scope may make further scopes necessary. The scopes in this list do not. One of them is the
+/// list of all nodes, which is the longest list that most plans read.
 const fn leads_on(scope: &Scope) -> bool {
     !matches!(
         scope,
@@ -63,7 +63,7 @@ pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Cloc
     }
 }
 
-/// Reads of scopes, of which at most `AT_ONCE` are in flight.
+/// Reads of scopes. At most `AT_ONCE` of these reads are in flight.
 struct Reads<'a> {
     connection: &'a Connection,
     waiting: VecDeque<Scope>,

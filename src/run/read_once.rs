@@ -1,4 +1,4 @@
-//! Reads something by one request, once for each thing on screen that needs it.
+//! Reads data with one request, once for each item on screen that needs the data.
 
 use futures::future::BoxFuture;
 use kube::Client;
@@ -8,12 +8,12 @@ use super::events::EventServer;
 use crate::k8s::{autoscalers, node_claims};
 use kordon_core::cluster::{KnownAutoscalers, KnownNodeClaims, NodeName, Version};
 
-/// What the result is for if reading it ends by a panic.
+/// Reason in the result if the task that reads the data panics.
 const FAILED: &str = "reading them failed by a bug in kordon";
 
-/// Reads a `T` once for each `K` that needs it.
+/// Reads a `T` once for each item `K` that needs it.
 pub struct ReadOnce<K, T> {
-    /// API server from which it is read; none if there is no API server.
+    /// API server from which the data is read; `None` if there is no API server.
     server: Option<EventServer>,
     read: fn(Client) -> BoxFuture<'static, T>,
     unreadable: fn(&str) -> T,
@@ -21,10 +21,10 @@ pub struct ReadOnce<K, T> {
     reading: Option<AbortOnDropHandle<T>>,
 }
 
-/// Which workloads autoscalers scale, for an open plan that may scale Deployments up.
+/// Reads the autoscalers for an open plan that may scale Deployments up.
 pub type PlannedAutoscalers = ReadOnce<(), KnownAutoscalers>;
 
-/// Karpenter's NodeClaims, for the node whose detail is open, in each of its versions.
+/// Reads Karpenter's NodeClaims for the node whose detail is open, once for each version of the node.
 pub type ShownNodeClaims = ReadOnce<(NodeName, Version), KnownNodeClaims>;
 
 impl PlannedAutoscalers {
@@ -58,7 +58,7 @@ impl ShownNodeClaims {
 }
 
 impl<K: PartialEq, T: Send + 'static> ReadOnce<K, T> {
-    /// Reads it if something else needs it from now on.
+    /// Starts to read the data if `wanted` is another item than before.
     pub fn follow(&mut self, wanted: Option<K>) {
         if wanted.is_some()
             && wanted != self.wanted
@@ -69,7 +69,7 @@ impl<K: PartialEq, T: Send + 'static> ReadOnce<K, T> {
         self.wanted = wanted;
     }
 
-    /// Waits for it. Waits forever if it is not being read. May be dropped and awaited again.
+    /// Waits for the data. Waits forever if the data is not being read. May be dropped and awaited again.
     pub async fn next(&mut self) -> T {
         let Some(reading) = &mut self.reading else { return std::future::pending().await };
         let read = reading.await;

@@ -23,9 +23,9 @@ use kordon_time::{Span, Timestamp};
 /// only from the objects, as if kordon had been started at the beginning of the run-up.
 const HISTORY: Span = Span::from_secs(3600);
 
-/// Maximum time that is played from a state with full knowledge. If the moment is further away, playing begins at a
-/// later keyframe, and the events before this keyframe are not known. `PLAYED_THROUGH` applies while time passes,
-/// `PLAYED_TO_JUMP` while the user waits for another moment.
+/// Maximum time that is played from a state that knows all earlier events. If the wanted moment is further away,
+/// playing begins at a later keyframe, and the events before this keyframe are not known. `PLAYED_THROUGH` applies
+/// while time passes, `PLAYED_TO_JUMP` while the user waits for another moment.
 const PLAYED_THROUGH: Span = Span::from_secs(300);
 const PLAYED_TO_JUMP: Span = Span::from_secs(30);
 
@@ -40,17 +40,17 @@ const CHECKPOINT_PODS: usize = 2_000_000;
 const CHECKPOINTS: (usize, usize) = (16, 512);
 const PODS_PER_NODE: usize = 20;
 
-/// Interval at which the model's views are refreshed while it plays. A state that lasts less than the interval may be
-/// missed. If earlier events are not known yet, views are refreshed only at the moment that is shown, because
-/// refreshing takes a third of the time.
+/// Interval at which the model's views are refreshed while the recording plays. A state that lasts less than the
+/// interval may be missed. If earlier events are not known yet, views are refreshed only at the moment that is shown,
+/// because refreshing takes a third of the time.
 const LOOK: Span = Span::from_secs(1);
 
 /// Time without any message after which a recording counts as interrupted, for example because the machine slept. Work
 /// of the engine that falls due during the interruption is done at the end of the interruption.
 const SILENCE: Span = Span::from_secs(600);
 
-/// A recording, and the model at one moment of it. The model is a shadow, as in every kordon that only watches. Its
-/// time is the time of the recording.
+/// A recording, and the model at one moment of the recording. The model's engine is a shadow, as in every kordon that
+/// only watches. The model's time is the time of the recording.
 #[derive(Debug)]
 pub struct Replay<R> {
     reader: RecordingReader<R>,
@@ -68,8 +68,7 @@ pub struct Replay<R> {
     at: Timestamp,
     /// The next entry, if it was already read from the recording.
     next: Option<RecordedEntry>,
-    /// Whether the objects of the next keyframe must be applied. They must be at the beginning and after a damaged
-    /// block.
+    /// Whether the objects of the next keyframe must be applied, as at the beginning and after a damaged block.
     needs_keyframe: bool,
     /// Time at which the views are next refreshed.
     next_look: Timestamp,
@@ -92,7 +91,7 @@ pub struct Checkpoint {
     position: ReadPosition,
 }
 
-/// Start from which a replay plays to a moment.
+/// Position in the recording at which a replay begins to play when it goes to a moment.
 #[derive(Clone, Copy, Debug)]
 enum ReplayBase {
     /// The current state of the replay.
@@ -251,8 +250,8 @@ impl<R: Read + Seek> Replay<R> {
         self.searched = self.searched.max(searched);
     }
 
-    /// Decides at which state playing to `to` begins. This is a state that knows all earlier events, or a keyframe if
-    /// playing from such a state would take long.
+    /// Returns where playing to `to` begins: at a state that knows all earlier events, or at a keyframe if more than
+    /// `patience` would have to be played from such a state.
     fn base_for(&self, to: Timestamp, patience: Span) -> ReplayBase {
         let is_ahead = self.at <= to;
         let here = Some(self.at).filter(|_| is_ahead && self.known_from.is_none());

@@ -222,7 +222,8 @@ impl Session {
     }
 }
 
-/// Whether a message is of the watch of Leases. Most messages are, and none of them asks for devices.
+/// Whether a message comes from the watch of Leases. Most messages do, and such a message never makes the model want
+/// devices.
 fn is_renewal(event: &FeedEvent) -> bool {
     matches!(event, FeedEvent::Changes(changes) if matches!(changes.first(), Some(Change::Lease(_))))
 }

@@ -14,7 +14,7 @@ use kordon_core::operation::OperatorInput;
 /// SIGTERM twice: to the process and to its group.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
-/// Requests of the operator. Of signals, the first cancels the operation, and the second stops the program.
+/// Requests of the operator. The first signal cancels the operation, and the second signal stops the program.
 pub struct OperatorRequests {
     pub input: mpsc::Receiver<OperatorInput>,
     pub stop: oneshot::Receiver<()>,

@@ -24,7 +24,8 @@ pub trait Surface {
     /// Writing fails.
     fn repaint(&mut self) -> io::Result<()>;
 
-    /// Puts a text on the clipboard of the user's terminal, which may not allow that. A screen in memory has none.
+    /// Puts a text on the clipboard of the user's terminal, which may not allow that. A screen in memory has no
+    /// clipboard.
     ///
     /// # Errors
     /// Writing fails.

@@ -34,7 +34,7 @@ pub struct SettingsTrial {
     pub uncertain: Uncertainties,
     /// Cost of the outages with these settings.
     pub paid: Paid,
-    /// Acts of the recorded controllers. They are the same for all settings.
+    /// Numbers and durations of what the recorded controllers did. They are the same for all settings.
     pub happened: ActsTotals,
     /// Cost of the outages in the recording.
     pub happened_paid: Paid,

@@ -1,5 +1,5 @@
-//! Reads scopes again and again while the scopes are wanted and their kind is not watched. With `--no-pods`, an example
-//! is the pods of the nodes in an open plan.
+//! Reads scopes again and again while the scopes are wanted and their kind is not watched. For example, with
+//! `--no-pods` the pods of the nodes in an open plan are read in this way.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -66,7 +66,7 @@ impl WatchedModel<'_> {
         EvictionRules::from(&self.model().settings)
     }
 
-    /// The state on which an approval decides.
+    /// Returns the state on which the decision of an approval is based.
     pub fn situation(&self) -> Situation<'_> {
         Situation { cluster: self.cluster(), watches: self.watches(), locked: None }
     }
@@ -91,12 +91,13 @@ impl WatchedModel<'_> {
                 model.run_forecast(now);
                 ClusterVerdict::new(model, now)
             }
-            // The dashboard has refreshed the model that it shows.
+            // The dashboard has already refreshed its model.
             Self::Shown(shown) => ClusterVerdict::new(&shown.model, now),
         }
     }
 
-    /// Waits for news of the watches, and applies it; `None` once the watches have ended. May be dropped and called again.
+    /// Waits for news of the watches, and applies it; `None` once the watches have ended. May be dropped and called
+    /// again.
     pub async fn next(&mut self, clock: Clock) -> Option<WatchNews> {
         match self {
             Self::Own { model, feeds } => {
@@ -148,7 +149,7 @@ impl WatchedModel<'_> {
     }
 }
 
-/// Which watch a message reports as broken, and why.
+/// Returns which watch a message reports as broken, and why; `None` for other messages.
 fn broken(event: &FeedEvent) -> Option<String> {
     let (what, error) = match event {
         FeedEvent::Health(kind, FeedHealth { state: FeedState::Broken { error, .. }, .. }) => {

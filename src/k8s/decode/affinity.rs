@@ -24,7 +24,7 @@ wire! {
 }
 
 impl WireAffinity<'_> {
-    /// Returns the required terms, of which a node must match at least one; `None` if nothing is required.
+    /// Returns the required terms. A node must match at least one of them. `None` if nothing is required.
     pub fn required_nodes(&self, pool: &mut SharedParts) -> Option<Box<[NodeTerm]>> {
         self.node_affinity.required.as_ref().map(|required| required.terms(pool))
     }
@@ -46,8 +46,8 @@ impl WireAffinity<'_> {
 }
 
 impl<'a> WireAffinity<'a> {
-    /// Adds the requirements of `matchLabelKeys` and `mismatchLabelKeys` to the selectors, as the API server does when it
-    /// creates a pod with these labels (upstream `applyMatchLabelKeysAndMismatchLabelKeys`).
+    /// Adds the requirements of `matchLabelKeys` and `mismatchLabelKeys` to the selectors, as the API server does when
+    /// it creates a pod with these labels (upstream `applyMatchLabelKeysAndMismatchLabelKeys`).
     pub fn apply_label_keys(&mut self, labels: &Pairs<'a>) {
         for affinity in [&mut self.pod_affinity, &mut self.pod_anti_affinity] {
             let preferred = affinity.preferred.0.iter_mut().map(|weighted| &mut weighted.pod_affinity_term);

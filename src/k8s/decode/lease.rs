@@ -138,8 +138,8 @@ impl<'a> Message<'a> for LeaseMeta<'a> {
 struct RenewalWritten(Option<ClusterTime>);
 
 impl RenewalWritten {
-    /// Considers one entry of `metadata.managedFields`. An entry without its fields counts, because they are often
-    /// removed from stored objects.
+    /// Takes one entry of `metadata.managedFields` into account. An entry without `fieldsV1` counts too, because this
+    /// field is often removed from stored objects.
     fn add(&mut self, entry: &ManagedFields<'_>) {
         if *entry.subresource == *"" && entry.fields_v1.may_own_renew_time() {
             self.0 = self.0.max(entry.time.time());

@@ -31,8 +31,8 @@ impl UnreadFields<'_> {
     }
 }
 
-/// Returns the manager that set `spec.unschedulable`, from the metadata of an object in protobuf; `None` if none did, or
-/// the fields cannot be read.
+/// Returns the manager that set `spec.unschedulable`, from the metadata of an object in protobuf; `None` if no manager
+/// did, or the fields cannot be read.
 pub fn of_unschedulable(metadata: &[u8]) -> Option<FieldManager> {
     const MANAGED_FIELDS: u64 = 17;
     let mut fields = Fields(metadata);
@@ -60,7 +60,7 @@ wire! {
     }
 }
 
-/// Names that the API server gives to entries that it merged. They say nothing of who set a field
+/// Names of managers that the API server gives to merged entries. They do not show which client set a field
 /// (`capmanagers.go`, `skipnonapplied.go` in apimachinery).
 const MERGED: [&str; 2] = ["ancient-changes", "before-first-apply"];
 
@@ -75,7 +75,7 @@ impl Entry<'_> {
     }
 }
 
-/// A set of fields, of which only one is of interest.
+/// The set of fields that a manager owns. Only `spec.unschedulable` is of interest.
 #[derive(Clone, Copy, Debug, Default)]
 struct FieldSet {
     /// Whether `spec.unschedulable` is in the set.

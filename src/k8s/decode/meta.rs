@@ -100,7 +100,7 @@ wire! {
 }
 
 impl OwnerReference<'_> {
-    /// Returns the owner's kind. The group decides too, because other groups also define kinds named Job or
+    /// Returns the owner's kind. The API group is compared too, because other groups also define kinds named Job or
     /// StatefulSet.
     fn owner_kind(&self, pool: &mut SharedParts) -> OwnerKind {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
@@ -126,8 +126,8 @@ impl OwnerReference<'_> {
 /// The annotations that kordon uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownAnnotations<'a> {
-    /// All annotations of a JSON object, not read yet; empty if there are none. In protobuf, nodes read all annotations
-    /// from the whole message.
+    /// The unparsed annotations of a JSON object; empty if it has none. In protobuf, nodes read their annotations from
+    /// the bytes of the whole metadata instead.
     pub json: &'a str,
     /// `kubernetes.io/config.mirror`: the pod mirrors a static pod.
     pub mirror: bool,
@@ -202,12 +202,12 @@ impl KnownAnnotations<'_> {
     }
 }
 
-/// Annotation with the number of failures of an index that count.
+/// Annotation with the number of an index's failures that count towards its limit.
 const INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
-/// Annotation with the number of failures of an index that a `podFailurePolicy` ignores.
+/// Annotation with the number of an index's failures that a `podFailurePolicy` ignores.
 const IGNORED_INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
-/// Reads a number of failures. As upstream (`parseInt32`), a text that is no number counts as none.
+/// Reads a number of failures. As in upstream (`parseInt32`), a text that is not a number counts as zero.
 fn count(text: &str) -> i32 {
     text.parse::<i32>().map_or(0, |count| count.max(0))
 }

@@ -89,13 +89,14 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         boot_id: (*status.node_info.boot_id).into(),
         marks: marks(&metadata.annotations.marks),
         unschedulable_by: wire.unschedulable_by().map(Arc::new),
-        // The cluster knows it from kured's DaemonSet.
+        // Not read from the node: the cluster takes the lock from kured's DaemonSet.
         reboot_lock: None,
         annotations: Some(pool.annotations(&wire.annotations())),
     }
 }
 
-/// Marks of other projects, by key. Equal marks are equal in both encodings, whose maps have different orders.
+/// Returns the annotations of other projects, sorted by key. JSON and protobuf have different orders of annotations;
+/// sorted, they are equal.
 fn marks(found: &[(Name, Name)]) -> Arc<[(Name, Name)]> {
     if found.is_empty() {
         return Arc::default();
@@ -135,7 +136,8 @@ impl<'a> Message<'a> for WireNode<'a> {
 }
 
 impl WireNode<'_> {
-    /// Returns who cordoned the node; `None` if it is not cordoned, or nothing says so.
+    /// Returns the field manager that cordoned the node; `None` if the node is not cordoned or its managed fields do
+    /// not name the manager.
     fn unschedulable_by(&self) -> Option<FieldManager> {
         if !self.spec.unschedulable.0 {
             return None;

@@ -269,7 +269,8 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Returns whether the pod has a plain field that the Pod Security level `baseline` forbids.
+    /// Whether the pod uses the host's namespaces, a hostPath volume, a privileged container or a host port. The Pod
+    /// Security level `baseline` forbids these.
     fn exceeds_baseline(&self) -> bool {
         let mut containers = self.containers.iter().chain(self.init_containers.iter());
         let has_host_port =
@@ -281,8 +282,8 @@ impl<'a> Spec<'a> {
             || containers.any(|container| container.is_privileged() || has_host_port(container))
     }
 
-    /// Returns the longest sleep before the kubelet sends SIGTERM to a container or sidecar, in seconds. Other init
-    /// containers have ended by then.
+    /// Returns the longest `preStop` sleep of a container or sidecar, in seconds. The kubelet sleeps before it sends
+    /// SIGTERM. Init containers that are not sidecars do not count, because they have already ended.
     fn pre_stop_sleep(&self) -> u32 {
         let sidecars = self.init_containers.iter().filter(|container| container.is_sidecar());
         let sleeps = self.containers.iter().chain(sidecars).filter_map(Container::pre_stop_sleep);
@@ -486,17 +487,19 @@ const STUCK_WAITING: [&str; 8] = [
     "CreateContainerError",
     "RunContainerError",
 ];
-/// Number of restarts from which on a container that is not ready counts as crashing, also between two crashes.
+/// A container that is not ready and has restarted at least this often counts as crashing, even if it runs at the
+/// moment.
 const MANY_RESTARTS: i64 = 3;
-/// After a longer run than this, the kubelet forgets the restarts before it (kubelet `NewMainKubelet`, `HasExpiredFunc`).
+/// Duration of a container's run after which the kubelet forgets the restarts before the run (kubelet `NewMainKubelet`,
+/// `HasExpiredFunc`).
 const BACK_OFF_RESET: Span = Span::from_secs(600);
 
 /// Maximum length of `status.message`, in characters.
 const LONGEST: usize = 300;
 
 impl Status<'_> {
-    /// Returns why a container does not run and is not expected to; `None` if all do or may. `restarts` is false for a
-    /// pod whose containers are never restarted.
+    /// Returns the reason why one of the pod's containers does not run and is not expected to run; `None` if there is
+    /// no such container. `restarts` is false for a pod whose containers are never restarted.
     fn trouble(&self, restarts: bool, pool: &mut SharedParts) -> Option<Name> {
         let statuses = self.init_container_statuses.iter().chain(self.container_statuses.iter());
         let trouble = |status: &WireContainerStatus<'_>| -> Option<String> {
@@ -518,7 +521,8 @@ impl Status<'_> {
         statuses.into_iter().find_map(trouble).map(|trouble| pool.name(&trouble))
     }
 
-    /// Returns when the last container of a pod that is not Ready was started again; `None` if none was.
+    /// Returns the latest time at which one of the containers that are not ready was restarted; `None` if none of them
+    /// was.
     fn restarted(&self) -> Option<ClusterTime> {
         let statuses = self.init_container_statuses.iter().chain(self.container_statuses.iter());
         let restarted = statuses.filter(|status| !status.ready.0 && status.restart_count.or(0) > 0);
@@ -536,8 +540,8 @@ impl Status<'_> {
         unmet.map(|gate| pool.name(&gate.condition_type)).collect()
     }
 
-    /// Returns the ending of the pod, with the exits of its containers. `None` for most pods: they have not finished,
-    /// are not disrupted, have no OOM-killed container, and all their readiness gates are met.
+    /// Returns the ending of the pod, with the exits of its containers. `None` for most pods: they have not finished
+    /// and are not disrupted, no container was OOM-killed or is in trouble, and all their readiness gates are met.
     fn ending(
         &self,
         target: Option<&WireCondition<'_>>,
@@ -606,8 +610,7 @@ wire! {
 }
 
 impl WireContainerStatus<'_> {
-    /// Returns whether the last run of the container that has ended was so long that the kubelet does not delay its next
-    /// restart.
+    /// Whether the container's last completed run was so long that the kubelet does not delay the next restart.
     fn last_run_was_long(&self) -> bool {
         let ended = self.state.terminated.as_ref().or(self.last_state.terminated.as_ref());
         let ran = ended.and_then(|ended| Some(ended.finished_at.time()?.since(ended.started_at.time()?)));

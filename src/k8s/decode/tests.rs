@@ -114,7 +114,7 @@ fn a_pod_of_an_index_keeps_how_often_its_predecessors_failed() {
     assert_eq!(failures("0", "0"), None);
 }
 
-/// The pod of a ReplicaSet's template.
+/// Reads a ReplicaSet whose template has this pod spec, and returns the pod of the template.
 fn of_template(spec: Value) -> Pod {
     let labels = json!({"app": "web", "pod-template-hash": "1"});
     let template = json!({"metadata": {"labels": labels}, "spec": spec});

@@ -1,4 +1,4 @@
-//! The six kinds that own pods, read in the same way.
+//! The six kinds of objects that own pods. All of them are read in the same way.
 
 use serde::Deserialize;
 
@@ -119,7 +119,7 @@ fn job(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> JobLimit
 }
 
 impl WorkloadDecoder {
-    /// kured's locks; none for objects that are no DaemonSet.
+    /// Returns kured's locks; empty unless the workload is a DaemonSet.
     fn reboot_locks(&self, metadata: &Meta<'_>) -> Vec<RebootLock> {
         match self.kind {
             WorkloadKind::DaemonSet => metadata.annotations.reboot_locks.clone(),
@@ -131,8 +131,8 @@ impl WorkloadDecoder {
         }
     }
 
-    /// Reads the template of a workload that creates pods itself and wants some. A Deployment leaves that to its
-    /// ReplicaSets.
+    /// Reads the pod template. Returns `None` if the workload wants no pods, or if it is a Deployment, because its
+    /// ReplicaSets create the pods.
     fn template(&mut self, spec: &mut Spec<'_>) -> Option<Box<Pod>> {
         let creates_pods = self.kind != WorkloadKind::Deployment && spec.replicas.0 != Some(0);
         let wire = spec.template.as_deref_mut().filter(|_| creates_pods)?;

@@ -28,7 +28,8 @@ use kordon_core::cluster::{ClusterEvent, EventSubject, EventsOfCluster, ObjectEv
 /// components combine repeated Events.
 const MOST: usize = 500;
 
-/// Maximum number of Events that are kept for a cluster, and how many are read at a time.
+/// Maximum number of Events that are kept for a cluster (`MOST_OF_CLUSTER`), and number of Events in one page of their
+/// list (`PAGE`).
 const MOST_OF_CLUSTER: usize = 10_000;
 const PAGE: usize = 1000;
 
@@ -54,7 +55,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_secs(1);
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
-/// Delay before changes of the cluster's Events are reported, so that many of them are one report.
+/// Delay before changes of the cluster's Events are reported, so that one report covers many changes.
 const GATHERING: Duration = Duration::from_secs(1);
 
 /// Reports the Events about an object until the receiver is dropped.
@@ -82,12 +83,12 @@ pub async fn read_events(client: &Client, subject: &EventSubject) -> Result<Vec<
 /// Why Events cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventsUnread {
-    /// The user has no right to list Events. The text is the server's.
+    /// The user has no permission to list Events. The text is the server's message.
     Forbidden(String),
     Failed(String),
 }
 
-/// Reads the Events of a namespace once, or those of the cluster.
+/// Reads the Events of one namespace or of the whole cluster, once.
 ///
 /// # Errors
 /// The Events cannot be read.
@@ -134,7 +135,7 @@ struct EventList {
 }
 
 impl EventScope {
-    /// The query of kubectl describe, except that it has no uid: [`EventSubject::is_meant`] compares the uid.
+    /// Returns the query of `kubectl describe`, but without the uid: [`EventSubject::is_meant`] compares the uid.
     fn query(&self) -> CollectionQuery {
         match self {
             Self::Object(subject) => {
@@ -156,7 +157,7 @@ impl EventScope {
         }
     }
 
-    /// Maximum number of Events that are kept, and how many are read at a time.
+    /// Returns the maximum number of Events that are kept, and the number of Events in one page of the list.
     const fn limits(&self) -> (usize, usize) {
         match self {
             Self::Object(_) => (MOST, MOST),
@@ -164,7 +165,7 @@ impl EventScope {
         }
     }
 
-    /// Lists the Events. Of an object there are few, so only the first page is read.
+    /// Lists the Events. An object has few Events, so only the first page of its list is read.
     async fn list(&self, client: &Client) -> Result<EventList, WatchError> {
         let (_, page) = self.limits();
         let (mut list, mut next) = (EventList::default(), String::new());
@@ -327,7 +328,7 @@ impl EventFollower {
 }
 
 impl Reports {
-    /// Waits until nobody gets reports any more.
+    /// Waits until the receiver of the reports is dropped.
     async fn closed(&self) {
         match self {
             Self::Object(reports) => reports.closed().await,

@@ -1,5 +1,5 @@
-//! Follows a whole kind or a scope of a kind: lists it, watches it, and resumes a watch that has ended. If a watch
-//! cannot be resumed, lists again.
+//! Keeps one kind, or one scope of a kind, up to date: lists its objects, watches them, and resumes a watch that has
+//! ended. If a watch cannot be resumed, lists the objects again.
 
 use std::{
     future::pending,
@@ -115,7 +115,7 @@ pub struct Follower {
     recovered: watch::Receiver<u64>,
 }
 
-/// How a watch ended, if not with an error.
+/// How a watch has ended without an error.
 enum WatchEnd {
     /// The server closed the watch, which it does every few minutes.
     Closed,
@@ -264,8 +264,8 @@ impl Follower {
         self.read_watch(body, Phase::Listing(turn)).await
     }
 
-    /// Whether a separate request counts the objects of the list. The count is requested for the kinds that the screen
-    /// waits for, unless the server has failed.
+    /// Whether a separate request asks for the number of objects in the list. Only kinds that the screen waits for are
+    /// counted, and only if no error was reported since the last success.
     fn is_counted(&self) -> bool {
         matches!(self.kind, FeedKind::Nodes | FeedKind::Pods) && self.reported_error.is_none()
     }
@@ -437,8 +437,8 @@ impl Follower {
 
     /// Maximum silence of a watch, after which it is reopened to test the connection.
     ///
-    /// Servers send a bookmark about every minute. The Leases are heard more often, because every kubelet renews its
-    /// Lease every ten seconds.
+    /// Servers send a bookmark about every minute. Data for the watch of Leases arrives more often, because every
+    /// kubelet renews its Lease every ten seconds.
     fn silence_limit(&self) -> Duration {
         match (self.kind, u32::try_from(self.rows).unwrap_or(u32::MAX)) {
             (FeedKind::Leases, rows @ 1..) => Duration::from_secs(10) + Duration::from_secs(15) / rows,
@@ -512,7 +512,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Starts the watches of the kinds that wait for this kind.
+    /// Marks the nodes or the Leases as known, so that the watches that wait for them start.
     fn known_or_denied(&self) {
         match (self.kind, &self.scope) {
             (FeedKind::Nodes, None) => drop(self.shared.nodes_known.send_replace(true)),
@@ -553,7 +553,7 @@ impl Follower {
             Change::Node(ObjectEvent::Listed(node)) if !node.is_ready() => {
                 self.not_ready.push((since(node), node.name.clone()));
             }
-            // If the channel is full, these pods are not prefetched; the whole list has them soon enough.
+            // If the channel is full, the pods of this node are not prefetched. They arrive with the list of all pods.
             Change::Node(ObjectEvent::Applied(node)) if !node.is_ready() => {
                 drop(self.shared.not_ready.try_send(node.name.clone()));
             }
@@ -693,8 +693,8 @@ async fn count(shared: Arc<Shared>, query: CollectionQuery) -> Option<usize> {
     encoding.count(&bytes)
 }
 
-/// Waits for the response that has the number of objects, and returns the number. Without such a request, waits
-/// forever.
+/// Waits for the requested number of objects in the list, and returns it. Waits forever if no request for the number is
+/// pending.
 async fn counted(counting: &mut Option<AbortOnDropHandle<Option<usize>>>) -> Option<usize> {
     let Some(asked) = counting else { return pending().await };
     let expected = asked.await.ok().flatten();

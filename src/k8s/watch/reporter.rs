@@ -20,8 +20,8 @@ const HEALTH_EVERY: Duration = Duration::from_secs(1);
 
 /// Sends the events of one watch, in order.
 ///
-/// The owner calls [`on_time`](Self::on_time) at [`wake_at`](Self::wake_at). Changes are batched for a short time, and
-/// health of which only counts have changed is sent at most once a second.
+/// The owner calls [`on_time`](Self::on_time) at [`wake_at`](Self::wake_at). Changes are batched for a short time.
+/// While only the counts in the health change, the health is sent at most once a second.
 pub struct FeedReporter {
     kind: FeedKind,
     /// The scope that is watched; `None` for the whole kind.

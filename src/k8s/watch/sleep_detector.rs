@@ -28,7 +28,8 @@ async fn detect(shared: &Shared) -> Result<(), Closed> {
     loop {
         if asked.is_none_or(|asked: Instant| asked.elapsed() >= ASK_EVERY) {
             asked = Some(Instant::now());
-            // A clock that stands shows a time of the objects themselves, so that the clocks are equal.
+            // A stopped clock shows a time that comes from the objects themselves, so there is no difference to
+            // measure.
             let measured = match shared.clock.is_stopped() {
                 true => None,
                 false => ClockDifferenceRange::measure(&shared.client, shared.clock).await,

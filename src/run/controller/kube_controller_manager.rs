@@ -123,8 +123,8 @@ pub struct ManagerWatch {
     pub every: Span,
     /// Controllers that kordon runs.
     pub ours: Controllers,
-    /// Controllers that kube-controller-manager runs according to the operator; none if the operator does not state
-    /// them.
+    /// Controllers that kube-controller-manager runs, as the operator has stated them; `None` if the operator has not
+    /// stated them.
     pub stated: Option<Controllers>,
 }
 

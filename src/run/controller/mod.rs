@@ -54,7 +54,7 @@ impl Controller {
                 () = cancel.cancelled() => false,
                 () = leadership.keep() => true,
                 ended = session.run_until(|_| false) => {
-                    // When the program ends, the watches end too. Only another end is an error.
+                    // If the program ends, the watches end too. If they end for another reason, that is an error.
                     if !cancel.is_cancelled() {
                         tracing::error!(?ended, "the watches of the controller ended");
                     }

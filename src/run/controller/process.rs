@@ -66,7 +66,7 @@ pub struct ControllerProcess {
     pub lines: LineWriter,
     /// Requests from the endpoints.
     pub asked: mpsc::Receiver<EndpointRequest>,
-    /// Tells the user of changes of the cluster.
+    /// Notifies the user of changes in the cluster.
     pub notifier: Notifier,
     /// Reads the configuration of the notifier again when its file changes; none if there is no file.
     pub reader: Option<PreferencesReader>,
@@ -82,8 +82,8 @@ pub struct Enforcement {
     pub journal: Journal,
     /// Limit of evictions per minute and zone.
     pub evictions_per_minute: Option<usize>,
-    /// Controllers that kube-controller-manager runs according to the operator; none if the operator does not state
-    /// them.
+    /// Controllers that kube-controller-manager runs, as the operator has stated them; `None` if the operator has not
+    /// stated them.
     pub manager_controllers: Option<Controllers>,
 }
 
@@ -99,7 +99,7 @@ pub enum ControllerError {
 /// Interval at which views are refreshed, due background work is started, and messages are reported.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Minimum interval between two forecasts, and between two slices of work on headroom.
+/// Minimum interval between two forecasts, and between two slices of the headroom computation.
 const FORECAST: Duration = Duration::from_secs(5);
 
 /// Maximum time for writes in flight when the controller is asked to stop.
@@ -108,15 +108,15 @@ const LAST_WRITES: Duration = Duration::from_millis(500);
 /// Maximum time for the release of the Lease when the controller is asked to stop.
 const LAST_RELEASE: Duration = Duration::from_millis(400);
 
-/// Time after the expiry of the Lease from which on a leader that does not renew it counts as dead (20 s in client-go's
-/// health check).
+/// A leader counts as dead if it has not renewed its Lease this long after the Lease expired (client-go's health check:
+/// 20 s).
 const UNRENEWED: Span = Span::from_secs(20);
 
 /// Kinds that a controller needs. Headroom (N-1) and other predictions need more kinds.
 const OWN_KINDS: [FeedKind; 4] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods, FeedKind::Leader];
 
 impl ControllerProcess {
-    /// Runs until `stop` is cancelled. Then waits a moment for writes in flight, and releases the Lease.
+    /// Runs until `stop` completes. Then waits a moment for writes in flight, and releases the Lease.
     ///
     /// # Errors
     /// See [`ControllerError`].
@@ -280,7 +280,7 @@ fn checks(checks: &[(String, Result<(), String>)], notes: &[String]) -> Endpoint
     EndpointAnswer { is_ok, text: text + if is_ok { "check passed\n" } else { "check failed\n" } }
 }
 
-/// The candidate of this process for the Lease, which runs in separate tasks.
+/// This process as a candidate for the Lease. The candidate runs in separate tasks.
 struct Candidate {
     enforcement: Enforcement,
     state: watch::Receiver<LeaseState>,
@@ -326,8 +326,8 @@ impl Candidate {
         Self { enforcement, state, may_lead, reported, stop, elector, _ends_with_us }
     }
 
-    /// Waits for the next change of leadership that must be reported, and returns its line. May be dropped and awaited
-    /// again.
+    /// Waits for the next change of leadership that must be reported, and returns the output line that reports it. May
+    /// be dropped and awaited again.
     async fn changed(&mut self) -> ControllerLine {
         let ElectionOptions { namespace, name, .. } = &self.enforcement.election;
         loop {

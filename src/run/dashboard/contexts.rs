@@ -44,7 +44,7 @@ pub(super) enum End {
     Quit,
     /// Another context is ready to be shown.
     Opened(Box<Dashboard>),
-    /// The user wants to see a context again that was left and whose operations still run.
+    /// The user returns to a context that was left while its operations were running.
     Back(String),
 }
 
@@ -53,7 +53,7 @@ impl ContextOpening {
         self.0 = Some((name.clone(), (open.0)(name)));
     }
 
-    /// Waits for the dashboard; forever if none is being opened.
+    /// Waits until the dashboard of the wanted context is ready; forever if no other context is wanted.
     pub(super) async fn next(&mut self) -> (String, Result<Dashboard, String>) {
         let Some((name, opened)) = &mut self.0 else { return std::future::pending().await };
         let (name, opened) = (name.clone(), opened.await);
@@ -62,7 +62,7 @@ impl ContextOpening {
     }
 }
 
-/// Shows a dashboard, and others that the user goes to, until the user quits.
+/// Shows the first dashboard, then each dashboard that the user switches to, until the user quits.
 ///
 /// # Errors
 /// As [`run_dashboard`].
@@ -115,7 +115,7 @@ pub(super) async fn run_contexts(
     }
 }
 
-/// Runs the dashboards that were left, for their operations. Never ends.
+/// Runs the dashboards that the user has left, so that their operations continue. Never returns.
 async fn run_hidden(left: &mut [Loop]) {
     let runs = left.iter_mut().map(|left| async {
         // Nothing is drawn and no key is read, so nothing can fail.
@@ -130,7 +130,7 @@ impl Loop {
         &self.display.app.model.connection.context
     }
 
-    /// Whether an operation runs here.
+    /// Whether an operation runs in this context.
     fn is_busy(&self) -> bool {
         !self.display.app.operations.running_titles().is_empty()
     }
@@ -153,7 +153,7 @@ impl Loop {
         None
     }
 
-    /// Ends this loop for a dashboard that was opened, or says why it cannot be opened.
+    /// Ends this loop so that the opened dashboard is shown, or shows why the context cannot be opened.
     pub(super) fn on_context(&mut self, name: &str, opened: Result<Dashboard, String>) -> Option<End> {
         match opened {
             Ok(dashboard) => {
@@ -175,7 +175,7 @@ impl Loop {
     }
 }
 
-/// A count that is shared with the dashboards of other contexts.
+/// Number of running operations, which is shared with the dashboards of other contexts.
 pub(super) type RunningCount = Arc<AtomicUsize>;
 
 /// A surface on which nothing is drawn.

@@ -1,4 +1,4 @@
-//! What is shown, and when it is drawn and brought up to date.
+//! The app, and the times at which it is drawn and its views are refreshed.
 
 use super::*;
 
@@ -12,8 +12,8 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// started, the views are refreshed with each frame.
 pub(super) const REFRESH: Duration = Duration::from_millis(250);
 
-/// Share of a core for refreshing and drawing views. If a refresh takes long, the pause after it is longer, up to
-/// [`SLOWEST_REFRESH`]; only the limit of [`BESIDE`] may make it longer still.
+/// Share of a core for refreshing and drawing views. If a refresh takes long, the pause after the refresh is longer, up
+/// to [`SLOWEST_REFRESH`], or even longer if the limit of [`BESIDE`] requires it.
 const REFRESHING: CoreShare = CoreShare::one_in(150);
 const SLOWEST_REFRESH: Duration = SECOND;
 
@@ -45,7 +45,7 @@ struct Pace {
     next_vitals: Instant,
 }
 
-/// Something that is due for the app.
+/// An event that is due for the app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DisplayEvent {
     /// The engine or an operation asked to be woken at this time.
@@ -79,7 +79,7 @@ impl Display {
         Self { app, clock, pace: Pace::new() }
     }
 
-    /// Returns the time of what is shown; for a recording, its own time.
+    /// Returns the time of the model that is shown. For a recording, this is a time in the recording.
     pub(super) fn now(&self) -> Timestamp {
         self.app.model_time(self.clock.now())
     }
@@ -141,7 +141,7 @@ impl Display {
         }
     }
 
-    /// Marks that something has arrived that may be visible.
+    /// Marks the screen, the views and the forecast as out of date, because something visible may have changed.
     pub(super) const fn changed(&mut self) {
         self.pace.undrawn = !self.app.is_frozen();
         self.outdated();
@@ -158,7 +158,7 @@ impl Display {
         self.pace.unrefreshed = true;
     }
 
-    /// Whether something has arrived since the last forecast started.
+    /// Whether the known state may have changed since the last forecast started.
     pub(super) const fn is_forecast_old(&self) -> bool {
         self.pace.forecast_is_old
     }
@@ -173,7 +173,7 @@ impl Display {
         self.draw_soon();
     }
 
-    /// Reports something that went wrong: to the journal, about this subject.
+    /// Writes an error about this subject to the journal.
     pub(super) fn report_trouble(&mut self, subject: &str, text: &str) {
         let now = self.now();
         self.app.model.journal.trouble(now, subject, text);
@@ -199,7 +199,8 @@ impl Display {
         Ok(())
     }
 
-    /// Schedules what an event of the watches makes necessary; applying it began at `started`.
+    /// Schedules the draws and refreshes that are needed after an event of the watches was applied. `started` is the
+    /// time at which applying it began.
     pub(super) fn on_watch_reaction(&mut self, reaction: WatchReaction, started: Instant) {
         self.draw_if(reaction.is_shown);
         if reaction.ends_list {
@@ -212,7 +213,8 @@ impl Display {
 
     /// Wakes the engine and the operations at the time for which they asked.
     pub(super) fn on_waking(&mut self, asked: Option<Timestamp>) {
-        // Rounding between the two clocks must not wake the engine before its time over and over.
+        // Because of rounding between the two clocks, `now` may be slightly before the time that the engine asked for.
+        // Without the maximum, the engine would be woken too early again and again.
         let now = self.now();
         // After a pass that finds nothing new, drawing can wait for the next tick.
         if self.app.on_timeout(asked.map_or(now, |asked| asked.max(now))) {
@@ -227,7 +229,7 @@ impl Display {
         self.outdated();
     }
 
-    /// Schedules a draw, because times have changed. The views are refreshed next.
+    /// Schedules a draw, because the times on the screen have changed. The views are refreshed next.
     pub(super) fn on_tick(&mut self) {
         self.pace.next_tick = Instant::now() + SECOND;
         // A node may have become silent merely because time passed.
@@ -235,7 +237,7 @@ impl Display {
         self.pace.undrawn = !self.app.is_frozen() || self.app.is_in_history();
     }
 
-    /// Brings the views up to date, apart from those of many leaving pods, which are computed in the background.
+    /// Refreshes the views. If many pods are leaving, their views are computed in the background instead.
     pub(super) fn refresh(&mut self) {
         let now = self.now();
         let has_changed =

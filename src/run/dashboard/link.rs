@@ -1,4 +1,5 @@
-//! The dashboard's connection to the cluster: its watches, its executor, and what is read while it is on screen.
+//! The dashboard's connection to the cluster: its watches, its executor, and the data that is read only while it is on
+//! screen.
 
 use super::*;
 
@@ -24,7 +25,7 @@ pub(super) enum LinkEvent {
     Subject(EventSubject, SubjectReport),
     /// The Events of the cluster, while their list is open.
     Events(EventsOfCluster),
-    /// What one request read for an open plan or detail.
+    /// Data that was read with one request, for an open plan or detail.
     Read(Change),
     /// The outcome of an effect; none once the executor has ended.
     Outcome(Option<(EffectId, Outcome)>),

@@ -1,4 +1,4 @@
-//! The past: the history that is kept, opened and saved, and the player of what is shown instead of the present.
+//! Keeps, opens and saves the history, and plays the history or recording that is shown instead of the present.
 
 use super::*;
 use crate::{
@@ -7,11 +7,11 @@ use crate::{
     ui::text,
 };
 
-/// The history that is kept, and the player of what is shown instead of the present.
+/// The history that is kept, and the player of the history or recording that is shown instead of the present.
 pub(super) struct Past {
     /// Player of the recording or history that is shown.
     pub player: Option<Player>,
-    /// None if no history is kept.
+    /// History that the session keeps; `None` if it keeps none.
     history: Option<History>,
     opening: Background<Result<OpenedHistory, HistoryError>>,
     saving: Background<Result<SavedHistory, HistoryError>>,
@@ -58,7 +58,7 @@ impl Past {
         }
     }
 
-    /// Restarts the clock of what is played: the time before now does not count.
+    /// Restarts the clock of the player, so that the time until now does not count.
     pub(super) fn restart_clock(&mut self) {
         if let Some(player) = &mut self.player {
             player.restart_clock();
@@ -86,7 +86,7 @@ impl Past {
         }
     }
 
-    /// Sends what is known to the history, if a keyframe is due. All messages must have been applied.
+    /// Sends the state of the model to the history if a keyframe is due. The model must have applied all messages.
     pub(super) fn keep_state(&mut self, model: &Model, now: Timestamp) {
         if let Some(history) = &mut self.history {
             history.on_applied(model, now);

@@ -72,7 +72,7 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
 }
 
 impl Loop {
-    /// Whether a moment that the user wants is not shown yet.
+    /// Whether the user waits for a moment that is not shown yet.
     pub(super) fn is_seeking(&self) -> bool {
         self.display.app.playback.as_ref().is_some_and(|playback| playback.target.is_some())
     }
@@ -97,7 +97,7 @@ impl Loop {
             Ok(model) => *model,
             Err(error) => return self.end_playback(&error.to_string()),
         };
-        // The user may have gone to another place in the meantime, which is shown next.
+        // The user may have selected another moment in the meantime. That moment is shown next instead.
         if kind == StepKind::Continued && self.is_seeking() {
             return drop_in_background(model);
         }

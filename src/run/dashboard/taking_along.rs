@@ -86,7 +86,7 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// Writes a layout into a configuration, in place of the one that is there. Returns a message for the user.
+/// Writes a layout into a configuration file, in place of the layout that the file has. Returns a message for the user.
 ///
 /// # Errors
 /// The file cannot be read or written, or its layout is not a table that can be replaced; the text says why.
@@ -103,8 +103,8 @@ fn keep_layout(file: &Path, layout: &PaneLayout) -> Result<String, String> {
     Ok(format!("the layout is in {}", file.display()))
 }
 
-/// The text of a configuration with this layout; `None` if the configuration has a layout that is not a table of its
-/// own. The comments of the table stay.
+/// Returns the text of a configuration with this layout; `None` if the configuration sets its layout in another way
+/// than by one table `[layout]`. The comments in the table are kept.
 fn with_layout(text: &str, layout: &PaneLayout) -> Option<String> {
     let is_header = |line: &str| line.trim_start().starts_with('[');
     let lines: Vec<&str> = text.lines().collect();

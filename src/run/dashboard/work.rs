@@ -1,21 +1,22 @@
-//! Background work of the dashboard: starts it and stores its results.
+//! Starts the dashboard's background work and stores its results.
 
 use super::*;
 
 /// Shortest interval between two forecasts, and between two updates of an open plan.
 const FORECAST: Duration = display::SECOND;
 
-/// Shortest interval between two slices of headroom, which is computed after a change that it depends on.
+/// Shortest interval between two slices of the headroom computation. Headroom is computed again after a change that it
+/// depends on.
 const HEADROOM: Duration = display::SECOND;
 
-/// Shortest interval between two predictions of what becomes of evicted pods, and of what would help Pending pods. They
-/// are made only after a change that they depend on.
+/// Shortest interval between two predictions of the outcomes of evicted pods, and between two computations of what
+/// would help Pending pods. Both run only after a change that they depend on.
 const OUTCOMES: Duration = display::SECOND;
 
 /// Shortest interval between two audits.
 const AUDIT: Duration = Duration::from_secs(5);
 
-/// The background work on the model that is shown, one piece of each kind at a time.
+/// Background work on the model that is shown. At most one task of each kind runs at a time.
 pub(super) struct Work {
     forecast: Background<Forecast>,
     outlook: BackgroundAbout<Horizon, Forecast>,
@@ -45,7 +46,7 @@ pub(super) enum WorkEvent {
     Audit(Result<KnownAudit, Failed>),
     Timing(Result<TimingResult, Failed>),
     Maintenance(Result<Result<MaintenanceResult, String>, Failed>),
-    /// The next slice of headroom is due.
+    /// The next slice of the headroom computation is due.
     Slice,
 }
 
@@ -67,7 +68,8 @@ impl Work {
         }
     }
 
-    /// Cancels the work about another moment, whose results are of no use. The usual forecast is about the present.
+    /// Cancels the work on the moment that was shown before, because its results are no longer needed. The work in
+    /// `forecast` continues, because it is always about the present.
     pub(super) fn restart(&mut self) {
         let Self {
             outlook,
@@ -116,7 +118,7 @@ impl Work {
         }
     }
 
-    /// Stores a result, and starts what follows from it.
+    /// Stores the result of an event, or starts the next slice of the headroom computation.
     pub(super) fn on_event(&mut self, event: WorkEvent, display: &mut Display) {
         match event {
             WorkEvent::Plan(plan) => self.on_plan(plan, display),
@@ -148,7 +150,7 @@ impl Work {
         self.start_maintenance(display);
     }
 
-    /// Starts the work that a key of the user may have made necessary.
+    /// Starts the work that may be needed after the user has pressed a key.
     pub(super) fn start_after_key(&mut self, display: &mut Display) {
         self.start_plan(display);
         self.start_detail(display);
@@ -159,8 +161,8 @@ impl Work {
         self.start_maintenance(display);
     }
 
-    /// Starts the work that places pods. It uses the placement state of headroom, so it waits until the running slice
-    /// has ended and the first state is made.
+    /// Starts the predictions that place pods. They use the state of the headroom computation, so they start only while
+    /// no slice of it runs and that state is complete.
     fn start_placing(&mut self, display: &mut Display) {
         if self.headroom.is_idle() {
             self.start_outcomes(display);
@@ -168,7 +170,7 @@ impl Work {
         }
     }
 
-    /// Starts a forecast on copies, if something has changed and a node is abnormal.
+    /// Starts a forecast on copies of the engine and the cluster, if something has changed and a node is abnormal.
     pub(super) fn start_forecast(&mut self, display: &mut Display) {
         if self.forecast.is_running() && !display.app.model.is_abnormal() {
             self.forecast.supersede();
@@ -187,8 +189,8 @@ impl Work {
             .start(move |cancelled| forecast(&engine, &cluster, now, HORIZON, cancelled.cancellation()));
     }
 
-    /// Starts a forecast with the horizon of the chart: at once for a new horizon, at the pace of forecasts for a
-    /// changed cluster.
+    /// Starts a forecast with the horizon of the chart. After a change of the horizon it starts at once, after a change
+    /// of the cluster at most once per `FORECAST`.
     fn start_outlook(&mut self, display: &mut Display) {
         let horizon = display.app.screen.forecast.horizon;
         self.outlook.keep_only(Some(&horizon));
@@ -212,8 +214,8 @@ impl Work {
         });
     }
 
-    /// Starts to compute the open plan if it is out of date: at once for a changed request, at the pace of forecasts
-    /// for a changed cluster.
+    /// Starts to compute the open plan if it is out of date. After a change of the request the computation starts at
+    /// once, after a change of the cluster at most once per `FORECAST`.
     fn start_plan(&mut self, display: &mut Display) {
         let request = display.app.screen.overlays.plan().map(|preview| &preview.request);
         self.plan.keep_only(request);
@@ -319,8 +321,8 @@ impl Work {
         }
     }
 
-    /// Starts to compute what can be done about the subject of the open detail: at once for a new state of the subject,
-    /// at the pace of forecasts for a changed cluster.
+    /// Starts to compute what the user can do about the object of the open detail. After a change of this object the
+    /// computation starts at once, after any other change of the cluster at most once per `FORECAST`.
     fn start_detail(&mut self, display: &Display) {
         let now = display.now();
         let subject = display.app.screen.overlays.detail().map(|detail| &detail.subject);
@@ -411,7 +413,7 @@ fn on_leaving(leaving: Result<CountedLeaving, Failed>, display: &mut Display) {
                 display.app.arrange(now);
                 display.draw_soon();
             }
-            // Until now, the list on screen shared the keys of the old evictions. They are freed in the background,
+            // The list on screen no longer shares the keys of the old evictions. The keys are freed in the background,
             // because freeing tens of thousands of keys takes some milliseconds.
             if let Some(before) = before {
                 drop_in_background(before);
@@ -421,7 +423,7 @@ fn on_leaving(leaving: Result<CountedLeaving, Failed>, display: &mut Display) {
     }
 }
 
-/// Stores what becomes of evicted pods. The next draw shows it.
+/// Stores the predicted outcomes of evicted pods. The next draw shows them.
 fn on_outcomes(outcomes: Result<EvictionOutcomes, Failed>, display: &mut Display) {
     match outcomes {
         Ok(outcomes) => {
@@ -434,7 +436,7 @@ fn on_outcomes(outcomes: Result<EvictionOutcomes, Failed>, display: &mut Display
     }
 }
 
-/// Stores what would help Pending pods. The next draw shows it.
+/// Stores what would help Pending pods. The next draw shows the result.
 fn on_pending(pending: Result<PendingPods, Failed>, display: &mut Display) {
     match pending {
         Ok(pending) => {
@@ -494,7 +496,8 @@ fn on_timing(timing: Result<TimingResult, Failed>, display: &mut Display) {
     display.draw_soon();
 }
 
-/// Returns a forecast of what is known now, with its chart. If cancelled, the result is of no use.
+/// Returns a forecast that starts from the known state, with its chart. If it is cancelled, its result must not be
+/// used.
 fn forecast(
     engine: &Engine,
     cluster: &Cluster,

@@ -1,10 +1,10 @@
-//! The gates between waves, as far as they need no command.
+//! The gates between waves that do not run a command.
 
 use crate::{model::VerdictLevel, run::watched_model::WatchedModel};
 use kordon_clock::Clock;
 use kordon_core::maintenance::{Gate, GateReading};
 
-/// The gates, with the state at the start, which must not become worse.
+/// State of the cluster before a maintenance. A gate fails if the current state is worse.
 pub struct Gates {
     reading: GateReading,
     verdict: VerdictLevel,
@@ -17,7 +17,7 @@ impl Gates {
         Self { reading: GateReading::new(watched.cluster()), verdict: watched.verdict(clock).level, left_out }
     }
 
-    /// The gates that do not hold now, each with the reason.
+    /// Returns the gates that fail now, each with the reason.
     pub fn failures(&self, watched: &mut WatchedModel<'_>, clock: Clock) -> Vec<String> {
         let mut failures = GateReading::new(watched.cluster()).worse_than(&self.reading);
         let verdict = watched.verdict(clock);

@@ -1,4 +1,4 @@
-//! The approval of a wave: the rules of a drain, for an operator who has agreed to all waves already.
+//! Approves the drains of a wave by the rules of any drain. The operator has already agreed to all waves.
 
 use super::MaintenanceRun;
 use crate::run::approval_driver::{ApprovalHost, checks, make_plan};
@@ -14,7 +14,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Approves the drains of a wave as part of a maintenance that has the lock and the journal already.
+/// Approves the drains of a wave as part of a maintenance that already has its lock and journal.
 pub struct WaveHost<'a, 'b>(pub &'a mut MaintenanceRun<'b>);
 
 impl ApprovalHost for WaveHost<'_, '_> {

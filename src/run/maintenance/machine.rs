@@ -5,10 +5,10 @@ use tokio::task::JoinHandle;
 use kordon_core::cluster::{MaintenanceStage, NodeName};
 use kordon_time::Timestamp;
 
-/// A machine whose node is empty.
+/// The work on one machine, whose node is already empty.
 pub struct MachineWork {
     pub name: NodeName,
-    /// The state of the machine before its work.
+    /// State of the node before the work, which `--wait-for` compares with the state after it.
     pub before: String,
     pub stage: WorkStage,
     pub begun: Timestamp,

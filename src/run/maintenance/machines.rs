@@ -69,7 +69,7 @@ impl MaintenanceRun<'_> {
         Err(Stop::Cancelled)
     }
 
-    /// Advances a machine as far as is possible now. Returns what to write to its node.
+    /// Advances the work on a machine as far as possible. Returns the write to the machine's node, if one is needed.
     async fn advance(&mut self, machine: &mut MachineWork) -> Option<(NodeName, MaintenanceWrite)> {
         let now = self.now();
         let awaits = match &mut machine.stage {
@@ -77,7 +77,8 @@ impl MaintenanceRun<'_> {
             WorkStage::Command(_) => match self.run_command(machine).await {
                 Ok(true) => {
                     machine.stage = WorkStage::Awaited;
-                    // After an interruption, the command does not run again.
+                    // The stage on the node records that the command has ended, so that it does not run again after an
+                    // interruption.
                     let is_awaited = self.terms.exec.is_some() && self.awaits(machine).is_some();
                     if is_awaited {
                         return Some(self.staged(&machine.name, MaintenanceStage::Awaited, &machine.before));
@@ -118,13 +119,15 @@ impl MaintenanceRun<'_> {
         }
     }
 
-    /// Describes the sign of `--wait-for` that a machine does not show yet.
+    /// Describes the condition of `--wait-for` that the machine's node does not meet yet; `None` if the work is done or
+    /// there is no such condition.
     fn awaits(&self, machine: &MachineWork) -> Option<String> {
         let node = self.watched.cluster().node(&machine.name);
         self.terms.wait_for.as_ref()?.awaits(node.map(|node| &**node), &machine.before)
     }
 
-    /// Checks whether the node of a machine has been healthy for long enough. If so, returns the release of the node.
+    /// Checks whether the node of a machine has been healthy for long enough. If so, returns the write that releases
+    /// the node.
     async fn bring_back(&mut self, machine: &mut MachineWork) -> Option<(NodeName, MaintenanceWrite)> {
         let now = self.now();
         let old =

@@ -1,7 +1,7 @@
 //! Carries out a maintenance, wave after wave. Each wave is computed from the state of the cluster when it starts.
 //!
-//! The command line and the dashboard both run it. They differ in where they see the cluster ([`WatchedModel`]), and in whom
-//! the news is for.
+//! Both the command line and the dashboard use this module. They differ in the model of the cluster ([`WatchedModel`])
+//! and in the receiver of the progress ([`Tell`]).
 
 mod gates;
 mod host;
@@ -52,20 +52,20 @@ pub struct MaintenanceRun<'a> {
     lock: OperationLock,
     clock: Clock,
     terms: MaintenanceTerms,
-    /// The options of the maintenance. Nodes that are done are removed from them.
+    /// Options of the maintenance. A node is removed from `nodes` when its wave starts.
     options: MaintenanceOptions,
     operator: OperatorRequests,
     is_paused: bool,
     gates: Gates,
     outcome: MaintenanceOutcome,
-    /// Lines that commands have printed.
+    /// Queue of the lines that commands have printed and that are not reported yet.
     lines: (mpsc::Sender<HookLine>, mpsc::Receiver<HookLine>),
-    /// When one of the notes is renewed next.
+    /// Time at which the maintenance annotation of one node is next written again.
     renews_at: Timestamp,
     tell: Tell,
 }
 
-/// A maintenance before it is carried out.
+/// Everything that a [`MaintenanceRun`] needs to start.
 pub struct NewMaintenance {
     pub context: WriteContext,
     pub lock: OperationLock,
@@ -80,14 +80,14 @@ pub struct NewMaintenance {
 /// Receives news of the progress of a maintenance.
 pub type Tell = Box<dyn FnMut(MaintenanceNews) + Send + Sync>;
 
-/// Interval at which the cluster is looked at while nothing is written.
+/// Time for which the cluster is watched before the next check, while nothing is written.
 const LOOK: Span = Span::from_secs(1);
 
-/// Maximum number of lines of commands that wait to be reported.
+/// Capacity of the queue of lines that commands have printed and that are not reported yet.
 const LINES: usize = 1_000;
 
 impl<'a> MaintenanceRun<'a> {
-    /// Reads the state of the cluster before the start.
+    /// Returns the run. The gates later compare the cluster with its state at this time.
     pub fn new(new: NewMaintenance, mut watched: WatchedModel<'a>, clock: Clock) -> Self {
         let NewMaintenance { context, lock, terms, options, outcome, operator, tell } = new;
         let gates = Gates::new(terms.without_gates.clone(), &mut watched, clock);
@@ -108,8 +108,8 @@ impl<'a> MaintenanceRun<'a> {
         }
     }
 
-    /// Carries out all waves, and records the end in the journal unless the maintenance can be resumed. `begun` are the nodes
-    /// that were in a wave when it was interrupted.
+    /// Carries out all waves, and records the end in the journal unless the maintenance can be resumed. `begun` has the
+    /// nodes that were in a wave when the maintenance was interrupted.
     ///
     /// # Errors
     /// The end cannot be written to the journal.
@@ -148,7 +148,7 @@ impl<'a> MaintenanceRun<'a> {
     /// Releases the nodes of a maintenance that was stopped, and records in the journal that the maintenance is over.
     ///
     /// # Errors
-    /// It stopped before all nodes were released; or the journal cannot be written.
+    /// The journal cannot be written. The inner error is the reason why not all nodes were released.
     pub async fn end(mut self, nodes: Vec<NodeName>) -> Result<Result<(), Stop>, WriteContextError> {
         if let Err(stop) = self.release(nodes).await {
             return Ok(Err(stop));
@@ -235,7 +235,7 @@ impl<'a> MaintenanceRun<'a> {
         self.work(drained.into_iter().map(machine).collect()).await
     }
 
-    /// Brings a wave that was interrupted to its end.
+    /// Completes a wave that was interrupted.
     async fn finish_wave(&mut self, notes: &MaintenanceNotes) -> Result<(), Stop> {
         let draining = notes.in_stages(&[MaintenanceStage::Draining]);
         let stages = [MaintenanceStage::Working, MaintenanceStage::Awaited, MaintenanceStage::Returning];
@@ -264,7 +264,8 @@ impl<'a> MaintenanceRun<'a> {
         self.work(machines).await
     }
 
-    /// Waits for the work on these machines, brings their nodes back, and then for the gates.
+    /// Waits for the work on these machines, and brings their nodes back into service. If nodes remain for another
+    /// wave, then waits for the gates.
     async fn work(&mut self, machines: Vec<MachineWork>) -> Result<(), Stop> {
         let at_work = machines.iter().filter(|machine| matches!(machine.stage, WorkStage::Command(_)));
         let mark =
@@ -277,8 +278,8 @@ impl<'a> MaintenanceRun<'a> {
         if self.options.nodes.is_empty() { Ok(()) } else { self.pass_gates().await }
     }
 
-    /// Approves the drains of a wave by the rules of any drain. `None` if nothing is left to drain: the nodes are cordoned and
-    /// empty.
+    /// Approves the drains of a wave by the same rules as any other drain. Returns `None` if nothing is left to drain,
+    /// because the nodes are already cordoned and empty.
     async fn approve(&mut self, nodes: &[NodeName]) -> Result<Option<Operation>, Stop> {
         let options = self.options.drain.clone();
         let action = Action::Drain {
@@ -302,7 +303,7 @@ impl<'a> MaintenanceRun<'a> {
         }
     }
 
-    /// Drains the nodes of a wave. Returns those that are empty.
+    /// Drains the nodes of a wave. Returns the nodes that are now drained.
     async fn drain(
         &mut self,
         nodes: &[NodeName],
@@ -334,7 +335,7 @@ impl<'a> MaintenanceRun<'a> {
         }
     }
 
-    /// The write that notes a stage and leaves the cordon of the node as it is.
+    /// Returns the write that records a stage on a node and leaves the node cordoned or uncordoned, as it is.
     fn staged(&self, name: &NodeName, stage: MaintenanceStage, before: &str) -> (NodeName, MaintenanceWrite) {
         let cordoned = self.watched.cluster().node(name).is_some_and(|node| node.unschedulable);
         (name.clone(), mark(stage, cordoned, before))
@@ -428,14 +429,15 @@ impl<'a> MaintenanceRun<'a> {
         }
     }
 
-    /// The state of a machine before its work.
+    /// Returns the state of a node before the work, which `--wait-for` compares with the state after it. Empty without
+    /// `--wait-for`.
     fn shown_before(&self, name: &NodeName) -> String {
         let node = self.watched.cluster().node(name);
         let before = |wait: &WaitFor| node.map(|node| wait.before(node));
         self.terms.wait_for.as_ref().and_then(before).unwrap_or_default()
     }
 
-    /// Waits until all gates hold.
+    /// Waits until all gates pass. Fails if they do not pass within the gate timeout.
     async fn pass_gates(&mut self) -> Result<(), Stop> {
         let (until, mut told) = (self.now() + self.terms.gate_timeout, Vec::new());
         loop {
@@ -489,13 +491,13 @@ impl<'a> MaintenanceRun<'a> {
         Ok(tokio::spawn(async move { hook.run(node.as_ref(), &id, input, lines).await }))
     }
 
-    /// Watches the cluster for a second, or while the maintenance is paused.
+    /// Watches the cluster for a second, and then for as long as the maintenance is paused.
     async fn tick(&mut self) -> Result<(), Stop> {
         self.look().await?;
         self.rest_while_paused().await
     }
 
-    /// Starts nothing and writes nothing but renewals until the operator resumes the maintenance.
+    /// Waits while the maintenance is paused. Meanwhile, only the renewals of the annotation are written.
     async fn rest_while_paused(&mut self) -> Result<(), Stop> {
         while self.is_paused {
             self.look().await?;
@@ -503,7 +505,8 @@ impl<'a> MaintenanceRun<'a> {
         Ok(())
     }
 
-    /// Watches the cluster for a second, and renews a note if one is due.
+    /// Watches the cluster for a second or until the operator gives an input, handles the input, and renews an
+    /// annotation if that is due.
     async fn look(&mut self) -> Result<(), Stop> {
         let (clock, sleep) = (self.clock, self.clock.sleep(LOOK));
         let OperatorRequests { input, stop } = &mut self.operator;
@@ -529,7 +532,7 @@ impl<'a> MaintenanceRun<'a> {
         if self.now() >= self.renews_at { self.renew().await } else { Ok(()) }
     }
 
-    /// Writes one of the notes again, so that others see that the maintenance runs.
+    /// Writes the maintenance annotation of one node again, so that others see that the maintenance is still running.
     async fn renew(&mut self) -> Result<(), Stop> {
         let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
         let Some((name, note)) = notes.and_then(|notes| notes.nodes.into_iter().next()) else {
@@ -547,12 +550,12 @@ impl<'a> MaintenanceRun<'a> {
         self.release(nodes).await
     }
 
-    /// Uncordons nodes, as far as this maintenance has cordoned them, and removes its notes.
+    /// Removes the annotations of this maintenance from nodes, and uncordons the nodes that it has cordoned.
     async fn release(&mut self, nodes: Vec<NodeName>) -> Result<(), Stop> {
         self.write(nodes.into_iter().map(|name| (name, MaintenanceWrite::Release)).collect()).await
     }
 
-    /// Uncordons the nodes that are not drained, if the operator chose this for failures. Returns whether the
+    /// If the operator chose [`OnFailure::Rollback`], uncordons the nodes that are not drained. Returns whether the
     /// maintenance is over.
     async fn roll_back(&mut self) -> bool {
         if self.terms.on_failure == OnFailure::Pause {
@@ -612,7 +615,7 @@ async fn end_of_hook(running: &mut RunningHook) -> Result<(), String> {
     running.await.unwrap_or_else(|_| Err("it ended by a fault of kordon".into()))
 }
 
-/// The write that notes a stage.
+/// Returns the write that records a stage on a node.
 fn mark(stage: MaintenanceStage, cordoned: bool, before: &str) -> MaintenanceWrite {
     MaintenanceWrite::Mark { stage, cordoned, before: before.into() }
 }

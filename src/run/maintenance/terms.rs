@@ -9,14 +9,15 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// Options for carrying out a maintenance, besides its waves.
+/// Options for carrying out a maintenance, other than those that determine its waves.
 #[derive(Clone, Debug)]
 pub struct MaintenanceTerms {
-    /// The work on an empty node; none if others do it.
+    /// Command that does the work on an empty node; `None` if something else does the work.
     pub exec: Option<Hook>,
-    /// The sign that others have done the work; none if the command is all of the work.
+    /// How kordon detects that something other than the command has done the work; `None` if the work is done when the
+    /// command has ended.
     pub wait_for: Option<WaitFor>,
-    /// A further gate between waves.
+    /// Command that is an additional gate between waves.
     pub gate: Option<Hook>,
     pub without_gates: Vec<Gate>,
     /// Maximum time to wait for a gate.

@@ -9,7 +9,7 @@ use super::words::NoticeWords;
 /// Time after which the command is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs a program with its arguments. Only arguments and environment have words of the notice.
+/// Runs a program with its arguments. Texts of the notice are only in the arguments and the environment.
 ///
 /// # Errors
 /// The program does not start, fails, or takes too long. The text gives the reason.

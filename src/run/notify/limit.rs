@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 
 use kordon_time::{Span, Timestamp};
 
-/// At most `count` notices in any time of length `per`: `3 per 10m`.
+/// Maximum of `count` notices within any time of length `per`; written as `3 per 10m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoticeRate {
     pub count: usize,
     pub per: Span,
 }
 
-/// Most notices that a rate may allow, each of which is remembered.
+/// Maximum number of notices that a rate may allow. It is limited, because the times of all these notices are
+/// remembered.
 const MOST: usize = 1000;
 
 impl Default for NoticeRate {
@@ -50,13 +51,13 @@ impl NoticeLimit {
         Self { rate, sent: VecDeque::new(), left_out: 0 }
     }
 
-    /// Changes the rate. What was sent before counts towards the new one.
+    /// Changes the rate. Notices that were sent before count towards the new rate.
     pub const fn set_rate(&mut self, rate: NoticeRate) {
         self.rate = rate;
     }
 
-    /// Returns how many notices were left out since the last one, if a notice may be sent now; else counts it as left
-    /// out.
+    /// If a notice may be sent now, returns the number of notices that were left out since the last sent notice.
+    /// Otherwise counts the notice as left out, and returns `None`.
     pub fn admit(&mut self, now: Timestamp) -> Option<usize> {
         while self.sent.front().is_some_and(|sent| now.since(*sent) >= self.rate.per) {
             self.sent.pop_front();

@@ -38,10 +38,10 @@ impl NotifyOptions {
     }
 }
 
-/// Shortest interval between two looks at a model.
+/// Shortest interval between two comparisons of a model with the previous one.
 const LOOK: Span = Span::from_secs(1);
 
-/// Maximum number of commands and webhooks in progress. Further ones are not started, and reported as failed.
+/// Maximum number of commands and webhooks in progress. Further deliveries are not started, and are reported as failed.
 const AT_ONCE: usize = 8;
 
 /// Finds changes, and notifies the user. Text for a terminal is returned, because only the owner of the terminal knows
@@ -52,7 +52,7 @@ pub struct Notifier {
     limit: NoticeLimit,
     next_look: Timestamp,
     in_tmux: bool,
-    /// The receiver, or why it cannot be reached; `None` before the first notice.
+    /// The receiver of the webhook, or the reason why it cannot be reached; `None` before the first notice.
     webhook: Option<Result<Webhook, String>>,
     deliveries: JoinSet<Result<(), String>>,
 }
@@ -70,8 +70,8 @@ impl Notifier {
         }
     }
 
-    /// Changes who is notified of what. What was known of the cluster, and what was sent within the rate, stays known,
-    /// so that no change is lost and none is reported twice.
+    /// Changes the receivers and the rules. The known state of the cluster and the count of sent notices are kept, so
+    /// that no change is lost and none is reported twice.
     pub fn change(&mut self, options: NotifyOptions) {
         self.finder.set_rules(options.on.clone());
         self.limit.set_rate(options.at_most);
@@ -81,8 +81,9 @@ impl Notifier {
         self.options = options;
     }
 
-    /// Compares a model that was refreshed at `now` with the last one, and sends what has changed. Returns the bytes
-    /// for the terminal; `None` if nothing has changed, or if it was looked at less than a second ago.
+    /// Compares a model that was refreshed at `now` with the previous model, and sends a notice of the changes. Returns
+    /// the bytes for the terminal; `None` if nothing has changed, the rate limit is reached, or the last comparison was
+    /// less than a second ago.
     pub fn look(&mut self, model: &Model, now: Timestamp) -> Option<String> {
         if self.options.on.is_empty() || !self.options.has_receiver() {
             // Changes that happen while nobody is notified are not reported later either.
@@ -101,7 +102,7 @@ impl Notifier {
     /// Sends a test notice, even beyond the rate limit. Returns the bytes for the terminal.
     ///
     /// # Errors
-    /// Nobody is notified.
+    /// No receiver of notifications is configured.
     pub fn test(&mut self, context: &str, now: Timestamp) -> Result<String, &'static str> {
         if !self.options.has_receiver() {
             return Err("notifications are off: [notify] in config.toml says who is notified of what");
@@ -143,7 +144,7 @@ impl Notifier {
         }
     }
 
-    /// Waits for all deliveries. Returns why some failed.
+    /// Waits for all deliveries. Returns the reasons of the deliveries that failed.
     pub async fn finish(&mut self) -> Vec<String> {
         let mut failures = Vec::new();
         while let Some(delivered) = self.deliveries.join_next().await {

@@ -1,4 +1,4 @@
-//! The words of a notice, made harmless, and their forms for terminals and commands.
+//! The texts of a notice without control characters, in the forms for terminals and commands.
 
 use std::fmt::Write as _;
 
@@ -64,8 +64,9 @@ impl NoticeWords {
         ]
     }
 
-    /// Fills in `{title}`, `{text}`, `{kind}`, `{context}` and `{object}` of an argument. What is filled in is not read
-    /// again. It does not begin with a dash, so that no program takes it for an option.
+    /// Replaces `{title}`, `{text}`, `{kind}`, `{context}` and `{object}` in an argument by texts of the notice.
+    /// Placeholders within these texts are not replaced. If the result begins with a dash that the argument does not
+    /// have, a space is put before the dash, so that no program takes the result for an option.
     pub fn filled(&self, argument: &str) -> String {
         let (mut filled, mut rest) = (String::new(), argument);
         while let Some(start) = rest.find('{') {
@@ -90,8 +91,8 @@ impl NoticeWords {
         }
     }
 
-    /// The bytes for a terminal, in all of these forms. tmux passes sequences on only if they are wrapped, and if its
-    /// option `allow-passthrough` is on.
+    /// Returns the bytes that notify a terminal in all of these forms. tmux passes sequences on only if they are
+    /// wrapped, and if its option `allow-passthrough` is on.
     pub fn for_terminal(&self, forms: &[TerminalNotice], in_tmux: bool) -> String {
         let (title, text) = (bare(&self.title), bare(&self.text));
         let mut bytes = String::new();
@@ -101,7 +102,8 @@ impl NoticeWords {
                     bytes.push('\x07');
                     continue;
                 }
-                // A first word with a digit would be another command, but titles begin with `kordon`.
+                // In OSC 9, a first word with a digit would be another command. Titles begin with `kordon`, so this
+                // cannot happen.
                 TerminalNotice::Osc9 => format!("\x1b]9;{title}: {text}\x1b\\"),
                 TerminalNotice::Osc777 => format!("\x1b]777;notify;{};{text}\x1b\\", title.replace(';', ",")),
                 TerminalNotice::Osc99 => {

@@ -13,9 +13,9 @@ enum Resize {
 }
 
 impl Spec<'_> {
-    /// Sets the requests that count on the node while a pod is resized: the largest of the spec, the allocated resources
-    /// and the resources of the containers. The spec of an infeasible resize does not count (component-helpers of 1.37,
-    /// `resource/helpers.go`, `AggregateContainerRequests` with `UseStatusResources`).
+    /// Sets the requests that count on the node while a pod is resized: the largest of the spec, the allocated
+    /// resources and the resources of the containers. The spec of an infeasible resize does not count
+    /// (component-helpers of 1.37, `resource/helpers.go`, `AggregateContainerRequests` with `UseStatusResources`).
     pub(super) fn apply_resize(&self, status: &Status<'_>, resources: &mut PodResources) {
         let Some(resize) = status.resize() else { return };
         let before = resources.kubelet.containers.clone();

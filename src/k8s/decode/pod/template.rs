@@ -5,9 +5,9 @@ use super::{Container, SharedParts, Spec, WirePod, WireResources, pod};
 use crate::k8s::decode::leaf::{Amounts, LenientList};
 use kordon_core::cluster::Pod;
 
-/// Returns the pod that is created from a template, without a name. It has the defaults of pods: missing requests are
-/// those of the limits, the ports of a pod in the host's network are host ports, and label keys of affinities have
-/// become requirements.
+/// Returns the pod that is created from a template, without a name. The pod has the defaults that the API server sets:
+/// limits replace missing requests, the ports of a pod in the host's network are host ports, and the label keys of
+/// affinities have become requirements.
 pub fn template(wire: &mut WirePod<'_>, pool: &mut SharedParts) -> Pod {
     wire.spec.set_defaults();
     wire.spec.affinity.apply_label_keys(&wire.metadata.labels);
@@ -27,8 +27,8 @@ impl Spec<'_> {
         }
     }
 
-    /// Adds the missing requests of the pod as a whole from its limits. If a container requests CPU or memory, the sum
-    /// of the containers counts (upstream `defaultPodRequests`).
+    /// Sets missing pod-level requests to the pod-level limits. If a container requests CPU or memory, the sum of the
+    /// containers counts for that resource instead (upstream `defaultPodRequests`).
     fn set_pod_level_defaults(&mut self) {
         let containers = || self.containers.iter().chain(self.init_containers.iter());
         let is_requested = |resource: &str| {
@@ -44,7 +44,7 @@ impl Spec<'_> {
     }
 }
 
-/// Adds the limits of the resources for which there is no request.
+/// Sets the missing requests of the resources that `takes` accepts to the limits.
 fn default_to<'a>(requests: &mut Amounts<'a>, limits: &Amounts<'a>, takes: impl Fn(&str) -> bool) {
     for (resource, limit) in &limits.0 {
         if takes(resource) && requests.amount(resource).is_none() {
@@ -53,7 +53,7 @@ fn default_to<'a>(requests: &mut Amounts<'a>, limits: &Amounts<'a>, takes: impl 
     }
 }
 
-/// Upstream `defaultHostNetworkPorts`.
+/// Sets missing host ports to the ports of the containers (upstream `defaultHostNetworkPorts`).
 fn set_host_ports(containers: &mut LenientList<Container<'_>>) {
     for port in containers.0.iter_mut().flat_map(|container| &mut container.ports.0) {
         if port.host_port.or(0) == 0 {

@@ -1,6 +1,6 @@
 //! Protobuf messages, and how they are read into the types of the decoders.
 //!
-//! The types are the same as for JSON. The field numbers follow each type ([`message!`]).
+//! The same types are read from JSON. Each type is declared with its protobuf field numbers ([`message!`]).
 
 use serde::de::IgnoredAny;
 
@@ -80,7 +80,7 @@ impl<'a, F: ReadField<'a> + Default> ReadField<'a> for Option<F> {
     }
 }
 
-/// Ignores the value; used for fields of which only the presence matters.
+/// Ignores the value. Used for fields for which only the presence matters.
 impl<'a> ReadField<'a> for IgnoredAny {
     fn read(&mut self, _: WireValue<'a>) -> Result<(), NotAMessage> {
         Ok(())

@@ -1,6 +1,6 @@
 //! Decodes Kubernetes' protobuf into the types of the cluster, in one pass over the received bytes. The types are the
-//! same as for JSON ([`super`]). Encoding a large list in JSON is most of a server's work for it; encoding it in
-//! protobuf takes a third of that time.
+//! same as for JSON ([`super`]). Most of a server's work for a large list is the encoding. Protobuf takes a third of
+//! the time of JSON.
 
 mod message;
 mod page;

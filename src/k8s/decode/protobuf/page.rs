@@ -24,7 +24,7 @@ enum Place {
         /// Whether the envelope's kind is a list.
         is_of_list: bool,
     },
-    /// The next field is in the list, of which `left` bytes remain.
+    /// The next field is in the list. `left` bytes of the list remain.
     List {
         left: usize,
     },
