@@ -146,7 +146,7 @@ const fn has_labels(pane: Pane) -> bool {
     matches!(pane, Pane::Nodes | Pane::Pods | Pane::Evictions | Pane::Pending)
 }
 
-/// Names of the columns that have a key, after those of the table.
+/// Forms of the label and annotation columns, to be listed after the names of the table's columns.
 const fn keyed(pane: Pane) -> &'static str {
     match pane {
         Pane::Nodes => ", label:KEY, annotation:KEY",

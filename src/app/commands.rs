@@ -144,7 +144,7 @@ pub enum TypedCommand {
     Context,
     Zone,
     Namespace,
-    /// Sort by a column; without one, by the next.
+    /// Sort by the named column, or by the next column if none is named.
     Sort,
     At,
     Speed,
@@ -332,8 +332,8 @@ impl Command {
 
 const ESC: &[Chord] = &[key(KeyCode::Esc)];
 
-/// Panes in which commands apply to nodes: to the marked nodes, the selected one, or the one whose pods or detail are
-/// shown.
+/// Panes in which commands apply to nodes: to the marked nodes, to the selected node, or to the node whose pods or
+/// detail are shown.
 const NODES: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail];
 /// Panes from which the failure of nodes, or of whole zones, can be predicted.
 const FAILING: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail, Pane::Zones, Pane::Forecast];
@@ -624,7 +624,7 @@ impl KeyContext {
         }
     }
 
-    /// Whether a key could run commands of both contexts in one place.
+    /// Whether both contexts apply at the same focus, so that the key `chord` would run a command of each.
     pub(super) fn overlaps(self, other: Self, chord: Chord) -> bool {
         let is_typing = |context| matches!(context, Self::Typing | Self::TypingOf(_));
         match (self, other) {

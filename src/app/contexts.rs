@@ -106,7 +106,7 @@ impl App {
         let _ = screen.use_theme(theme.name());
     }
 
-    /// Shows that operations run in another context, which quitting would stop.
+    /// Warns that operations run in another context, and that quitting would stop them.
     pub fn warn_of_operations(&mut self, context: &str) {
         self.screen.message = Some(format!(
             "operations run in {context} (:ctx {context}); quitting again stops them, and they can be resumed"

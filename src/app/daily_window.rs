@@ -59,8 +59,8 @@ impl DailyWindow {
         Some((self.at(day, self.from)?, self.at(last, self.to)?))
     }
 
-    /// The point in time at which the clock shows a time of day. If a change of the clocks skips this time of day, one
-    /// hour later.
+    /// The point in time at which the clock shows a time of day. If a clock change skips this time of day, the point
+    /// one hour later.
     fn at(self, day: NaiveDate, time: NaiveTime) -> Option<Timestamp> {
         let local = day.and_time(time);
         let found = self.zone.from_local_datetime(&local).earliest();

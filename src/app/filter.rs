@@ -1,10 +1,10 @@
 //! Filters: the text after `/`.
 //!
-//! All terms must hold; `!` negates a term. A term is a word that occurs in any text of a row, a `/regular
-//! expression/`, a fuzzy word (`~gnrl` finds general), or a test of a field: `zone:a` (a word of the field starts or
-//! ends so), `state=Silent` and `taint=*NoExecute` (the whole value or one of its words, `*` for any characters),
-//! `!=`, and `<`, `<=`, `>`, `>=` for numbers, shares and times (`pods>20`, `cpu>80%`, `age<2h`). A name that is not a
-//! field is a label of nodes and pods. Case does not matter.
+//! All terms must hold; `!` negates a term. A term is a word that occurs in any text of a row, a
+//! `/regular expression/`, a fuzzy word (`~gnrl` finds general), or a test of a field: `zone:a` (a word of the field
+//! starts or ends with the value), `state=Silent` and `taint=*NoExecute` (the value equals the field or one of its
+//! words, `*` stands for any characters), `!=`, and `<`, `<=`, `>`, `>=` for numbers, shares and times (`pods>20`,
+//! `cpu>80%`, `age<2h`). A name that is not a field is a label of nodes and pods. Case does not matter.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use nucleo_matcher::{
 };
 use regex::Regex;
 
-/// A filter of the rows of a list. Equal texts are equal filters.
+/// A filter of the rows of a list. Two filters are equal if their texts are equal.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     text: String,
@@ -62,7 +62,7 @@ struct Fuzzy {
     matcher: Arc<Mutex<Matcher>>,
 }
 
-/// Parts of a text between which there may be any characters.
+/// Pattern as a list of literal parts. Any characters may stand between two parts.
 #[derive(Clone, Debug)]
 struct Glob(Vec<String>);
 
@@ -89,7 +89,8 @@ pub trait Filterable {
     fn field(&self, key: &str) -> Option<String>;
     /// Calls `found` with each searchable text of the row. Filter words without a key are searched in these texts.
     fn texts(&self, found: &mut dyn FnMut(&str));
-    /// The value of a field that can be compared; `None` if the row has no such field or its value is not known.
+    /// Value of a field as a number, share or time, for comparisons; `None` if the row has no such field or its value
+    /// is not known.
     fn measure(&self, _key: &str) -> Option<Measure> {
         None
     }
@@ -118,7 +119,8 @@ impl Filter {
         filter
     }
 
-    /// Completes the name of the field in the last word, if only one field starts so. Returns the whole text.
+    /// Completes the name of the field in the last word, if exactly one field starts with that word. Returns the whole
+    /// text.
     pub fn complete(text: &str, fields: &[FilterField]) -> Option<String> {
         let word = name_typed(text);
         let mut meant = fields.iter().filter(|field| !word.is_empty() && field.name.starts_with(word));
@@ -127,7 +129,7 @@ impl Filter {
         Some(format!("{}{}{sign}", text.strip_suffix(word)?, field.name))
     }
 
-    /// The names of the fields with which the last word of a text may begin; none if the word has a value already.
+    /// Names of the fields that start with the last word of a text; empty if that word already has a value.
     pub fn proposals<'a>(text: &str, fields: &'a [FilterField]) -> Vec<&'a str> {
         let word = name_typed(text);
         fields.iter().map(|field| field.name).filter(|name| name.starts_with(word) && *name != word).collect()

@@ -133,7 +133,8 @@ pub fn zone_word(zone: &ZoneKey) -> String {
     if zone.region.is_empty() && zone.zone.is_empty() { "none".into() } else { zone.to_string() }
 }
 
-/// The value of a label. Filters have names in lower case, keys of labels may have capital letters.
+/// Value of a label, whatever the case of its key: filters have names in lower case, but label keys may have capital
+/// letters.
 fn label_of<'a>(labels: &'a Labels, key: &str) -> Option<&'a Name> {
     let in_other_case = || labels.iter().find(|(label, _)| label.eq_ignore_ascii_case(key));
     labels.get(key).or_else(|| in_other_case().map(|(_, value)| value))

@@ -14,7 +14,7 @@ pub enum Grouping {
     #[default]
     None,
     Zone,
-    /// Node pool, as a label of the node names it.
+    /// Node pool, which a label of the node names.
     Pool,
     Role,
     Label(String),

@@ -27,7 +27,7 @@ pub enum HistoryState {
 }
 
 impl App {
-    /// Why the screen cannot go back to an earlier moment now; `None` if it can.
+    /// Why the screen cannot go back to an earlier moment now; `None` if it can go back.
     pub fn why_no_history(&self) -> Option<String> {
         match &self.history {
             HistoryState::None => Some("nothing is played: kordon replay FILE plays a recording".into()),
@@ -42,7 +42,8 @@ impl App {
 
     /// Asks the loop to save the history to a file.
     ///
-    /// # Errors There is no history, or not yet, or no file was named.
+    /// # Errors
+    /// There is no history, or not yet, or no file was named.
     pub(super) fn save_history(&mut self, file: &str) -> Result<(), String> {
         match &self.history {
             HistoryState::Kept { .. } if file.is_empty() => {

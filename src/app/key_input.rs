@@ -41,8 +41,8 @@ impl App {
         }
     }
 
-    /// Adds a digit to the number that is being typed. The first digit also focuses its pane, because it may be typed
-    /// for that only.
+    /// Adds a digit to the number that is being typed. The first digit also focuses its pane, because the user may have
+    /// typed it for that alone.
     fn on_digit(
         &mut self,
         key: KeyEvent,

@@ -7,7 +7,7 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug, Default)]
 pub struct KeyPrefix {
     pub(super) count: Option<Count>,
-    /// Whether the last key sorted, so that a letter chooses the column.
+    /// Whether the last key was the sort key, so that a letter chooses the column.
     pub(super) chooses_column: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The keys of a session: those of a preset, changed by the configuration.
+//! The keys of a session: a preset, changed by the configuration.
 
 use std::collections::BTreeMap;
 
@@ -59,10 +59,10 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// Returns the keys of a preset with what the configuration changes.
+    /// Returns the keys of a preset, changed as the configuration says.
     ///
     /// # Errors
-    /// There is no such command or key, or a key would run two commands in one place.
+    /// There is no such command or key, or a key would run two commands at the same focus.
     pub fn new(preset: KeyPreset, configured: &ConfiguredKeys) -> Result<Self, KeymapError> {
         let mut keymap = Self::preset(preset);
         for (text, keys) in configured {
@@ -111,7 +111,7 @@ impl Keymap {
         Ok(())
     }
 
-    /// The first key that would run two commands in one place.
+    /// The first key that would run two commands at the same focus.
     fn conflict(&self) -> Option<KeymapError> {
         self.bindings.iter().enumerate().find_map(|(place, one)| {
             let other = self.bindings[place + 1..].iter().find(|other| one.conflicts_with(other))?;
@@ -201,7 +201,7 @@ impl Binding {
                 && self.chord.typed().is_none()
     }
 
-    /// Whether both have the same key in one place.
+    /// Whether both bindings have the same key and apply at the same focus.
     fn conflicts_with(&self, other: &Self) -> bool {
         self.chord == other.chord && self.context.overlaps(other.context, self.chord)
     }

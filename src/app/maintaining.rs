@@ -1,7 +1,7 @@
 //! Starts maintenances from the dashboard and steers them.
 //!
-//! The loop runs them (`run`): a maintenance starts by a [`Job`], takes the operator's input, and reports
-//! [`MaintenanceEvent`]s.
+//! The dashboard's event loop (`run`) runs the maintenances: it starts one for a [`Job`], passes it the operator's
+//! input, and receives its [`MaintenanceEvent`]s.
 
 use super::{
     App,
@@ -25,12 +25,12 @@ use kordon_core::{
 use kordon_time::Timestamp;
 
 impl App {
-    /// The maintenance of this dashboard that runs, or else the last one.
+    /// The running maintenance that this dashboard started or, if none is running, the last one.
     pub fn own_maintenance(&self) -> Option<&MaintenanceEntry> {
         self.operations.running_maintenance().or_else(|| self.operations.maintenances.last())
     }
 
-    /// What is missing to start the maintenance of the open sheet; `None` if nothing is.
+    /// What is missing to start the maintenance of the open sheet; `None` if nothing is missing.
     pub fn missing_for_maintenance(&self, now: Timestamp) -> Option<String> {
         let sheet = self.screen.overlays.maintenance()?;
         let (plan, request) = (sheet.plan(), &sheet.request);
@@ -51,7 +51,7 @@ impl App {
         others.or_else(|| self.why_not_now())
     }
 
-    /// Asks for the confirmation of the maintenance of the open sheet, or says what is missing.
+    /// Asks the operator to confirm the maintenance of the open sheet, or says what is missing.
     pub(in crate::app) fn ask_for_maintenance(&mut self, now: Timestamp) {
         if let Some(missing) = self.missing_for_maintenance(now) {
             self.screen.message = Some(missing);
@@ -156,12 +156,12 @@ impl App {
         self.operations.maintenances.iter_mut().find(|entry| entry.number == number)
     }
 
-    /// Whether the pause key applies to the maintenance that runs here.
+    /// Whether the pause key applies to this dashboard's running maintenance.
     pub(in crate::app) fn pauses_maintenance(&self) -> bool {
         self.screen.shows_maintenance() && self.operations.running_maintenance().is_some()
     }
 
-    /// Pauses the maintenance that runs here, or resumes it. Running commands continue.
+    /// Pauses or resumes this dashboard's running maintenance. Running commands continue.
     pub(in crate::app) fn pause_or_resume_maintenance(&mut self) {
         let Some(entry) = self.operations.running_maintenance_mut() else { return };
         let input = match entry.state {
@@ -172,7 +172,7 @@ impl App {
         self.steer_maintenance(input);
     }
 
-    /// Cancels the maintenance that runs here.
+    /// Cancels this dashboard's running maintenance.
     pub(in crate::app) fn cancel_maintenance(&mut self) {
         self.steer_maintenance(OperatorInput::Cancel);
     }

@@ -105,7 +105,7 @@ pub struct App {
     /// The present state of the cluster.
     pub model: Model,
     pub screen: Screen,
-    /// Preferences of the configuration for this context. `operations` knows what may be written.
+    /// Preferences of the configuration for this context. `operations` decides what may be written.
     pub preferences: Preferences,
     pub operations: Operations,
     /// What the user may not do in this context.
@@ -124,7 +124,7 @@ pub struct App {
     pub taken_along: Option<TakenAlong>,
     /// File to save the history to.
     pub save_to: Option<PathBuf>,
-    /// Whether a notice for a test is to be sent.
+    /// Whether a test notice is to be sent.
     pub test_notice: bool,
 }
 

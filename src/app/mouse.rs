@@ -1,5 +1,6 @@
-//! The mouse: a click focuses a pane or tab, selects a row or the node of a cell, or sorts by a heading; a double click
-//! opens the row; a border between panes is dragged; the wheel moves through the rows under the pointer. Nothing is confirmed by a click: questions take keys only.
+//! The mouse: a click focuses a pane or tab, selects a row or the node of a cell, or sorts by a heading. A double click
+//! opens the row. A border between panes can be dragged. The wheel moves through the rows under the pointer. A click
+//! never confirms anything: questions take keys only.
 
 use ratatui::layout::Position;
 

@@ -3,22 +3,22 @@
 use super::{App, Filter, Pane, Sort, order};
 use crate::model::BudgetList;
 
-/// Maximum number of rows that are counted, for every condition and at every draw.
+/// Maximum number of rows of a pane for which matches are counted. They are counted for each condition, at every draw.
 const MOST_ROWS: usize = 20_000;
 
-/// Rows without a filter, and the condition that hides most of them.
+/// Number of rows without a filter, and the condition whose removal lets the most rows match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearMiss {
     /// Number of rows without a filter.
     pub all: usize,
-    /// The condition without which the most rows match, and the number of these rows; `None` if no row matches without
-    /// just one condition.
+    /// The condition without which the most rows match, and the number of these rows; `None` if leaving out a single
+    /// condition lets no row match.
     pub without: Option<(String, usize)>,
 }
 
 impl App {
-    /// What would match in a pane whose filter matches no row; `None` if the pane has too many rows to count them, or
-    /// rows of another kind.
+    /// Finds out what would match in a pane whose filter matches no row. `None` if the pane has too many rows to count,
+    /// or rows that are not counted.
     pub fn near_miss(&self, pane: Pane) -> Option<NearMiss> {
         let all = self.count_matches(pane, &Filter::NONE).filter(|all| *all <= MOST_ROWS)?;
         let filter = self.screen.filter(pane);

@@ -71,8 +71,8 @@ impl Screen {
             || rows.iter().filter_map(NodeRow::node).any(|node| Some(node) == name)
     }
 
-    /// Whether a change of a pod shows in its own row, in its node's row, in the number of pods waiting for a node, or in
-    /// what becomes of another pod of its owner.
+    /// Whether a change of a pod shows in its own row, in its node's row, in the number of pods waiting for a node, or
+    /// in the outcome of another pod of its owner.
     fn shows_pod(&self, delta: &Delta<Pod>, model: &Model) -> bool {
         let evictions = self.rows_on_screen(Pane::Evictions, &self.evictions.list);
         let owners = evictions.iter().filter_map(|key| model.cluster.pod(key)?.owner.as_ref());

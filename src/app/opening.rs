@@ -10,7 +10,7 @@ const EMPTY_FOR: Span = Span::from_secs(60);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Opening {
     is_open: bool,
-    /// Time since which the pane has been empty; `None` while it has content.
+    /// Time at which the pane became empty; `None` while it has content.
     empty_since: Option<Timestamp>,
 }
 

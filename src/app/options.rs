@@ -98,7 +98,7 @@ impl ThemeName {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnTheme {
     pub name: String,
-    /// The bundled theme that it inherits from in the end.
+    /// The bundled theme at the end of the chain of parent themes.
     pub root: ThemeName,
     /// Styles of all roles (`ui::Role`), in their order.
     pub styles: Vec<Style>,
@@ -124,7 +124,7 @@ impl ThemeChoice {
         }
     }
 
-    /// The bundled theme, or the one that an own theme inherits from in the end.
+    /// The bundled theme; for the user's own theme, the bundled theme at the end of its chain of parent themes.
     pub fn root(&self) -> ThemeName {
         match self {
             Self::Bundled(name) => *name,

@@ -174,7 +174,8 @@ impl Screen {
             .is_none_or(|forecast| forecast.chart.lanes.is_empty())
     }
 
-    /// Folds the lanes that pass the filter until they fit. Returns whether the lanes may have changed.
+    /// Lists the forecast's lanes that pass the filter, and folds lanes together until all fit the pane. Returns
+    /// whether the lanes may have changed.
     fn arrange_lanes(&mut self, shown: &Model) -> bool {
         let horizon = self.forecast.horizon;
         let forecast = shown.predictions.forecast_until(horizon);
@@ -234,7 +235,7 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
 /// Sort value of a row. All values of one column have the same variant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// The row's place, for the column of names, by which rows are already sorted.
+    /// The row keeps its place. Used for the column of names, because rows are already sorted by name.
     Place,
     Number(i64),
     Text(Name),

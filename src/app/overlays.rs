@@ -40,7 +40,7 @@ pub enum Overlay {
     Palette(Palette),
     /// A question that must be answered first.
     Question(Box<Dialog>),
-    /// All commands with their keys. Opening another overlay closes it.
+    /// The help: all commands with their keys. Opening another overlay closes the help.
     Help(HelpSheet),
     /// The information sheet, with the index of its first line.
     Info(usize),
@@ -369,8 +369,8 @@ impl Overlays {
         }
     }
 
-    /// Opens an overlay and closes those that it replaces. At most one plan or progress and one question are open. A
-    /// detail opened from a plan, progress or Events lies over it; any other detail closes it.
+    /// Opens an overlay and closes those that it replaces. At most one question is open, and at most one plan or
+    /// progress. A detail opened from a plan, progress or Events covers that view; any other detail replaces all views.
     pub(super) fn open(&mut self, overlay: Overlay) {
         // The maintenance sheet stays open below questions, inputs and help that belong to it.
         let keeps_sheet = matches!(overlay, Overlay::Question(_) | Overlay::Palette(_) | Overlay::Help(_));
@@ -409,7 +409,7 @@ impl Overlays {
         self.0.pop()
     }
 
-    /// Closes the views that lie over the Events. Returns whether Events are open.
+    /// Closes the views that cover the Events. Returns whether Events are open.
     pub(super) fn uncover_events(&mut self) -> bool {
         let is_open = self.event_list().is_some();
         if is_open {

@@ -77,8 +77,8 @@ impl Palette {
         if is_guarded(command) && head != command.name {
             return Err(in_full(command));
         }
-        // The rest of the text is an argument if a command's name, or the start of it, comes before. Otherwise the
-        // whole text is a search.
+        // If the text begins with the name of a command or the start of a name, the rest of the text is an argument.
+        // Otherwise the whole text is a search.
         let names = !head.is_empty() && command.takes.is_some() && command.name.starts_with(head);
         let argument = if names { argument.trim().to_owned() } else { String::new() };
         if argument.is_empty() && !self.applies(command) {
@@ -143,14 +143,15 @@ fn misspelt(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == meant)
 }
 
-/// Whether the command can be run from the line.
+/// Whether the command can be run from the palette.
 fn is_typed(command: &&Command) -> bool {
     let needs_overlay =
         matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_) | KeyContext::Tour);
     !needs_overlay && command.name != "palette"
 }
 
-/// Rank of a match, lower for better matches; `None` if a word is missing.
+/// Rank of a match, lower for better matches; `None` if a searched word occurs neither in the name nor in the
+/// description.
 fn rank(command: &Command, text: &str, words: &[&str], focus: KeyFocus) -> Option<u8> {
     let doc = command.doc.to_lowercase();
     let fits = words.iter().all(|word| command.name.contains(word) || doc.contains(word));

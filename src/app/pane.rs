@@ -90,7 +90,7 @@ pub enum InputTarget {
     Command,
     /// The answer to a question.
     Answer,
-    /// Letters of the names in the list of themes.
+    /// Letters that the names in the list of themes must contain.
     Theme,
 }
 

@@ -68,7 +68,7 @@ pub struct DrawnLayout {
     /// Borders that can be moved. If a pane has two borders in one direction, the border that determines its size is
     /// last.
     pub borders: Vec<PaneBorder>,
-    /// Places that panes can be moved to, in their order; none if all panes are tabs of one slot.
+    /// Places that panes can be moved to, in their order; empty if all panes are tabs of one slot.
     pub places: Vec<PanePlace>,
 }
 
@@ -144,7 +144,7 @@ impl PaneBorder {
         }
     }
 
-    /// The nearest place for the border that leaves enough to both parts; `None` if there is none.
+    /// Position nearest to `wanted` at which both parts keep their minimum size; `None` if the area is too small.
     fn place(&self, wanted: u16) -> Option<u16> {
         let (from, to, least) = match self.side() {
             PaneSide::Height => (self.area.y, self.area.bottom(), LEAST.0),
@@ -156,7 +156,7 @@ impl PaneBorder {
 }
 
 impl DrawnLayout {
-    /// The border that makes a pane larger or smaller in this direction, and whether it is behind the pane.
+    /// The border that resizes a pane in this direction, and whether the border is below or right of the pane.
     pub fn border_of(&self, pane: Pane, side: PaneSide) -> Option<(&PaneBorder, bool)> {
         let of_pane = |border: &&PaneBorder| {
             border.side() == side && (border.first.contains(&pane) || border.second.contains(&pane))
@@ -246,7 +246,8 @@ impl PaneLayout {
         *self != before
     }
 
-    /// Gives the columns left of a border this width together, and those right of it the rest of the area.
+    /// Distributes the widths after a border has moved: the columns left of the border get `first` cells together, and
+    /// the columns right of it get the rest of the area.
     fn share_out(&mut self, border: &PaneBorder, mut widths: [u16; 3], first: u16) {
         let is_in = |column: usize, panes: &[Pane]| {
             panes.iter().any(|pane| self.place(*pane) == Some(COLUMNS[column]))
@@ -295,7 +296,7 @@ fn percent(part: u16, whole: u16) -> u16 {
     u16::try_from((100 * u32::from(part) + whole / 2) / whole).unwrap_or(100)
 }
 
-/// A length divided by weights; the last part gets what rounding leaves.
+/// Divides a length in proportion to weights. The last part also gets what rounding leaves over.
 pub fn divided(length: u16, weights: &[u16]) -> Vec<u16> {
     let whole: u32 = weights.iter().copied().map(u32::from).sum();
     let mut rest = length;
@@ -310,7 +311,7 @@ pub fn divided(length: u16, weights: &[u16]) -> Vec<u16> {
     parts
 }
 
-/// The part of a length that a share in percent stands for.
+/// A percentage of a length, rounded to a whole number.
 pub fn part(whole: u16, percent: u16) -> u16 {
     u16::try_from((u32::from(whole) * u32::from(percent) + 50) / 100).unwrap_or(whole)
 }

@@ -1,4 +1,4 @@
-//! Where the user has been: panes, pods of nodes, details.
+//! Places that the user has visited: panes, pods of nodes, details.
 
 use super::{detail::DetailSubject, pane::Pane};
 use kordon_core::cluster::NodeName;
@@ -35,7 +35,7 @@ impl Places {
         }
     }
 
-    /// Returns the next place in a direction, which is the present one from now on.
+    /// Goes to the next place in a direction and returns it.
     pub(super) fn step(&mut self, goes_back: bool) -> Option<Place> {
         let (from, to) = match goes_back {
             true => (&mut self.back, &mut self.forward),

@@ -25,7 +25,7 @@ use kordon_time::Timestamp;
 const MOST_NODES: usize = 50;
 
 impl App {
-    /// Opens the plan of a request, and says which right it needs that the user does not have.
+    /// Opens the plan of a request, and names the rights that the plan needs and the user lacks.
     pub(super) fn show_plan(&mut self, request: PlanRequest) {
         let preview = Preview::new(request, self.screen.focus, &self.shown().cluster);
         self.screen.open_view(Overlay::Plan(Box::new(preview)));
@@ -149,7 +149,7 @@ impl App {
         before
     }
 
-    /// Shows what was read for the diff of the open plan.
+    /// Shows the nodes that were read for the diff of the open plan.
     pub(super) fn on_nodes_read(&mut self, nodes: Result<ReadNodes, String>, now: Timestamp) {
         if let Some(preview) = self.screen.overlays.plan_mut() {
             preview.set_nodes(nodes);

@@ -34,8 +34,8 @@ pub struct Playback {
     pub moments: Arc<Vec<Moment>>,
     /// End of the part that was searched for notable moments.
     pub searched: Timestamp,
-    /// Time at which replaying of the shown moment began, while earlier events are still missing because the search has
-    /// not found them yet. `None` if no earlier events are missing.
+    /// Time of the keyframe at which replaying began, while the search has not yet added the events before this
+    /// keyframe. `None` if no earlier events are missing.
     pub known_from: Option<Timestamp>,
     /// Settings of a counterfactual; empty if the playback shows what actually happened.
     pub other_settings: String,
@@ -297,7 +297,7 @@ impl App {
         Ok(())
     }
 
-    /// Whether the play key controls a playback with the present focus.
+    /// Whether the play key would control a playback while the current pane has the focus.
     pub(super) fn would_play(&self) -> bool {
         self.playback.is_some() && self.screen.focus != Pane::Progress
     }

@@ -1,4 +1,4 @@
-//! Start options of the dashboard, and what the user prefers by the configuration.
+//! Start options of the dashboard, and the user's preferences from the configuration.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -14,7 +14,7 @@ use super::{
     pane_layout::PaneLayout,
 };
 
-/// Start options of the dashboard, besides a model.
+/// Start options of the dashboard, apart from the model.
 #[derive(Clone, Debug, Default)]
 pub struct AppOptions {
     pub mode: Mode,
@@ -24,21 +24,22 @@ pub struct AppOptions {
     pub preferences: Preferences,
 }
 
-/// Preferences for one context. Its own override those for all contexts.
+/// Preferences for one context. Preferences of the context itself override those for all contexts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preferences {
-    /// Name of the theme of the configuration, or `auto`, which leaves it to the terminal; `None` if it has none.
+    /// Name of the configured theme; `auto` chooses a theme for the terminal; `None` if the configuration names no
+    /// theme.
     pub theme: Option<String>,
     pub keymap: Keymap,
     /// Commands of the user: the name that is typed, and the command line that it stands for.
     pub aliases: Aliases,
-    /// Columns of the lists that do not have their default ones.
+    /// Configured columns of the lists. A list without an entry has its default columns.
     pub columns: BTreeMap<Pane, PaneColumns>,
     /// Saved views, by name.
     pub views: BTreeMap<String, SavedView>,
     /// Sizes and places of the panes.
     pub layout: PaneLayout,
-    /// How this context is marked on screen; `None` if it is not.
+    /// How this context is marked on screen; `None` if it has no mark.
     pub mark: Option<ContextMark>,
     /// Why nothing may be written in this context; `None` if the configuration allows writing.
     pub read_only: Option<String>,

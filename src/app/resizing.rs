@@ -57,7 +57,7 @@ impl Screen {
 }
 
 impl App {
-    /// Makes the focused pane larger or smaller, and says how to keep that.
+    /// Makes the focused pane larger or smaller, and says how to keep the new layout.
     pub(super) fn resize_pane(&mut self, side: PaneSide, size: PaneSize) {
         match self.screen.resize(side, size) {
             Ok(()) => self.say_how_to_keep_layout(),
@@ -65,7 +65,7 @@ impl App {
         }
     }
 
-    /// Moves the focused pane to its next place, and says how to keep that.
+    /// Moves the focused pane to its next place, and says how to keep the new layout.
     pub(super) fn move_pane(&mut self, to: PaneMove) {
         let focus = self.screen.focus;
         match self.screen.next_pane_place(to) {

@@ -1,4 +1,4 @@
-//! The rights of the user, as far as the server has been asked: which commands need which, and what is missing.
+//! Rights of the user, as far as the server has answered: which rights each command needs, and which are missing.
 //!
 //! The dashboard asks once for a context, before anything is tried, and again after a refused write. A missing right
 //! blocks no preview; the exact check of a plan comes before its first question
@@ -21,13 +21,14 @@ const MOST_NAMESPACES: usize = 20;
 pub struct Rights {
     /// Whether the user has a right. Rights without an answer are unknown.
     answers: BTreeMap<Permission, bool>,
-    /// Whether the rights in general are to be asked for, again or for the first time.
+    /// Whether the server must be asked for the general rights, for the first time or again.
     is_due: bool,
     is_asking: bool,
 }
 
 impl Rights {
-    /// Asks the server for the first time, or again. Until it answers, its earlier answers stay.
+    /// Asks the server for the general rights, for the first time or again. Earlier answers stay until the new ones
+    /// arrive.
     pub fn ask(&mut self) {
         self.is_due = true;
     }
@@ -41,7 +42,7 @@ impl Rights {
         self.answers.values().any(|allowed| !allowed)
     }
 
-    /// Words about the missing ones of these rights: `may not patch nodes`; `None` if none is known to be missing.
+    /// Names those of the needed rights that are missing: `may not patch nodes`; `None` if none is known to be missing.
     fn missing(&self, needed: &[Permission]) -> Option<String> {
         let missing: Vec<String> =
             needed.iter().filter(|right| self.is_denied(right)).map(right_in_words).collect();
@@ -84,7 +85,7 @@ fn right_in_words(right: &Permission) -> String {
 fn rights_of(request: &PlanRequest) -> Vec<Permission> {
     let namespaces = match &request.targets {
         Targets::Pods(pods) => pods.iter().map(|pod| pod.namespace.clone()).collect(),
-        // Which namespaces a drain reaches is known from its plan only.
+        // Only the plan of a drain shows which namespaces the drain affects.
         Targets::Nodes(_) => BTreeSet::from([Namespace::default()]),
     };
     rights_for(request.kind, request.drain.disable_eviction, &namespaces)
@@ -104,8 +105,8 @@ impl App {
         self.rights.is_asking.then_some(wanted)
     }
 
-    /// Rights on the pods that a command would act on. Only asked for rights that the user does not have in all
-    /// namespaces.
+    /// Rights to ask for on the pods that a command would act on: those that the user does not have for all namespaces,
+    /// and whose answers are not known yet.
     fn rights_of_namespaces(&self) -> Vec<Permission> {
         if !self.rights.lacks_any() {
             return Vec::new();
@@ -131,13 +132,13 @@ impl App {
         namespaces
     }
 
-    /// Stores the answer about these rights. If the server reviews no access, nothing is known, and nothing is asked until
-    /// [`Rights::ask`].
+    /// Stores the answer about these rights. If the server cannot review access, all answers are dropped, and nothing
+    /// is asked until [`Rights::ask`].
     pub(super) fn on_rights(&mut self, asked: Vec<Permission>, missing: Result<Vec<Permission>, String>) {
         self.rights.is_asking = false;
         let is_general = asked.iter().all(|right| *right == right.everywhere());
         let Ok(missing) = missing else {
-            // Without this check, the same namespaces would be asked for again and again.
+            // Without answers, no right counts as missing, so the same namespaces are not asked for again and again.
             return self.rights.answers.clear();
         };
         if is_general {
@@ -150,7 +151,8 @@ impl App {
         self.rights.answers.extend(answers);
     }
 
-    /// What the user may not do of an action, in words: `may not patch nodes`; `None` if nothing is known to be missing.
+    /// Names the rights that an action needs and the user lacks: `may not patch nodes`; `None` if none is known to be
+    /// missing.
     pub fn missing_right(&self, action: UserAction) -> Option<String> {
         if !self.rights.lacks_any() {
             return None;
@@ -179,8 +181,8 @@ impl App {
         self.rights.missing(&needed)
     }
 
-    /// Says which right the open plan needs that the user does not have, and asks the server again, because it may have
-    /// been granted since.
+    /// Names the rights that the open plan needs and the user lacks. Then asks the server again, because these rights
+    /// may have been granted since.
     pub(super) fn say_missing_right(&mut self) {
         let request = self.screen.overlays.plan().map(|preview| &preview.request);
         if let Some(missing) = request.and_then(|request| self.rights.missing(&rights_of(request))) {

@@ -65,7 +65,7 @@ pub struct Screen {
     pub(super) key_prefix: KeyPrefix,
     /// Names of the commands that were typed, the latest first.
     pub(super) used: Vec<&'static str>,
-    /// Where the user has been.
+    /// Places that the user has visited, for going back and forward.
     pub(super) places: Places,
     /// Message in the footer that answers the last key.
     pub message: Option<String>,
@@ -99,7 +99,8 @@ pub struct Screen {
     pub journal: Listing<usize>,
     /// Panes that the last frame showed.
     pub(super) drawn: BTreeSet<Pane>,
-    /// Revision and filter with which the rows of pending pods, departures and the journal were last listed.
+    /// For the panes of pending pods, departures and the journal: revision and filter for which the rows were last
+    /// listed.
     pub(super) arranged: BTreeMap<Pane, (u64, Filter)>,
     pub forecast: ForecastLanes,
     /// The frozen moment that is shown instead of the present; `None` if the screen is not frozen.
@@ -245,7 +246,7 @@ impl Screen {
         self.themes.get(self.theme).unwrap_or(DEFAULT)
     }
 
-    /// Themes of this terminal, in the order in which they follow each other.
+    /// Themes of this terminal, in the order in which the theme key cycles through them.
     pub fn themes(&self) -> &[ThemeChoice] {
         &self.themes
     }
@@ -280,7 +281,7 @@ impl Screen {
         self.overlays.open(Overlay::Themes(ThemeChooser::new(names, self.theme)));
     }
 
-    /// Shows the theme under the cursor of the list of themes, if that is open.
+    /// Shows the theme under the cursor, if the list of themes is open.
     pub(super) fn show_chosen_theme(&mut self) {
         if let Some(Overlay::Themes(chooser)) = self.overlays.top() {
             self.theme = chooser.shown();
@@ -384,7 +385,8 @@ impl Screen {
         self.open_view(Overlay::Progress(Progress::new(operation, from)));
     }
 
-    /// Goes one step back, for Esc: closes an overlay over all panes, or else undoes one thing about the focused pane.
+    /// Goes one step back, for Esc: closes the overlay that covers the panes or, if there is none, takes back one state
+    /// of the focused pane, such as its filter, its marks or its zoom.
     pub(super) fn back(&mut self) {
         let focus = self.focus;
         if self.overlays.help_mut().is_some_and(HelpSheet::leave_search) {
@@ -449,7 +451,7 @@ impl Screen {
         }
     }
 
-    /// Completes the filter that is being typed. Returns `false` if none is.
+    /// Completes the filter that is being typed. Returns `false` if no filter is being typed.
     pub(super) fn complete_filter(&mut self) -> bool {
         let focus = self.focus;
         let Some(Overlay::Filter(input)) = self.focused_overlay_mut() else { return false };

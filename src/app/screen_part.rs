@@ -19,12 +19,12 @@ pub enum ScreenPart {
     Tab(Pane),
     /// A border between panes, by its index in the layout that was drawn.
     Border(usize),
-    /// The heading of a column that the list can be sorted by, by its title.
+    /// The heading of a column that the list can be sorted by. `column` is the title of the column.
     Heading {
         pane: Pane,
         column: &'static str,
     },
-    /// A line of cells that begins after `indent` cells. The first of them stands for the `nodes_a_cell` nodes from the
+    /// A line of cells that begins after `indent` cells. The first cell stands for the `nodes_a_cell` nodes from the
     /// index `first` on, in the order of the zones.
     NodeCells {
         first: usize,

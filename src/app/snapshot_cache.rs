@@ -34,7 +34,7 @@ impl SnapshotCache {
         SnapshotLease { snapshot, since: self.since.replace(Vec::new()).unwrap_or_default() }
     }
 
-    /// Takes back the snapshot that a job has updated. Returns the snapshot that is not needed, if there is one.
+    /// Takes back the snapshot that a job has updated. Returns a snapshot that is no longer needed, if there is one.
     pub fn give_back(&mut self, snapshot: Snapshot) -> Option<Snapshot> {
         if self.since.is_none() {
             return Some(snapshot);

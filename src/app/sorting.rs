@@ -124,7 +124,7 @@ impl Screen {
     /// Sorts the focused pane by the column with this title; by the next column if the title is empty.
     ///
     /// # Errors
-    /// The pane has no such column, or an order of its own.
+    /// The pane has no such column, or its order is fixed.
     pub(super) fn sort_by(&mut self, title: &str) -> Result<(), String> {
         let pane = self.focus;
         let Some(sort) = self.sort_mut(pane) else {

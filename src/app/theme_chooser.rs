@@ -52,7 +52,7 @@ impl ThemeChooser {
         self.cursor = self.found.iter().position(|place| *place == shown).unwrap_or(0);
     }
 
-    /// Moves the cursor by this many places, around the ends.
+    /// Moves the cursor by this many places, and wraps around at the ends.
     pub(super) fn choose(&mut self, by: isize) {
         let count = self.found.len().max(1);
         self.cursor = self.cursor.wrapping_add_signed(by).wrapping_add(count) % count;

@@ -15,7 +15,7 @@ pub struct TimingSheet {
     pub result: Option<TimingResult>,
 }
 
-/// Computes the timing of this cluster and of the common profiles.
+/// A job that computes the timing of this cluster and of the common profiles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimingJob {
     profiles: Vec<TimingProfile>,

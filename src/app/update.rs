@@ -337,7 +337,7 @@ fn show_zone(app: &mut App, zone: &ZoneKey) {
     app.screen.nodes.list.choose_first();
 }
 
-/// Runs the typed command. If it cannot run, it stays in its line with the reason.
+/// Runs the typed command. If the command cannot run, its line stays open and shows the reason.
 fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     let Some(palette) = app.screen.overlays.palette_mut() else { return Reaction::Draw };
     let (command, argument) = match palette.entered() {

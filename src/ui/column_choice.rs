@@ -23,7 +23,7 @@ impl<'a> ColumnChoice<'a> {
         Self { names: names(pane), chosen: scene.app.preferences.columns.get(&pane) }
     }
 
-    /// Whether all columns of the table are needed, those of the wide one included.
+    /// Whether all columns of the table are needed, including those of the wide table.
     pub fn needs_all(&self) -> bool {
         self.shown().is_some()
     }
@@ -32,7 +32,8 @@ impl<'a> ColumnChoice<'a> {
         self.chosen.map(|chosen| chosen.show.as_slice()).filter(|show| !show.is_empty())
     }
 
-    /// The columns to show, of all columns of the table. If space is short, the last columns are dropped first.
+    /// Selects the columns to show from all columns of the table. If space is short, the last columns are dropped
+    /// first.
     pub fn columns(&self, all: Vec<Column>) -> Vec<Column> {
         let Some(shown) = self.shown() else {
             return all
@@ -62,7 +63,7 @@ impl<'a> ColumnChoice<'a> {
         }
     }
 
-    /// The cells to show, of all cells of a row. `value` is the value of a label or annotation.
+    /// Selects the cells to show from all cells of a row. `value` returns the value of a label or annotation.
     pub fn cells(
         &self,
         scene: &Scene,
@@ -88,7 +89,7 @@ impl<'a> ColumnChoice<'a> {
         self.cells(scene, all, label)
     }
 
-    /// The cells to show of a row whose object has no labels that are known.
+    /// The cells to show of a row whose object has no known labels.
     pub fn own_cells(&self, scene: &Scene, all: Vec<Cell>) -> Vec<Cell> {
         self.cells(scene, all, |_| None)
     }

@@ -21,7 +21,7 @@ pub fn contrast(one: Rgb, other: Rgb) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// A colour between two others: `share` of 255 parts are of the second.
+/// Mixes two colours. `share` is the weight of the second colour, from 0 to 255.
 pub fn mixed(one: Rgb, other: Rgb, share: u8) -> Rgb {
     let mix = |one: u8, other: u8| {
         let (own, others) = (u16::from(255 - share), u16::from(share));
@@ -31,8 +31,8 @@ pub fn mixed(one: Rgb, other: Rgb, share: u8) -> Rgb {
     (mix(one.0, other.0), mix(one.1, other.1), mix(one.2, other.2))
 }
 
-/// The shade nearest to a colour that has at least this contrast on all backgrounds. If there is none, black or white,
-/// whichever has more.
+/// The shade nearest to a colour that has at least this contrast on all backgrounds. If there is no such shade, black
+/// or white, whichever has the higher contrast.
 pub fn readable(colour: Rgb, backgrounds: &[Rgb], least: f64) -> Rgb {
     const ENDS: [Rgb; 2] = [(0, 0, 0), (255, 255, 255)];
     let worst = |colour| backgrounds.iter().map(|behind| contrast(colour, *behind)).fold(21.0, f64::min);

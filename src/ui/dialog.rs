@@ -49,7 +49,8 @@ const SHOWN: usize = 6;
 /// │ Type demo to continue: de▏                                    │
 /// ╰ Enter answers · Esc cancels ──────────────────────────────────╯
 /// ```
-/// Draws the dialog in the middle of the screen, in a frame of the context's colour and with its word if it is marked. Returns the position of the cursor while text is typed.
+/// Draws the dialog in the middle of the screen. If the context is marked, the frame has the colour and the word of the
+/// mark. Returns the position of the cursor while text is typed.
 pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let width = WIDEST.min(area.width.saturating_sub(4));
     let paper = Paper { scene, cells: usize::from(width.saturating_sub(4)) };

@@ -56,12 +56,12 @@ impl ExportedTable<'_> {
     }
 }
 
-/// The first characters of a formula, according to OWASP (CSV Injection). Tabs and line breaks are visible characters
-/// by then.
+/// The first characters of a formula, according to OWASP (CSV Injection). Tabs and line breaks are not in the list,
+/// because they have already been replaced with visible characters.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// Text that no spreadsheet runs: an apostrophe is put before a possible formula. Numbers, and the dash for a missing
-/// value, are not changed.
+/// Text that no spreadsheet evaluates: a possible formula gets an apostrophe in front. Numbers, and the dash for a
+/// missing value, are not changed.
 fn inert(cell: &str) -> Cow<'_, str> {
     let is_number = cell.parse().is_ok_and(f64::is_finite);
     if is_number || cell == "-" || !cell.trim_start().starts_with(FORMULA) {

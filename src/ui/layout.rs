@@ -10,14 +10,14 @@ use crate::app::{
 
 /// Minimum size in columns and rows that has space for tables.
 pub const LEAST: (u16, u16) = (60, 15);
-/// Minimum size at which a view is drawn beside the nodes; below, it covers the panes.
+/// Minimum size at which a view is drawn beside the nodes. On a smaller screen, a view covers the panes.
 const BESIDE: (u16, u16) = (150, 44);
 
-/// Minimum size at which the panes below the nodes are in columns; below, they are tabs of one slot.
+/// Minimum size at which the panes below the nodes are in columns. On a smaller screen, they are tabs of one slot.
 const IN_COLUMNS: (u16, u16) = (120, 30);
-/// Minimum width at which there are three of these columns; below, the middle panes are tabs beside the right ones.
+/// Minimum width for three such columns. On a narrower screen, the middle panes are tabs beside the right panes.
 const THREE_COLUMNS: u16 = 200;
-/// Lines that the panes below the nodes leave to the nodes, however high they are chosen to be.
+/// Minimum height in lines that the nodes keep when the user makes the panes below them higher.
 const LEAST_NODES: u16 = 6;
 
 /// The parts of the screen.

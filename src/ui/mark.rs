@@ -8,7 +8,8 @@ use crate::app::{
     preferences::{ContextMark, MarkColour},
 };
 
-/// The sixteen colours as xterm has them, from which the colour of the text on them is chosen.
+/// RGB values of the sixteen terminal colours in xterm. They decide whether the text on such a colour is black or
+/// white.
 const XTERM: [(u8, u8, u8); 16] = [
     (0, 0, 0),
     (205, 0, 0),

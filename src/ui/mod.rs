@@ -80,7 +80,7 @@ pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
     drawn
 }
 
-/// Size of the area that rows are drawn into while they are taken as text. It only has to be wide enough that no pane
+/// Size of the area that rows are drawn into when they are needed as text. It only has to be wide enough that no pane
 /// shortens its texts.
 const ROOM: Rect = Rect { x: 0, y: 0, width: 400, height: 60 };
 

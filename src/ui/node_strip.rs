@@ -38,7 +38,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let mut right = counts(scene);
     let nodes_a_cell = |zones: &[StripZone]| zones.first().map_or(1, |zone| zone.nodes_a_cell);
     if nodes_a_cell(&fitting) > 1 {
-        // The cells are few in any case, so the counts keep their room.
+        // Each cell stands for several nodes anyway, so the strip gets fewer cells and the counts keep their room.
         fitting = shrunk(&zones, width.saturating_sub(right.width() + UNIT_WIDTH)).unwrap_or(fitting);
         right = unit(scene, nodes_a_cell(&fitting)).join(right);
     }

@@ -47,7 +47,7 @@ pub struct Scene<'a> {
     pub slots: &'a [Slot],
     /// Parts drawn so far that can be clicked.
     pub targets: &'a RefCell<Vec<MouseTarget>>,
-    /// The pane whose rows are recorded as text, and the place for them.
+    /// The pane whose rows are recorded as text, and where the text is stored.
     pub recorder: Option<(Pane, &'a RefCell<ShownRows>)>,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Scene<'a> {
         text::age(self.now, self.shown.cluster.local(of))
     }
 
-    /// Records the rows of a pane's table, if they are wanted.
+    /// Records the rows of a pane's table, if this pane is to be recorded.
     pub fn record(&self, pane: Pane, table: &TableWidget, mut row: impl FnMut(usize) -> Vec<Cell>) {
         let Some((_, rows)) = self.recorder.filter(|(wanted, _)| *wanted == pane) else { return };
         let heads: Vec<String> = table.columns.iter().map(|column| column.title.trim().to_owned()).collect();

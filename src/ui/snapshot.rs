@@ -276,8 +276,9 @@ impl Picture<'_> {
         flush(run);
     }
 
-    /// Draws the text of a line. Runs of plain letters in one style are drawn at once. Other characters are drawn cell
-    /// by cell, so that the font's widths shift nothing. Lines and bars are drawn as shapes, so that they join.
+    /// Draws the text of a line. Consecutive ASCII characters in one style become one text element. Other characters
+    /// are drawn cell by cell, so that their widths in the font do not shift the text after them. Lines and bars are
+    /// drawn as shapes, so that neighbours join.
     fn draw_line(&self, y: u16, svg: &mut String) {
         let mut run: Option<(u16, &Cell, String)> = None;
         for (x, cell) in cells(self.buffer, y) {

@@ -110,7 +110,7 @@ impl Role {
 }
 
 impl Role {
-    /// Minimum contrast: that of text, less for marks, none for decoration such as borders.
+    /// Minimum contrast of the role: highest for text, lower for marks, none for decoration such as borders.
     pub const fn least_contrast(self) -> f64 {
         match self {
             Self::Faint | Self::GaugeFill | Self::GaugeHigh => 3.0,
@@ -179,10 +179,10 @@ impl ThemeError {
     }
 }
 
-/// Key of the theme from which a theme has the roles that it does not set.
+/// Key that names the parent theme, which provides the roles that a theme does not set.
 const INHERITS: &str = "inherits";
 
-/// A theme that another one inherits from, and the line that says so, from 1.
+/// Name of the parent theme, and the line of the file, from 1, that names it.
 pub type ThemeParent = (String, usize);
 
 impl Theme {
@@ -196,12 +196,12 @@ impl Theme {
         &THEMES[name as usize]
     }
 
-    /// The theme of a choice.
+    /// The theme of a [`ThemeChoice`].
     pub fn chosen(choice: &ThemeChoice) -> Self {
         Self { styles: Self::styles_of(choice).to_vec() }
     }
 
-    /// Styles of a choice, by role.
+    /// Styles of the theme of a [`ThemeChoice`], by role.
     pub fn styles_of(choice: &ThemeChoice) -> &[Style] {
         match choice {
             ThemeChoice::Bundled(name) => &Self::bundled(*name).styles,
@@ -219,7 +219,7 @@ impl Theme {
         Ok(Self { styles: whole.collect::<Result<_, _>>()? })
     }
 
-    /// Parses a theme that has the styles of another one where it sets none.
+    /// Parses a theme. Roles that the theme does not set have their styles from `parent`.
     ///
     /// # Errors
     /// The text is not a valid theme.
@@ -228,7 +228,7 @@ impl Theme {
         Ok(Self { styles: styles.map(|(style, inherited)| style.unwrap_or(*inherited)).collect() })
     }
 
-    /// The theme that a theme inherits from; `None` if it names none.
+    /// The parent theme that a theme names; `None` if it names no parent.
     ///
     /// # Errors
     /// The text is not a valid theme.
@@ -272,12 +272,12 @@ fn read(text: &str) -> Result<ThemeFile<'_>, ThemeError> {
 }
 
 impl ThemeFile<'_> {
-    /// Line of a place in the text, from 1.
+    /// Number, from 1, of the line that contains the byte offset `at` of the text.
     fn line(&self, at: usize) -> usize {
         1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count()
     }
 
-    /// Reads a role, or a table of roles, whose key is at this place.
+    /// Reads a role, or a table of roles, whose key is at the byte offset `at`.
     fn read_role(&mut self, name: &str, at: usize, value: &DeValue<'_>) -> Result<(), ThemeError> {
         let line = self.line(at);
         if let Some(role) = Role::ALL.iter().find(|role| role.as_str() == name) {

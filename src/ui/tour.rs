@@ -98,7 +98,7 @@ fn selected_row(scene: &Scene) -> Option<Rect> {
     })
 }
 
-/// The cells of a line with this text; the whole line if it is not there.
+/// The cells of a line that show this text; the whole line if it does not contain the text.
 fn cells_with(wanted: &str, line: Rect, buf: &Buffer) -> Rect {
     let width = u16::try_from(text::width(wanted)).unwrap_or(u16::MAX);
     let starts = line.x..line.right().saturating_sub(width.saturating_sub(1));

@@ -169,8 +169,8 @@ impl Detail {
     }
 
     /// Finds the selected row among new rows. Rows match by their subject, since texts change with time. If the
-    /// selected row is gone, the row at its place is selected, unless one of these two rows is an action. Then no row
-    /// is selected.
+    /// selected row is gone, the row at its place is selected. If the selected row or the row at its place is an
+    /// action, no row is selected.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
         if let DetailRow::Yaml(row) = chosen
             && let Some(line) = self.place_of_line(&row.path)

@@ -7,7 +7,7 @@ use kordon_core::{
     pressure::{EvictionOrder, RankedPod},
 };
 
-/// Minimum number of pods shown of the order of eviction. Pods that are evicted are always shown.
+/// Minimum number of pods shown in the order of eviction. Pods that are evicted are always shown.
 const FIRST_PODS: usize = 5;
 
 /// A place in the order of eviction.

@@ -43,7 +43,7 @@ impl App {
         }
     }
 
-    /// The node whose detail is shown, in its version, if Karpenter manages it.
+    /// The node whose detail is shown, with its version, if Karpenter manages the node.
     pub fn shown_karpenter_node(&self) -> Option<(NodeName, Version)> {
         let node = self.model.cluster.node(&self.shown_node()?)?;
         KnownNodeClaims::concern(node).then(|| (node.name.clone(), node.version))

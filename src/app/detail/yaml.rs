@@ -30,8 +30,8 @@ struct Search {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
     text: Arc<str>,
-    /// Keys and places in lists that lead to the line, as in `/status/conditions/0`. Other values of the object do not
-    /// change it.
+    /// Keys and list indices that lead to the line, as in `/status/conditions/0`. The path stays the same when other
+    /// values of the object change.
     path: Arc<str>,
     depth: usize,
     /// Number of lines of the block that the line begins.
@@ -86,7 +86,7 @@ impl YamlView {
         rows
     }
 
-    /// Folds the block that a line begins or stands in, or unfolds it. Returns the path of the block's first line.
+    /// Folds or unfolds the block that a line begins or belongs to. Returns the path of the block's first line.
     pub fn toggle(&mut self, path: &str) -> Option<Arc<str>> {
         let path = self.block_of(path)?.path.clone();
         if !self.folded.remove(&path) {
@@ -145,7 +145,7 @@ impl YamlView {
         self.search.from = None;
     }
 
-    /// Goes to the next or previous line that matches, around the ends. Returns its path.
+    /// Goes to the next or previous line that matches, and wraps around at the ends. Returns its path.
     pub fn next_match(&mut self, selected: Option<&str>, goes_back: bool) -> Option<Arc<str>> {
         let matches = &self.search.matches;
         let place = selected.and_then(|path| self.place(path));
@@ -164,7 +164,7 @@ impl YamlView {
         (!self.search.filter.is_empty()).then_some(self.search.matches.len())
     }
 
-    /// Place of a line among those that match, from 1; `None` if it does not match.
+    /// Number of a line among the matching lines, from 1; `None` if the line does not match.
     pub fn match_number(&self, path: &str) -> Option<usize> {
         let place = self.place(path)?;
         self.search.matches.binary_search(&place).ok().map(|number| number + 1)
@@ -207,8 +207,8 @@ impl Filterable for Line {
     }
 }
 
-/// Finds the paths and blocks of lines of YAML in block style. The content of texts with several lines counts as a block
-/// of its key.
+/// Finds the paths and blocks of lines of YAML in block style. The lines of a multi-line text count as a block of the
+/// text's key.
 fn parse(texts: &[Arc<str>]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     // The blocks around the present line: depth, path, and number of list items so far.

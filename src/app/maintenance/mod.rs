@@ -27,7 +27,7 @@ pub struct MaintenanceSheet {
     pub scrolled: usize,
     /// The line in which the value of an option is typed.
     pub line: Option<OptionLine>,
-    /// The latest waves.
+    /// The latest result, which may belong to an earlier request.
     worked_out: Option<MaintenanceResult>,
 }
 
@@ -49,11 +49,11 @@ pub struct MaintenanceJob {
     now: Timestamp,
 }
 
-/// The waves of a sheet, with what they were worked out from.
+/// The waves of a sheet, with the inputs from which they were computed.
 #[derive(Clone, Debug)]
 pub struct MaintenanceResult {
     request: MaintenanceRequest,
-    /// What was known of autoscalers; not read if no Deployment may be scaled up.
+    /// What was known of autoscalers; [`KnownAutoscalers::NotRead`] if no Deployment may be scaled up.
     autoscalers: KnownAutoscalers,
     plan: MaintenancePlan,
 }
@@ -68,7 +68,7 @@ impl MaintenanceSheet {
         self.result().map(|result| &result.plan)
     }
 
-    /// The waves of the request as it is now; `None` until they are worked out.
+    /// The result for the present request; `None` until it is computed.
     fn result(&self) -> Option<&MaintenanceResult> {
         let wanted = self.request.of_waves();
         self.worked_out.as_ref().filter(|result| result.request == wanted)
@@ -92,7 +92,7 @@ impl MaintenanceSheet {
         }
     }
 
-    /// Closes the line and keeps its value. If it is no value, the line stays open and shows the reason.
+    /// Closes the line and keeps its value. If the text is not a valid value, the line stays open and shows the reason.
     pub(super) fn keep_line(&mut self) {
         let Some(line) = &mut self.line else { return };
         match self.request.set(line.option, line.input.value()) {
@@ -101,7 +101,7 @@ impl MaintenanceSheet {
         }
     }
 
-    /// Closes the line without a change. Returns whether there was one.
+    /// Closes the line without a change. Returns whether the line was open.
     pub(super) fn leave_line(&mut self) -> bool {
         self.line.take().is_some()
     }
@@ -139,7 +139,7 @@ impl App {
             return None;
         }
         let autoscalers = sheet.request.autoscalers(&shown.cluster);
-        // They are being read; in a playback nothing is.
+        // Too early: the autoscalers are still being read. During a playback they are never read.
         let is_early = self.plans_surges() && autoscalers == KnownAutoscalers::NotRead;
         if is_early || sheet.result().is_some_and(|result| result.autoscalers == autoscalers) {
             return None;

@@ -22,10 +22,10 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaintenanceRequest {
     pub nodes: Vec<NodeName>,
-    /// Most nodes at a time; `None` for as many as possible.
+    /// Maximum number of nodes at a time; `None` for as many as possible.
     pub parallel: Option<usize>,
     pub max_per_zone: Option<usize>,
-    /// The assumed time of the work on an empty node.
+    /// Assumed duration of the work on an empty node.
     pub work_takes: Span,
     /// How long a node has to be healthy before it counts as done.
     pub settle: Span,
@@ -33,13 +33,14 @@ pub struct MaintenanceRequest {
     pub window: Option<DailyWindow>,
     pub force: bool,
     pub delete_emptydir_data: bool,
-    /// Whether Deployments whose budgets can never allow an eviction are scaled up meanwhile.
+    /// Whether the maintenance scales up Deployments whose budgets can never allow an eviction.
     pub surge: bool,
     /// Whether pods may leave although no other node takes them.
     pub allow_pending: bool,
-    /// The command line of the work on an empty node; empty if others do it.
+    /// Command line of the work on an empty node; empty if kordon runs no command.
     pub exec: String,
-    /// The sign that others have done the work.
+    /// Sign by which kordon detects that somebody else has done the work on a machine; `None` if kordon waits for no
+    /// sign.
     pub wait_for: Option<WaitFor>,
 }
 
@@ -157,8 +158,7 @@ impl MaintenanceRequest {
         !self.exec.is_empty() || self.wait_for.is_some()
     }
 
-    /// The value of an option as it is typed; empty for the default of options that may have none, and for a switch that is
-    /// off.
+    /// Value of an option as it is typed; empty for an option without a value and for a switch that is off.
     pub fn value(&self, option: MaintenanceOption) -> String {
         let on = |is_on: bool| if is_on { "on".into() } else { String::new() };
         match option {
@@ -197,7 +197,7 @@ impl MaintenanceRequest {
         }
     }
 
-    /// Sets an option to a typed value. An empty text is its default.
+    /// Sets an option to a typed value. An empty text stands for the default.
     ///
     /// # Errors
     /// The text is not a value of the option, or the option has none.

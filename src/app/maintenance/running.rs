@@ -72,7 +72,7 @@ impl MaintenanceEntry {
         !matches!(self.state, MaintenanceState::Ended { .. })
     }
 
-    /// The title, as in `maintenance of 4 nodes`.
+    /// The id and the state, as in `maintenance-1 runs`.
     pub fn title(&self) -> String {
         format!("{} {}", self.id, self.state_in_words())
     }

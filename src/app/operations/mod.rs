@@ -41,9 +41,9 @@ const LEFT_EVERY: Span = Span::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Operations {
     pub mode: Mode,
-    /// Why the configuration forbids writing; `None` if it does not.
+    /// Why the configuration forbids writing; `None` if it allows writing.
     pub read_only: Option<String>,
-    /// Why nothing can be applied in any mode; `None` if it can.
+    /// Why no plan can be applied in any mode; `None` if plans can be applied.
     pub locked: Option<String>,
     /// End of enforce mode.
     pub enforced_until: Option<Timestamp>,
@@ -80,7 +80,7 @@ pub struct OperationEntry {
     undoes: Option<PriorOperation>,
     /// Progress at the last refresh.
     pub progress: OperationProgress,
-    /// Predicted end of the operation, from what is left of it; `None` without a prediction.
+    /// Predicted end of the operation, computed from its remaining work; `None` without a prediction.
     pub left: Option<TimeLeft>,
     /// Budgets that block the operation now, and what would unblock it.
     pub blocking: Vec<BlockingBudget>,
@@ -115,13 +115,13 @@ pub enum Job {
     Check { number: u64, permissions: Vec<Permission> },
     /// Asks which of these rights the user lacks. The result is [`JobResult::Rights`].
     Rights(Vec<Permission>),
-    /// Reads the whole nodes of the open plan for its diff. The result is [`JobResult::NodesRead`].
+    /// Reads the complete Node objects of the open plan for its diff. The result is [`JobResult::NodesRead`].
     ReadNodes(Vec<NodeName>),
     /// Writes the start of an operation to the journal. The result is [`JobResult::Started`].
     Start { number: u64, request: Box<StartRequest> },
     /// Carries out a maintenance. Its results are [`JobResult::Maintenance`].
     StartMaintenance { number: u64, start: Box<MaintenanceStart> },
-    /// Passes input to a maintenance that runs.
+    /// Passes input to a running maintenance.
     SteerMaintenance { number: u64, input: OperatorInput },
     /// Writes a notice to the journal.
     Notice { id: OperationId, notice: OperationNotice },
@@ -146,7 +146,7 @@ pub enum JobResult {
         number: u64,
         checks: Result<Checks, String>,
     },
-    /// The rights that were asked for, and those of them that are missing.
+    /// The rights that were asked for, and the missing rights among them.
     Rights {
         asked: Vec<Permission>,
         missing: Result<Vec<Permission>, String>,
@@ -230,7 +230,7 @@ impl Operations {
         self.entries.iter().filter(|entry| entry.is_running())
     }
 
-    /// The maintenance that runs.
+    /// The running maintenance.
     pub fn running_maintenance(&self) -> Option<&MaintenanceEntry> {
         self.maintenances.iter().rev().find(|entry| entry.is_running())
     }
@@ -239,7 +239,7 @@ impl Operations {
         self.maintenances.iter_mut().rev().find(|entry| entry.is_running())
     }
 
-    /// Titles of the operations and of the maintenance that run.
+    /// Titles of the running operations, and the id of the running maintenance.
     pub fn running_titles(&self) -> Vec<String> {
         let operations = self.running().map(|entry| entry.title.clone());
         operations.chain(self.running_maintenance().map(|entry| entry.id.to_string())).collect()

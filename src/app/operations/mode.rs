@@ -125,7 +125,7 @@ impl App {
         }
     }
 
-    /// Why no operation that writes may start; `None` if one may.
+    /// Why no operation that writes may start; `None` if such operations may start.
     pub(in crate::app) fn why_not_now(&self) -> Option<String> {
         match self.operations.mode {
             Mode::DryRun => Some(

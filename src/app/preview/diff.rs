@@ -14,7 +14,7 @@ use kordon_time::Timestamp;
 /// The diff of a plan, while it is shown.
 #[derive(Clone, Debug, Default)]
 pub struct DiffView {
-    /// The writes of the plan for which the nodes were asked for; `None` before the first time.
+    /// Writes of the plan for which the nodes were last requested; `None` before the first request.
     asked: Option<Vec<PlanStep>>,
     /// The nodes and the name of the user; `None` until they have been read.
     nodes: Option<Result<ReadNodes, String>>,
@@ -59,7 +59,8 @@ impl Preview {
         is_shown
     }
 
-    /// Returns the nodes to read for the diff; `None` if it is not shown, or those of the present plan were asked for.
+    /// Returns the nodes to read for the diff; `None` if the diff is not shown, or if the nodes for the present writes
+    /// of the plan were already requested.
     pub(in crate::app) fn next_read(&mut self) -> Option<Vec<NodeName>> {
         let plan = if self.is_behind() { None } else { self.plan() }?;
         let (steps, names) = (&plan.steps, plan.nodes.iter().map(|node| node.node.clone()));
@@ -78,7 +79,7 @@ impl Preview {
         }
     }
 
-    /// Works the diff out again, if it is shown and the nodes have been read. `options` are the options that the
+    /// Computes the diff again, if it is shown and the nodes have been read. `options` are the options that the
     /// operation would have.
     pub(in crate::app) fn work_out_diff(
         &mut self,

@@ -39,7 +39,7 @@ pub struct FailureView {
     pub rows: Vec<Row<FailureRow>>,
 }
 
-/// A row of the impact, mostly as an index into one of its lists.
+/// A row of the impact, in most cases as an index into one of the impact's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureRow {
     /// A note that it is unknown what happens to the pods on the failed nodes.

@@ -129,7 +129,7 @@ impl Preview {
         }
     }
 
-    /// Whether the result is missing or of an earlier request.
+    /// Whether the result is missing or belongs to an earlier request.
     pub fn is_behind(&self) -> bool {
         self.result.as_ref().is_none_or(|result| result.request != self.request)
     }
@@ -216,7 +216,7 @@ impl Preview {
         Ok(())
     }
 
-    /// Closes the line in which an option is typed, without a change. Returns whether there was one.
+    /// Closes the input line of an option without a change. Returns whether such a line was open.
     pub(super) fn leave_option(&mut self) -> bool {
         let is_typed = self.line.as_ref().is_some_and(|line| line.option.is_some());
         if is_typed {
@@ -231,7 +231,7 @@ impl Preview {
         self.list.step(step);
     }
 
-    /// Selects the first row below a title, unless the selected row is listed.
+    /// Selects the second row if no row is selected, because the first row is a title.
     pub(super) fn choose_first(&mut self) {
         if self.list.is_row_gone() && !self.list.is_empty() {
             self.list.select_second();

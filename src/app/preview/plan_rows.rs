@@ -25,7 +25,7 @@ pub struct PlanView {
     grouped: BTreeSet<usize>,
 }
 
-/// A row of a plan, mostly as an index into one of its lists.
+/// A row of a plan, in most cases as an index into one of the plan's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanRow {
     Warning(usize),

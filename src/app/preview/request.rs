@@ -43,15 +43,15 @@ pub enum PlanOption {
     Parallel,
     /// Timeout of the drain of one node, or of the removal of pods.
     Timeout,
-    /// Labels of the pods that leave.
+    /// Selector of the pods that leave, by their labels.
     PodSelector,
-    /// Age of a deletion from which the drain does not wait for the pod.
+    /// Time since a pod's deletion after which the drain does not wait for the pod.
     SkipWaitForDelete,
     Overwrite,
     WholeZones,
 }
 
-/// Nodes or pods of a plan.
+/// Nodes or pods that a plan acts on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Targets {
     Nodes(Vec<NodeName>),
@@ -134,7 +134,8 @@ impl PlanKind {
 }
 
 impl PlanOption {
-    /// The flag of `kubectl drain` that the option sets; `None` for options that no plan requires.
+    /// The flag of `kubectl drain` that the option sets, if a drain may be refused without the flag; `None` for other
+    /// options.
     pub const fn flag(self) -> Option<DrainFlag> {
         match self {
             Self::Force => Some(DrainFlag::Force),

@@ -53,7 +53,7 @@ pub fn draw(scene: &Scene, sheet: &MaintenanceSheet, area: Rect, buf: &mut Buffe
     options::draw_line(scene, sheet, width, area, buf)
 }
 
-/// Progress of a maintenance: a line for each node that is left.
+/// Progress of a maintenance: a line for each remaining node.
 fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> {
     let left = counted(notes.nodes.len(), "node", "nodes");
     let (state, role) = match notes.is_running(scene.now) {

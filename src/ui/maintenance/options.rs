@@ -49,7 +49,7 @@ fn option(scene: &Scene, request: &MaintenanceRequest, option: MaintenanceOption
         .and(&shown(request, option), scene.style(role))
 }
 
-/// The value of an option, or its effect when no value is set.
+/// The value of an option or, if no value is set, words for what applies then.
 fn shown(request: &MaintenanceRequest, option: MaintenanceOption) -> String {
     let value = request.value(option);
     if !value.is_empty() {

@@ -11,7 +11,7 @@ use crate::{
 use kordon_core::{engine::Severity, operation::OperationNotice, plan::words::counted};
 use kordon_time::Span;
 
-/// Notices that are shown.
+/// Maximum number of notices shown.
 const NOTICES: usize = 5;
 
 /// Maximum number of lines for the reason why the maintenance has stopped.
@@ -23,7 +23,7 @@ const REASON_LINES: usize = 4;
 /// wave   1 ▒▒▒███████┊····· back after 4m12s
 /// 03:14:05 node/n-3: is well and back
 /// ```
-/// Lines about the own maintenance; empty if there is none.
+/// Lines about the maintenance of this dashboard; empty if there is none.
 pub fn lines(scene: &Scene, width: usize) -> Vec<Runs> {
     let Some(entry) = scene.app.own_maintenance() else { return Vec::new() };
     let mut lines = vec![head(scene, entry).fitted(width)];

@@ -4,7 +4,7 @@ use super::{Runs, Scene, text};
 use crate::{app::maintenance::DRAIN_TIMEOUT, ui::theme::Role};
 use kordon_core::{maintenance::MaintenancePlan, plan::words::counted};
 
-/// Lines that the reason takes for which a pod is lost.
+/// Maximum number of lines for the reason why a pod is lost.
 const REASON_LINES: usize = 2;
 
 /// ```text

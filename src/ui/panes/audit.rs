@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Nodes that are named in the line about the selected finding.
+/// Maximum number of nodes named in the line about the selected finding.
 const NAMED: usize = 8;
 
 /// ```text

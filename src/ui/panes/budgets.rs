@@ -1,4 +1,5 @@
-//! PodDisruptionBudgets: how many pods each lets go now, which drains it holds up, and who drains there.
+//! PodDisruptionBudgets: how many pods each budget lets go now, which nodes it blocks, and who drains nodes with its
+//! pods.
 
 use std::collections::BTreeSet;
 
@@ -115,7 +116,7 @@ fn cells(scene: &Scene, row: &BudgetRow) -> Vec<Cell> {
     ]
 }
 
-/// Sign and role of a budget: only what refuses evictions stands out.
+/// Sign and role of a budget. Only budgets that refuse evictions stand out.
 fn sign(row: &BudgetRow) -> (&'static str, Role) {
     match row.room {
         BudgetRoom::Never(_) if row.refused.is_empty() => ("·", Role::Dim),

@@ -27,7 +27,7 @@ use kordon_core::{
 /// Number of minutes shown as bars, one cell each.
 const MINUTES: usize = 30;
 
-/// Minimum height at which each kind has its own line; below it all kinds share one.
+/// Minimum height at which each kind has its own line. In a lower pane, all kinds share one line.
 const ROOM_FOR_KINDS: u16 = 10;
 
 /// ```text
@@ -188,7 +188,7 @@ fn columns(width: u16) -> Vec<Column> {
     ]
 }
 
-/// Number of departures for which a row stands. If the list is filtered, each has its own row.
+/// Number of departures that a row stands for. In a filtered list, each departure has its own row.
 fn in_row(scene: &Scene, row: usize) -> usize {
     let id = scene.screen.departures.keys().get(row);
     let is_filtered = !scene.screen.filter(Pane::Departures).is_empty();

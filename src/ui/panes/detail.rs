@@ -256,7 +256,8 @@ fn event_words(event: &ClusterEvent) -> String {
     parts.into_iter().flatten().filter(|part| !part.is_empty()).map(|part| format!(" · {part}")).collect()
 }
 
-/// A line of YAML: signs of a match and of a block, its key, and the rest in another style: `›▸ labels: … 3 lines`.
+/// A line of YAML: a sign for a match, a sign for a block, the line's key, and the rest in another style:
+/// `›▸ labels: … 3 lines`.
 fn yaml_cell(scene: &Scene, row: &YamlRow) -> Cell {
     let line = &*row.text;
     let sign = match row.fold {

@@ -1,4 +1,4 @@
-//! A row about a subject at a time, for plans and operations.
+//! A row with the time, subject and state of an event, for plans and operations.
 
 use ratatui::style::Style;
 

@@ -26,8 +26,8 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Minimum age of a forecast at which the title shows when the forecast was made. Forecasts of more than ten minutes
-/// may take a while to compute.
+/// Minimum age at which the title shows when the forecast was made. A forecast over more than ten minutes may take a
+/// while to compute.
 const OLD: Span = Span::from_secs(15);
 
 /// Minimum width of a chart in cells.

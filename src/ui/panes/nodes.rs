@@ -1,4 +1,5 @@
-//! The nodes: each node's state and its start, according to the controller, and the next event.
+//! The nodes: for each node, its state according to the controller, how long it has been in that state, and its next
+//! event.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -102,7 +103,7 @@ fn facts(scene: &Scene) -> Runs {
     marked(scene, runs, scene.screen.marked_nodes.len())
 }
 
-/// Value of a label or annotation; `?` for an annotation of a recording, which does not have them.
+/// Value of a label or annotation; `?` for an annotation in a recording, because recordings have no annotations.
 fn label_or_annotation(node: &Node, chosen: &ChosenColumn) -> Option<String> {
     match chosen {
         ChosenColumn::Own(_) => None,
@@ -118,11 +119,12 @@ fn label_or_annotation(node: &Node, chosen: &ChosenColumn) -> Option<String> {
 struct RareColumns {
     has_extended: bool,
     has_devices: bool,
-    /// The devices of each node; none if they are unknown.
+    /// Devices of each node; `None` if they are not known.
     devices: Option<BTreeMap<NodeName, Vec<NodeDevices>>>,
 }
 
-/// Widths of these columns: `gpu 3/8, nic 0/1` is cut, `gpu.nvidia.com 2/8` is not.
+/// Widths of the columns of extended resources and devices. At these widths, `gpu 3/8, nic 0/1` is cut and
+/// `gpu.nvidia.com 2/8` is not.
 const EXTENDED: u16 = 14;
 const DEVICES: u16 = 19;
 
@@ -145,7 +147,7 @@ impl RareColumns {
         extended.into_iter().chain(self.has_devices.then(|| column("devices", DEVICES).gives_way(8)))
     }
 
-    /// Width of the columns, with the gaps before them. The column of taints gets this much less.
+    /// Width of the rare columns, with the gaps before them. The column of taints is narrower by this width.
     fn width(&self) -> u16 {
         let room = |has: bool, width: u16| if has { width + 2 } else { 0 };
         room(self.has_extended, EXTENDED) + room(self.has_devices, DEVICES)
@@ -156,7 +158,8 @@ impl RareColumns {
         extended.into_iter().chain(self.has_devices.then(|| self.devices_of(scene, &line.node.name)))
     }
 
-    /// Devices by driver: the number that claims have, of the number that is published, as in `gpu.example.com 2/8`.
+    /// Devices by driver, as in `gpu.example.com 2/8`: the number allocated to claims, and the number that is
+    /// published.
     fn devices_of(&self, scene: &Scene, node: &NodeName) -> Cell {
         let Some(devices) = &self.devices else { return Cell::new("?", scene.style(Role::Dim)) };
         let Some(drivers) = devices.get(node) else { return Cell::new("–", scene.style(Role::Faint)) };
@@ -175,7 +178,7 @@ impl RareColumns {
     }
 }
 
-/// Extended resources: the requested amount of the allocatable amount, as in `gpu 3/8`.
+/// Extended resources, as in `gpu 3/8`: the requested and the allocatable amount.
 fn extended(scene: &Scene, line: &NodeLine) -> Cell {
     let resources = scene.shown.cluster.extended_resources(line.node);
     if resources.is_empty() {
@@ -501,7 +504,7 @@ fn next(scene: &Scene, line: &NodeLine) -> Cell {
     }
 }
 
-/// Times that a full bar shows. `LONG` is the default toleration of the controller's taints.
+/// Durations for which the bar is full. `LONG` is the default toleration of the controller's taints.
 const SHORT: Span = Span::from_secs(60);
 const LONG: Span = Span::from_secs(300);
 

@@ -79,7 +79,7 @@ fn unmet_gates<'a>(scene: &Scene<'a>, pod: &Key) -> &'a [Name] {
     scene.shown.cluster.pod(pod).map_or(&[], |pod| pod.unmet_gates())
 }
 
-/// Columns of the table. `has_gates`: with the readiness gates that are not met, which few pods have.
+/// Columns of the table. `has_gates` adds the column of unmet readiness gates, which few pods have.
 fn columns(scene: &Scene, has_gates: bool) -> Vec<Column> {
     use PodColumn as By;
     let sort = scene.screen.pods.sort;

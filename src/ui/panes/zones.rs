@@ -140,7 +140,7 @@ enum MapLine {
 }
 
 impl ZoneMap {
-    /// Creates the layout with as few nodes per cell as fit; `None` if one line per zone is too much.
+    /// Creates the layout with as few nodes per cell as fit; `None` if not even one line of nodes per zone fits.
     fn new(zones: &[ZoneLine], area: Rect) -> Option<Self> {
         let width = usize::from(area.width).checked_sub(INDENT + THUMB).filter(|width| *width > 0)?;
         let room = TableWidget::page(area).checked_sub(zones.len())?;
@@ -315,8 +315,8 @@ fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
 }
 
 /// When the next waiting node is tainted: `in 9s: 1 of 7 nodes`; `2 nodes wait` if the rate is 0; `None` if no node
-/// waits. If a single node waits, its name is shown. Of several nodes none is named, because upstream takes them in
-/// random order.
+/// waits. If a single node waits, its name is shown. If several nodes wait, no name is shown, because upstream takes
+/// them in random order.
 fn slot(scene: &Scene, zone: &ZoneView) -> Option<Cell> {
     let (dim, unknown) = (scene.style(Role::Dim), scene.style(Role::NodeCritical));
     let waiting = zone.queue.len();

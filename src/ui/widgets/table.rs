@@ -42,7 +42,7 @@ impl Column {
         Self::new(title.trim_ascii(), Cow::Borrowed(title), width)
     }
 
-    /// A column with a heading that is not known beforehand.
+    /// A column whose heading is only known at run time.
     pub const fn titled(title: Cow<'static, str>, width: Width) -> Self {
         Self::new("", title, width)
     }
@@ -51,7 +51,7 @@ impl Column {
         Self { name, title, width, right: false, priority: 0, sorted: None, sorts_by: None }
     }
 
-    /// Sets the [name](Self::name), where it is not the heading.
+    /// Sets the [name](Self::name) of a column whose name is not its heading.
     #[must_use]
     pub fn named(self, name: &'static str) -> Self {
         Self { name, ..self }
@@ -122,7 +122,7 @@ impl Cell {
     }
 }
 
-/// A heading that sorts, where it was drawn.
+/// The drawn area of a heading that sorts the table by its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heading {
     pub area: Rect,

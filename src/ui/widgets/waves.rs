@@ -24,7 +24,8 @@ impl WaveLane {
         format!("{}, {moves} moves", counted(nodes, "node", "nodes"))
     }
 
-    /// A wave that has started. What has not happened yet is drawn as it was planned, but not before `now`.
+    /// A wave that has started. Steps that have not happened yet are drawn at their planned times, but not before
+    /// `now`.
     pub fn past(wave: &PastWave, now: Timestamp) -> Self {
         let PastWave { nodes, starts, drained, ends, planned, has_failed } = wave;
         let planned = planned.unwrap_or((*starts, *starts));
@@ -52,7 +53,7 @@ impl From<&MaintenanceWave> for WaveLane {
 }
 
 /// Draws the lanes, with a legend as the last line: `▒` the drains, `█` the work until all nodes are healthy again, and
-/// `┊` now, if the waves are carried out. Empty if there are none. `shown` writes a time.
+/// `┊` now, if the waves are carried out. Empty if there are no lanes. `shown` formats a time.
 pub fn waves(lanes: &[WaveLane], now: Option<Timestamp>, shown: impl Fn(Timestamp) -> String) -> Vec<String> {
     let (Some(first), Some(last)) = (lanes.first(), lanes.last()) else { return Vec::new() };
     let whole = last.ends.since(first.starts).as_secs().max(1);

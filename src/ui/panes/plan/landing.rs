@@ -100,7 +100,8 @@ pub fn receiver(scene: &Scene, receiver: &Receiver) -> EventRow {
 /// Width in cells of a receiver's bar.
 const BAR: usize = 12;
 
-/// Bar of the resource that is used most after the plan, with requests before the plan and those added: `███▒▒───────`.
+/// Bar of the resource that is used most after the plan: requests before the plan, then requests that the plan adds:
+/// `███▒▒───────`.
 fn receiver_bar(scene: &Scene, receiver: &Receiver) -> Cell {
     let (before, after) = receiver.fullest();
     let cells = |share: f64| {

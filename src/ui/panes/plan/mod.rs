@@ -212,7 +212,7 @@ fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
     }
 }
 
-/// Role of a line of the diff. Its first character says the same.
+/// Role of a line of the diff. The line's first character also shows its kind.
 const fn diff_role(kind: DiffLineKind) -> Role {
     match kind {
         DiffLineKind::Header => Role::Heading,

@@ -54,7 +54,7 @@ pub fn draw_edit_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Bu
     Rect { y: area.y + 2, height: area.height - 2, ..area }
 }
 
-/// The text that is typed for an option.
+/// Hint about the text to type for an option; empty for an option without typed text.
 const fn hint(option: PlanOption) -> &'static str {
     match option {
         PlanOption::PodSelector => "as in app=web,tier!=db; empty for all pods",
