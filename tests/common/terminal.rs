@@ -12,7 +12,7 @@ use std::{
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-/// A pseudo terminal with a program on it.
+/// A pseudo terminal, and the program that runs on it.
 pub struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     raw: Arc<Mutex<Vec<u8>>>,

@@ -28,7 +28,7 @@ async fn a_socks_proxy_gets_user_and_password() {
     assert_eq!(asked("socks5", "alice:p%40ss@", ask_for_socks).await, "alice p@ss");
 }
 
-/// Connects to a server through a proxy. Returns the user that the proxy has received.
+/// Connects to a server through a proxy. Returns the name of the user that the client has sent to the proxy.
 async fn asked<F>(
     scheme: &str,
     user: &str,

@@ -244,7 +244,6 @@ fn start() -> RecordingStart {
     start
 }
 
-/// Records messages, with keyframes when they are due.
 /// Removes the annotations of nodes, which are not recorded.
 fn without_annotations(mut changes: Vec<Change>) -> Vec<Change> {
     for change in &mut changes {

@@ -116,7 +116,7 @@ async fn in_a_pod_the_service_account_is_used_as_the_kubelet_mounts_it() {
     folder.file("ca.crt", &ours.pem);
     folder.file("namespace", "ops");
     let connection = connect_from(&none, &pod).await.expect("it is trusted, and the token is known");
-    // The demo's API server does not tell whose token it is, but it refuses any other, as below.
+    // The demo's API server does not say to which user a token belongs, but it refuses other tokens, as tested below.
     assert_eq!(connection.identity.user, "the pod's service account");
     let of = |connection: &Connection| (connection.context.clone(), connection.namespace.clone());
     assert_eq!(of(&connection), ("in-cluster".into(), "ops".into()));

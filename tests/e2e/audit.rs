@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Objects that create the causes of a family, and how many pods they have once all is settled.
+/// A family of causes: the objects that create these causes, and the number of pods once the cluster has settled.
 struct Family {
     name: &'static str,
     nodes: &'static [&'static str],
@@ -45,7 +45,7 @@ const DUMPED: &str = "nodes,namespaces,pods,deployments,replicasets,statefulsets
     cronjobs,poddisruptionbudgets,services,persistentvolumes,persistentvolumeclaims,storageclasses,csinodes,\
     resourcequotas,priorityclasses,leases,validatingwebhookconfigurations,mutatingwebhookconfigurations";
 
-/// How long kubectl drain tries. Pods here end within a second.
+/// Timeout of kubectl drain. Pods here end within a second.
 const PATIENCE: &str = "--timeout=15s";
 
 fn families() -> Vec<Family> {
@@ -263,7 +263,7 @@ async fn drains_as_audited(plane: &mut Plane, family: &Family) -> Result<()> {
 struct Drained {
     /// The refusal of kubectl without `--force` and `--delete-emptydir-data`; empty if kubectl does not refuse.
     refused: String,
-    /// Whether kubectl ended in time, with these flags.
+    /// Whether `kubectl drain` with both flags ended before its timeout.
     ends: bool,
     /// Whether the node is empty afterwards.
     is_empty: bool,
@@ -384,7 +384,7 @@ async fn recreate(client: &Client, path: &str, object: &Value) -> Result<()> {
     .await
 }
 
-/// Keeps the objects of a family, and what kubectl did to its nodes.
+/// Writes the objects of a family, and what kubectl did to its nodes, to files in the folder `KORDON_DUMPS`.
 fn keep(family: &Family, dump: &str, drains: &Value) -> Result<()> {
     let Some(folder) = std::env::var_os("KORDON_DUMPS") else { return Ok(()) };
     let folder = Path::new(&folder);

@@ -153,7 +153,7 @@ fn go_to_second(terminal: &mut Terminal) {
     terminal.wait(OTHER);
 }
 
-/// Shows that keys are answered.
+/// Checks that the dashboard still responds to keys.
 fn is_responsive(terminal: &mut Terminal) {
     terminal.type_in("?");
     terminal.wait("Esc closes");

@@ -130,7 +130,7 @@ async fn round(
     ] {
         watcher.wait_for_effect(&effect, RECOVERED).await?;
     }
-    // Effects without a node are ignored: the controller may lose its leadership through the fault.
+    // Effects that belong to no node are ignored: one of them is a change of the leader, which the fault may cause.
     let is_elsewhere = |effect: &Effect| effect.kind.node().is_some_and(|other| other != node);
     let elsewhere = watcher.effects().into_iter().find(is_elsewhere);
     ensure!(elsewhere.is_none(), "{watcher}\na healthy node was touched: {elsewhere:?}");

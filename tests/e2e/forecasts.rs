@@ -2,9 +2,9 @@
 //! manager is killed, replaced by a standby, and paused for 20 s and 60 s. Each event is compared with the last
 //! forecast made at least five seconds before, and each prediction with the events.
 //!
-//! Asserts that every event was predicted with the right causes in the right order, and that no time is off by more than a
-//! monitor period and a second, or that there is an explanation. Prints how many predictions were right, and the errors of
-//! their times.
+//! Asserts that every event was predicted with the right causes in the right order, and that no time is off by more
+//! than a monitor period and a second, unless there is an explanation. Prints how many predictions were right, and the
+//! errors of their times.
 //!
 //! A third part runs for a minute with a clock that is 28 s behind the cluster's.
 //!

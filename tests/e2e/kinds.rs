@@ -1,13 +1,13 @@
 //! Compares kordon's answers about many small clusters with what the real control plane then does: Jobs, StatefulSets,
 //! templates, pods that are never healthy, spread constraints, preemption, devices, dead nodes, volumes.
 //!
-//! Each variant (`kinds/*.yaml`) has nodes and a namespace of its own on one control plane, and all run at once. Its
-//! question is put to kordon first. Then the same is done for real, by kubectl or to the kubelets. What has become of each
-//! pod is compared with the answer.
+//! Each variant (`kinds/*.yaml`) has nodes and a namespace of its own on one control plane, and all variants run at
+//! once. The test first asks kordon the question of the variant. Then it carries out the same action for real, with
+//! kubectl or on the simulated kubelets, and compares the outcome of each pod with kordon's answer.
 //!
 //! Runs only with `KORDON_RUN`, whatever its value. `KORDON_E2E_ONLY` selects variants by a part of their names. With
-//! `KORDON_DUMPS=FOLDER` the objects of each variant are written to `NAME.json`, as they were at the question, and an
-//! answer that differs, with what happened, to `NAME.answer`.
+//! `KORDON_DUMPS=FOLDER`, `NAME.json` has the objects of each variant at the time of the question. If an answer differs
+//! from what happened, `NAME.answer` has both.
 
 pub mod comparison;
 pub mod history;
@@ -52,11 +52,11 @@ use variant::Variant;
 const TOLERATION: u32 = 8;
 /// Longest time for which one variant is observed.
 const OBSERVED: Span = Span::from_secs(180);
-/// Variants that are tried at once: kubelets that are short of time would start pods late.
+/// Number of variants that run at once. More of them would slow the simulated kubelets down, so that pods start late.
 const TRIED_AT_ONCE: usize = 8;
-/// How long kubectl drain tries.
+/// Timeout of kubectl drain.
 const PATIENCE: &str = "--timeout=25s";
-/// Processes of kordon and kubectl that run at once.
+/// Maximum number of kordon and kubectl processes that run at once.
 const AT_ONCE: usize = 3;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -90,7 +90,7 @@ fn every_variant_has_a_name_of_its_own_and_objects_of_known_kinds() {
     }
 }
 
-/// Tries all variants. Returns the differences.
+/// Runs all variants. Returns the differences.
 async fn all(plane: &mut Plane, variants: &[Variant]) -> Result<Vec<String>> {
     let client = plane.client();
     let heartbeats = Heartbeats { every: Span::from_secs(3), status_each: 5 };
@@ -142,20 +142,20 @@ struct Trial<'a> {
     client: Client,
     kubelets: Kubelets,
     history: History,
-    /// Flags of kordon: the settings of the controllers, and where the cluster is.
+    /// Flags of kordon: the settings of the controllers, and the connection to the cluster.
     flags: Vec<String>,
     processes: Semaphore,
 }
 
-/// Something that was done for real.
+/// The result of an action that was carried out for real.
 struct Done {
     since: Timestamp,
-    /// Whether nothing of it failed.
+    /// Whether all parts of the action succeeded.
     is_complete: bool,
 }
 
 impl Trial<'_> {
-    /// Prepares a variant, asks kordon, does the same for real, and returns each difference.
+    /// Prepares a variant, asks kordon its question, carries out the action for real, and returns each difference.
     async fn run(&self, variant: &Variant) -> Result<Vec<String>> {
         self.prepare(variant).await.context("preparing it")?;
         self.keep(variant).await?;
@@ -190,7 +190,7 @@ impl Trial<'_> {
         Ok(found)
     }
 
-    /// Creates the objects of a variant, and waits until all is settled.
+    /// Creates the objects of a variant, and waits until the cluster has settled.
     async fn prepare(&self, variant: &Variant) -> Result<()> {
         let namespace = serde_json::from_value(json!({"metadata": {"name": variant.name}}))?;
         Api::<Namespace>::all(self.client.clone()).create(&PostParams::default(), &namespace).await?;
@@ -217,7 +217,7 @@ impl Trial<'_> {
         for line in &variant.before {
             self.command(variant, line).await?;
         }
-        // Controllers follow pods and nodes within a second.
+        // Controllers react to changes of pods and nodes within a second.
         tokio::time::sleep(Span::from_secs(3).to_std()).await;
         Ok(())
     }
@@ -250,7 +250,7 @@ impl Trial<'_> {
         .await
     }
 
-    /// Puts the question to kordon.
+    /// Asks kordon the question of a variant, and returns the answer.
     async fn ask(&self, variant: &Variant) -> Result<Value> {
         let shell = Shell::new();
         let mut words = variant.command(&variant.ask);
@@ -303,7 +303,7 @@ impl Trial<'_> {
         Ok(Done { since: first.since, is_complete: done.iter().all(|done| done.is_complete) })
     }
 
-    /// Runs a line: something that happens to a kubelet, or a command of kubectl. Only a drain may fail.
+    /// Runs one line of a variant: an event of a kubelet, a pause, or a kubectl command. Only a drain may fail.
     async fn command(&self, variant: &Variant, line: &str) -> Result<Done> {
         let words = variant.command(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -326,7 +326,7 @@ impl Trial<'_> {
         Ok(Done { since, is_complete: true })
     }
 
-    /// Runs kubectl once few others run. Returns when it began, and its output.
+    /// Runs kubectl as soon as fewer than [`AT_ONCE`] processes run. Returns the start time and the output.
     async fn kubectl(&self, words: &[&str]) -> Result<(Timestamp, Result<String>)> {
         let _turn = self.processes.acquire().await?;
         let since = Clock::system().now();
@@ -352,7 +352,7 @@ impl Trial<'_> {
         Ok((reasons, indexes))
     }
 
-    /// Keeps the objects of the cluster of a variant, if a folder is given.
+    /// Writes the objects of a variant to a file, if `KORDON_DUMPS` names a folder.
     async fn keep(&self, variant: &Variant) -> Result<()> {
         let Some(folder) = std::env::var_os("KORDON_DUMPS") else { return Ok(()) };
         let label = format!("kordon.test/variant={}", variant.name);
@@ -378,7 +378,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Keeps an answer that was wrong, and what happened, if a folder is given.
+    /// Writes a wrong answer and what happened to a file, if `KORDON_DUMPS` names a folder.
     fn keep_answer(&self, variant: &Variant, answer: &Value, pods: &str) -> Result<()> {
         let Some(folder) = std::env::var_os("KORDON_DUMPS") else { return Ok(()) };
         let text = format!("{answer:#}\n{pods}\n");
@@ -405,7 +405,7 @@ fn unexpected(variant: &Variant, answer: &Value) -> Vec<String> {
     found
 }
 
-/// Returns the objects that the question lays over the cluster, as a file has them.
+/// Returns the objects that the question adds to the cluster or replaces in it, as the text of a file.
 fn list(variant: &Variant) -> Result<String> {
     let items = variant.with.iter().map(|object| Ok(variant.object(object)?.1));
     let items = items.collect::<Result<Vec<Value>>>()?;

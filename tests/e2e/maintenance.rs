@@ -31,10 +31,10 @@ use crate::{
 const NODES: usize = 12;
 const ZONES: [&str; 3] = ["a", "b", "c"];
 
-/// How often kordon is killed, unless `KORDON_KILLS` says how often.
+/// Default number of times that kordon is killed; `KORDON_KILLS` sets another number.
 const KILLS: usize = 4;
 
-/// Replicas of each Deployment. A budget lets one of them be away.
+/// Replicas of each Deployment. A budget allows one of them to be unavailable.
 const REPLICAS: usize = 4;
 const DEPLOYMENTS: usize = 8;
 
@@ -107,7 +107,8 @@ async fn settle(plane: &Plane) -> Result<()> {
     Ok(())
 }
 
-/// The commands of the operator: each leaves a file for its node, and waits until the kubelet is back.
+/// A folder with a file for each node. The operator's command adds a line to this file to request a restart of the
+/// machine.
 struct Machines {
     folder: tempfile::TempDir,
 }
@@ -117,12 +118,12 @@ impl Machines {
         Ok(Self { folder: tempfile::tempdir()? })
     }
 
-    /// A command that asks for a restart of the machine and returns at once, as `reboot` does.
+    /// Returns a command that requests a restart of the machine and ends at once, as `reboot` does.
     fn command(&self) -> String {
         format!("sh -c 'echo x >>{}/$1' - {{node}}", program::path(self.folder.path()))
     }
 
-    /// How often a restart of each node was asked for.
+    /// Returns how many restarts of each node were requested.
     fn asked(&self) -> Result<BTreeMap<String, usize>> {
         let mut asked = BTreeMap::new();
         for entry in fs::read_dir(self.folder.path())? {
@@ -133,7 +134,7 @@ impl Machines {
         Ok(asked)
     }
 
-    /// Restarts machines as they are asked to, until the future ends.
+    /// Restarts machines when the operator's commands request it, until the future ends.
     async fn serve<T>(
         &self,
         plane: &Plane,
@@ -190,7 +191,7 @@ fn refused_evictions(plane: &Plane) -> Result<usize> {
     Ok(plane.audit()?.iter().filter(|entry| is_refused(entry)).count())
 }
 
-/// Checks that nothing is left: no cordon, no note, and every pod Ready.
+/// Checks that the maintenance left nothing behind: no cordon, no note, and every pod is Ready.
 async fn ensure_clean(plane: &Plane) -> Result<()> {
     settle(plane).await?;
     for node in Api::<Node>::all(plane.client()).list(&ListParams::default()).await? {
@@ -282,13 +283,14 @@ async fn killed(plane: &mut Plane) -> Result<()> {
     let asked = machines.asked()?;
     println!("restarts that were asked for: {asked:?}");
     ensure!(asked.len() == NODES, "{asked:?}");
-    // A command that had begun when kordon was killed may run again; one whose end is known does not.
+    // A command that was running when kordon was killed may run again. A command that is known to have ended does not.
     ensure!(asked.values().sum::<usize>() <= NODES + kills, "{asked:?}");
     println!("evictions that a budget refused: {}", refused_evictions(plane)? - refused);
     Ok(())
 }
 
-/// A node whose machine is gone is deleted: its pods are replaced as the plan says, when the garbage collector looks.
+/// Deletes a node whose machine is gone. The garbage collector removes its pods, which are then replaced as the plan
+/// says.
 async fn deleted(plane: &mut Plane) -> Result<()> {
     let kubelets = &start(plane).await?;
     let shell = Shell::new();

@@ -146,8 +146,8 @@ async fn populate(
     Ok(workloads)
 }
 
-/// Waits until the claims are bound that need no pod for it. The scheduler's log does not say when the scheduler saw a claim
-/// change, so none may change during an attempt to place its pod.
+/// Waits until all claims are bound that can be bound without a pod. The scheduler's log does not say when the
+/// scheduler saw a change of a claim, so no claim may change during an attempt to place its pod.
 async fn wait_until_bound(client: &Client) -> Result<()> {
     eventually("claims that are bound at once", Span::from_secs(60), async || {
         let claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), "default");

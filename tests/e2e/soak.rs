@@ -43,7 +43,7 @@ const GROWTH: f64 = 0.05;
 const BASELINE: (f64, f64) = (8.0, 12.0);
 /// Minutes at the end whose measurements are compared with the baseline.
 const LAST: f64 = 4.0;
-/// Number of additional tasks, threads or files that are allowed when all is quiet again: some connections are kept
+/// Number of additional tasks, threads or files that are allowed after the faults are over: some connections are kept
 /// open for a while.
 const SLACK: u64 = 3;
 /// Time in which idle threads of the runtime end. The runtime keeps an idle thread for ten seconds.

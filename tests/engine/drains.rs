@@ -237,7 +237,7 @@ impl DrainRecording {
         differences
     }
 
-    /// Counts pods of the drained node by owner, node, readiness and phase. Pods that agree in these are
+    /// Counts pods of the drained node by owner, node, readiness and phase. Pods that agree in all four are
     /// interchangeable.
     fn classes(&self, names: Vec<String>) -> BTreeMap<String, usize> {
         let mut classes = BTreeMap::new();

@@ -208,7 +208,7 @@ fn a_wrong_run_is_not_explained() {
     }
 }
 
-/// Compares every recording of a kind. Each file of the kind has one recording.
+/// Compares all recordings of one kind with what kordon computes. Each file of this kind has one recording.
 fn check<R: DeserializeOwned>(kind: &str, differences: impl Fn(&R) -> Vec<String>) {
     let recordings = recordings::<R>(&root(), kind).unwrap_or_else(|error| panic!("{error}"));
     compare(kind, &recordings, differences);

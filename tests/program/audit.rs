@@ -205,7 +205,7 @@ async fn nodes_are_chosen_by_name_and_label() {
     assert!(unlabelled.contains("none of 3 nodes is chosen"), "{unlabelled}");
 }
 
-/// The commands of the pipelines in `examples/ci`, over a server with the objects of a dump.
+/// Runs the commands of the pipelines in `examples/ci` against a server with the objects of a dump.
 #[tokio::test]
 async fn the_pipelines_work_as_written() {
     let gitlab = pipeline("gitlab-ci.yml");
@@ -391,7 +391,7 @@ async fn pods_that_replacements_preempt_are_causes_and_counted() {
     assert_eq!(waves["waves"][0]["lost"], json!(["s/tool"]), "{waves:#}");
 }
 
-/// Both pods are tried again as soon as the budget has room, which is when web-1 is Ready.
+/// Both evictions are retried as soon as the budget allows a disruption, which is when web-1 is Ready.
 #[tokio::test]
 async fn an_audit_and_a_plan_give_a_drain_the_same_time() {
     let mut objects = three_nodes();

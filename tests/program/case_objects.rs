@@ -1,4 +1,4 @@
-//! The objects of a case as a cluster, and the answers of commands about it.
+//! The objects of a case as a cluster, and the answers of commands about this cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -29,17 +29,17 @@ impl Objects {
         Self(list["items"].as_array().expect("objects").clone())
     }
 
-    /// Returns the first object of this kind whose name starts so.
+    /// Returns the first object of this kind whose name starts with `name`.
     pub fn named(&mut self, kind: &str, name: &str) -> &mut Value {
         self.0.iter_mut().find(|object| is_named(object, kind, name)).expect("an object of this name")
     }
 
-    /// Removes the objects of this kind whose names start so.
+    /// Removes the objects of this kind whose names start with `name`.
     pub fn without(&mut self, kind: &str, name: &str) {
         self.0.retain(|object| !is_named(object, kind, name));
     }
 
-    /// Returns the objects as a file has them.
+    /// Returns the objects as the text of a file.
     pub fn list(&self) -> String {
         json!({"apiVersion": "v1", "kind": "List", "items": self.0}).to_string()
     }
@@ -55,7 +55,7 @@ impl Objects {
         (output.code, answer)
     }
 
-    /// Returns the JSON of a command on the objects, which are not all that their cluster has.
+    /// Returns the JSON of a command on the objects. The cluster may have other objects too.
     pub async fn partial(&self, command: &[&str]) -> Value {
         let shell = Shell::new();
         let file = shell.file("objects.json", &self.list());

@@ -1,5 +1,5 @@
-//! Cases from public reports, as objects of a real control plane at the time of the question. The expected answers were
-//! measured there: they are what the control plane did afterwards.
+//! Cases from public reports, as objects of a real control plane at the time of the question. The expected answers are
+//! what this control plane did afterwards.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ async fn an_operator_moves_the_role_of_its_primary_before_the_budget_lets_it_go(
     assert!(has_warning(&cordon, "switchover"), "{cordon:#}");
 }
 
-/// Karpenter had been trying for nine days.
+/// Karpenter had been trying to drain the node for nine days.
 #[tokio::test]
 async fn a_drain_by_karpenter_is_told_with_its_age_and_what_holds_it() {
     let case = "11-foreign-drain-karpenter";
@@ -58,7 +58,7 @@ async fn a_drain_by_karpenter_is_told_with_its_age_and_what_holds_it() {
     assert!(table.contains("Draining by Karpenter 8d23h"), "{table}");
 }
 
-/// Each drain waited for the other until c5-b was uncordoned. Then its Pending pod ran there 2 s later, and c5-a was
+/// Each drain waited for the other until c5-b was uncordoned. The Pending pod then ran on c5-b 2 s later, and c5-a was
 /// drained after 1.3 s.
 #[tokio::test]
 async fn drains_that_wait_for_each_other_are_named_with_the_way_out() {
@@ -83,7 +83,7 @@ async fn drains_that_wait_for_each_other_are_named_with_the_way_out() {
     assert_eq!(uncordoned["arrivals"][0]["node"], "c5-b", "{uncordoned:#}");
 }
 
-/// A Pending pod that no node would take is no reason to uncordon one.
+/// If no node has room for a Pending pod even without a cordon, this pod is no reason to uncordon a node.
 #[tokio::test]
 async fn a_drain_that_waits_for_a_pod_without_any_node_is_told_to_uncordon_none() {
     let mut objects = Objects::of("08-drains-block-each-other");
@@ -108,7 +108,7 @@ async fn a_terminating_pod_of_a_dead_node_does_not_end_with_its_grace_period() {
     assert!(!why.contains("wait until its grace period ends"), "{why}");
 }
 
-/// The pod was removed, and its successor Ready 8 s after the taint.
+/// The pod was removed, and its successor was Ready 8 s after the taint.
 #[tokio::test]
 async fn an_out_of_service_taint_removes_a_terminating_pod_by_force() {
     let command = "plan taint nodes c23-n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";

@@ -170,7 +170,7 @@ async fn the_default_file_passes_the_check_and_the_schema_knows_its_tables() {
     assert_eq!(shell.run(&["config", "show"]).await.done(), plain);
 }
 
-/// Returns the configuration with an editor that runs these lines; `$1` is the file.
+/// Creates a shell with this configuration. Its editor is a script with these lines, in which `$1` is the file to edit.
 fn with_editor(config: &str, script: &str) -> Shell {
     let mut shell = configured(config);
     let editor = shell.file("editor", &format!("#!/bin/sh\n{script}\n"));

@@ -14,7 +14,7 @@ use crate::{dashboard_driver::DashboardDriver, harness::Harness};
 /// Contexts of the kubeconfig: two clusters, one that does not answer, and one that refuses.
 const CONTEXTS: [&str; 4] = ["here", "second", "dead", "refusing"];
 
-/// A dashboard of a cluster, as that of a context.
+/// Creates the dashboard of a cluster, with this name as its context.
 async fn in_context(harness: &Harness, name: &str) -> Dashboard {
     let mut dashboard = harness.dashboard(Mode::DryRun, false, CancellationToken::new()).await;
     dashboard.app.model.connection.context = name.into();
@@ -22,7 +22,7 @@ async fn in_context(harness: &Harness, name: &str) -> Dashboard {
     dashboard
 }
 
-/// Opens the contexts.
+/// Returns the function that opens the dashboard of a context.
 fn opener(clusters: [Arc<Harness>; 2]) -> ContextOpener {
     ContextOpener(Arc::new(move |name| {
         let [first, second] = clusters.clone();

@@ -38,7 +38,7 @@ use kordon_core::{
 use kordon_time::{ClusterTime, Span, Timestamp};
 use serde_json::{Value, json};
 
-/// Start of every story: 2026-01-02 03:00:00 UTC.
+/// Time at which every simulation starts: 2026-01-02 03:00:00 UTC.
 pub const START: Timestamp = Timestamp::from_secs(1_767_322_800);
 
 /// The actual cluster, and the app that shows it.
@@ -53,7 +53,7 @@ pub struct DashboardFixture {
     alive: BTreeMap<NodeName, i64>,
     /// The configured guard rails, and the permissions that the user lacks.
     pub checks: Checks,
-    /// Why whole nodes cannot be read; `None` if they can.
+    /// Why complete Node objects cannot be read; `None` if they can be read.
     pub unreadable: Option<String>,
     /// The operation in the journal on disk.
     pub past: Option<JournaledOperation>,
@@ -159,7 +159,7 @@ impl DashboardFixture {
         }
     }
 
-    /// The cluster of most stories: three zones of ten nodes with workloads, healthy for a minute.
+    /// The cluster of most tests: three zones of ten nodes with workloads, healthy for a minute.
     pub fn well() -> Self {
         let mut fixture = Self::new();
         for zone in ["a", "b", "c"] {
@@ -760,7 +760,7 @@ impl DashboardFixture {
         self.app.on_job_result(result, self.now);
     }
 
-    /// A node as the server has it, with the fields that the diff of a plan may be about.
+    /// Returns a node as the server has it, with the fields that the diff of a plan may show.
     fn whole_node(&self, name: &NodeName) -> Result<Value, String> {
         if let Some(why) = &self.unreadable {
             return Err(why.clone());

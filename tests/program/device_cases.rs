@@ -1,5 +1,6 @@
-//! Devices: claims, extended resources that a DeviceClass backs, and device taints. The objects are those of a real control
-//! plane ([`super::cases`]), some of them changed; what is right was measured there, or follows from the API's documentation.
+//! Devices: claims, extended resources that a DeviceClass backs, and device taints. The objects are those of a real
+//! control plane ([`super::cases`]), some of them changed. The expected answers were measured there, or follow from the
+//! documentation of the API.
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use crate::common::program::Shell;
 const CLAIMS: &str = "35-extended-resource-by-device";
 const TAINTS: &str = "37-device-taint-rule-preview";
 
-/// Returns a field of the pod whose name starts so.
+/// Returns a field of the pod whose name starts with `pod`.
 fn of_pod<'a>(plan: &'a Value, pod: &str, field: &str) -> &'a str {
     let pods = plan["pods"].as_array().expect("pods");
     let is_it = |found: &&Value| found["pod"].as_str().is_some_and(|name| name.starts_with(pod));
@@ -197,8 +198,9 @@ async fn a_rule_deletes_the_pods_that_have_the_device_that_it_selects() {
     assert_eq!(evictions[0]["pod"], "train-cd4958b9-w5bkd");
 }
 
-/// As the DaemonSet and scheduler of 1.37.1 do (`dev-rule-daemon-set` in tests/e2e/kinds/devices.yaml): the new pod is bound
-/// to the node of the old one, whose only device is tainted.
+/// The DaemonSet controller and the scheduler of 1.37.1 behave in this way (`dev-rule-daemon-set` in
+/// tests/e2e/kinds/devices.yaml): the new pod is bound to the node of the old pod. The only device of this node is
+/// tainted.
 #[tokio::test]
 async fn the_pod_of_a_daemon_set_stays_pending_while_its_device_is_tainted() {
     let mut objects = Objects::of(TAINTS);

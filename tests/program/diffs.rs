@@ -136,8 +136,8 @@ fn range(text: &str) -> (usize, usize) {
     (start.parse().expect("a line"), count.parse().expect("a number"))
 }
 
-/// Removes what the moment of an operation decides: versions, times, the operation's id, and the taint that the node
-/// lifecycle controller adds to a cordoned node.
+/// Removes the fields that differ from one operation to the next: versions, times, the operation's id, and the taint
+/// that the node lifecycle controller adds to a cordoned node.
 fn without_the_moment(mut node: Value) -> Value {
     let metadata = node["metadata"].as_object_mut().expect("metadata");
     metadata.remove("resourceVersion");

@@ -1,4 +1,4 @@
-//! `kordon doctor`: what it finds at a good server, at several bad ones, and in files; it writes nothing.
+//! `kordon doctor`: what it finds with a good server, with several bad servers, and in files. It writes nothing.
 
 use std::{fs, time::Duration};
 
@@ -13,7 +13,7 @@ const DONE: i32 = 0;
 const FAILED: i32 = 1;
 const NO_CONNECTION: i32 = 3;
 
-/// Time in which the program ends although a server hangs: its time limits are a second each.
+/// Time within which the program ends even if a server hangs. Each of the program's own timeouts is one second.
 const ENDS: Duration = Duration::from_secs(60);
 
 /// What `kordon doctor -o json` found.

@@ -128,7 +128,8 @@ proptest! {
             for number in counts_to_be_evicted(&said) {
                 prop_assert_eq!(number, leaving.to_string(), "{}", said);
             }
-            // The forecast counts the pods that have nowhere to run on its own, and has no Pending pods.
+            // The forecast itself counts the hanging pods that already have nowhere to run. It does not count Pending
+            // pods.
             let nowhere = model.nowhere_predicted().map(|more| counts.hanging.nowhere() + more);
             if let Some((nowhere, forecast)) = nowhere.zip(model.predictions.forecast()) {
                 let snapshot = Snapshot::new(&model.cluster, model.settings.version);

@@ -8,13 +8,13 @@ use super::case_objects::{DONE, Objects};
 /// The newest time in the objects. The clock stands at this time.
 const NOW: &str = "2026-11-29T10:00:00Z";
 
-/// When the nodes were cordoned, two hours before.
+/// Time at which the nodes were cordoned: two hours before [`NOW`].
 const CORDONED: &str = "2026-11-29T08:00:00Z";
 
 /// A node with a mark, and the expected output of kordon.
 struct Case {
     name: &'static str,
-    /// Fields of the Node object, over those of a Ready node.
+    /// Fields of the Node object, in addition to the fields of a Ready node.
     node: Value,
     /// The state as it is shown in the table, up to the end of the cell.
     state: &'static str,
@@ -58,7 +58,7 @@ fn conditions(conditions: Value) -> Value {
     json!({"status": {"conditions": conditions}})
 }
 
-/// Puts one object over another. Lists are appended.
+/// Merges the fields of `over` into `under`. The items of lists are appended.
 fn merge(under: &mut Value, over: Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
@@ -200,8 +200,8 @@ fn cases() -> Vec<Case> {
             "Rebooting by Fence Agents Remediation 2h",
             &[],
         ),
-        // kubernetes-sigs/cluster-api v1.14.0: api/core/v1beta2/common_types.go. A Machine that is being deleted is only
-        // cordoned, under a name that says nothing.
+        // kubernetes-sigs/cluster-api v1.14.0: api/core/v1beta2/common_types.go. A node whose Machine is being deleted
+        // is only cordoned, and the name of the field manager does not identify the project.
         case(
             "capi",
             both(
@@ -412,8 +412,8 @@ fn cases() -> Vec<Case> {
             "Cordoned 2h",
             &["cordoned by kubectl (server-side apply)"],
         ),
-        // kubereboot/kured 1.23.0: pkg/daemonsetlock/daemonsetlock.go. The lock is in `locked()`. kured drains a node that
-        // somebody else had cordoned, too, and does not uncordon it.
+        // kubereboot/kured 1.23.0: pkg/daemonsetlock/daemonsetlock.go. The lock is in `locked()`. kured also drains a
+        // node that somebody else has cordoned, and does not uncordon such a node.
         case(
             "kured-locked",
             cordoned("kubectl"),
@@ -483,7 +483,7 @@ fn locked() -> Value {
             "template": {"metadata": {"labels": {"name": "kured"}}, "spec": {"containers": [{"name": "kured"}]}}}})
 }
 
-/// kured's pods, which show that its lock is worth reading.
+/// kured's pods. An explanation reads kured's lock only if such a pod is on the node.
 fn kured_pods() -> [Value; 3] {
     ["kured-locked", "kured-locked-away", "kured-locked-back"].map(|node| {
         let name = format!("kured-on-{node}");
@@ -564,7 +564,8 @@ async fn why_node_names_the_mark_and_who_cordoned_the_node() {
     }
 }
 
-/// The kubelet of a machine that stops ends its pods: kubernetes v1.37.1, `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`.
+/// When a machine shuts down, its kubelet ends the pods: kubernetes v1.37.1,
+/// `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`.
 #[tokio::test]
 async fn a_forecast_has_the_pods_that_the_kubelet_of_a_stopping_machine_ends() {
     let cases: Vec<Case> = cases().into_iter().filter(|case| case.name == "shutdown").collect();
@@ -580,7 +581,7 @@ async fn a_forecast_has_the_pods_that_the_kubelet_of_a_stopping_machine_ends() {
     let steps = forecast["steps"].as_array().expect("steps");
     let end = steps.iter().find(|step| step["type"] == "end").unwrap_or_else(|| panic!("{forecast:#}"));
     assert_eq!((&end["pod"], &end["node"]), (&json!("db"), &json!("shutdown")));
-    // It is shutting down for ten seconds.
+    // The machine has been shutting down for ten seconds.
     assert_eq!(end["inSeconds"], 50.0);
     assert_eq!(forecast["totals"]["ended"], 1);
     let assumptions = forecast["assumptions"].to_string();
@@ -603,7 +604,8 @@ async fn a_cordon_is_as_old_as_its_taint() {
     let is_cordoned = |at: &str| at.starts_with("2026-11-29T08:00:00");
     let (at, is_estimated) = cordon("kubectl").await;
     assert!(is_cordoned(&at) && !is_estimated, "{at}");
-    // The taints of the Node Maintenance Operator have no times: the manager's last write is the best clock.
+    // The taints of the Node Maintenance Operator have no times, so the last write of its field manager is the best
+    // estimate.
     let (at, is_estimated) = cordon("nmo").await;
     assert!(is_cordoned(&at) && is_estimated, "{at}");
 }

@@ -32,7 +32,7 @@ impl Harness {
         harness.until(|harness| harness.server.api.count("pods") > 150).await;
         harness.cluster = harness.server.cluster_uid().await;
         // With fast time, heartbeats are late on a busy machine. The long grace period keeps nodes from becoming
-        // Unknown because of that.
+        // Unknown because of late heartbeats.
         let mut settings = Settings::defaults(ServerVersion::new(1, 36));
         assert!(settings.set("node-monitor-grace-period", "1h", Origin::Override).expect("a span"));
         harness.server.govern_with(settings).await;

@@ -28,7 +28,7 @@ use crate::{
     yaml_view::show_yaml,
 };
 
-/// Large enough for a plan beside the nodes, so that zooming has a visible effect.
+/// Size of the screen. A plan fits next to the nodes, so that zooming has a visible effect.
 const SIZE: (u16, u16) = (160, 48);
 
 type Situation = (&'static str, fn() -> DashboardFixture);

@@ -137,7 +137,7 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
     let budgets = FeedKind::Budgets.to_string();
     let replacements_are_known = unknown.iter().all(|gap| gap["kind"] == budgets.as_str());
     let mut found = BTreeSet::new();
-    // The level is definite for nodes only. Possible problems of unread pods are reported separately.
+    // The level is definite for nodes only. If pods are not read, problems that they may have are reported separately.
     if report["verdict"]["level"] == "healthy" && knows(FeedKind::Pods) {
         found.insert("healthy".to_owned());
     }

@@ -199,7 +199,7 @@ async fn a_recording_answers_with_what_had_happened_by_then() {
     assert!(texts.iter().any(|text| text.starts_with("preempted pod")), "{texts:#?}");
     let table = shell.run(&["journal", "--recording", file, "--at", "60s"]).await.done();
     assert!(table.contains(" preempted pod"), "{table}");
-    // The lines begin with the time of the last occurrence, and are sorted by it.
+    // Each line begins with the time of the last occurrence, and the lines are sorted by this time.
     let times: Vec<&str> = table.lines().filter_map(|line| line.split(' ').next()).collect();
     assert!(times.is_sorted(), "{table}");
     let last: Vec<&Value> =

@@ -83,7 +83,7 @@ async fn each_list_and_the_status_are_tables_of_csv_and_markdown() {
         ("status", vec!["ZONE", "NODE", "CORDONED NODE", "POD"]),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
-        // The status says beside its tables that the files lack the controller's Lease.
+        // In addition to its tables, the status reports that the files lack the controller's Lease.
         let csv = run(&objects, &[&words[..], &["-o", "csv", "--color", "always"]].concat()).await.out;
         let first: Vec<String> = tables(&csv).into_iter().map(|table| table[0][0].clone()).collect();
         assert_eq!(first, heads, "{line}");
@@ -160,7 +160,7 @@ async fn commands_without_tables_refuse_csv_and_say_what_else_there_is() {
     assert!(error.contains("-o csv and -o md print whole tables"), "{error}");
 }
 
-/// A formula of a node's status does not run in a spreadsheet, and its markup is text in a document.
+/// A spreadsheet does not execute a formula in a node's status, and markup in it stays text in a document.
 #[tokio::test]
 async fn hostile_text_stays_text_in_spreadsheets_and_documents() {
     let mut objects = Objects::of(CASE);
@@ -181,7 +181,7 @@ async fn hostile_text_stays_text_in_spreadsheets_and_documents() {
     assert_eq!(markdown.lines().count(), 4, "{markdown}");
 }
 
-/// CSV has no place for what is not known, so standard error has it.
+/// CSV has no place for what is unknown, so this is printed to standard error.
 #[tokio::test]
 async fn what_is_not_known_is_said_beside_csv() {
     let shell = Shell::new();

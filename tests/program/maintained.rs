@@ -39,13 +39,13 @@ impl Runs {
         self.folder.path().join("runs")
     }
 
-    /// A command that records the node when it begins and when it ends, and takes this long.
+    /// Returns a command that runs for this many seconds, and records its node at its start and at its end.
     pub fn command(&self, seconds: &str) -> String {
         let file = self.path().display().to_string();
         format!("sh -c 'echo begins $1 >>{file}; sleep {seconds}; echo ends $1 >>{file}' - {{node}}")
     }
 
-    /// How often the command of each node has ended.
+    /// Returns how many times the command has ended, by node.
     pub fn ended(&self) -> BTreeMap<String, usize> {
         let text = fs::read_to_string(self.path()).unwrap_or_default();
         let mut ended = BTreeMap::new();
@@ -60,7 +60,7 @@ pub fn once_each() -> BTreeMap<String, usize> {
     NODES.iter().map(|node| ((*node).to_owned(), 1)).collect()
 }
 
-/// The nodes that are cordoned or have a note of a maintenance.
+/// Returns the nodes that are cordoned or have a note of a maintenance.
 pub async fn left_behind(harness: &Harness) -> Vec<String> {
     let nodes: Objects<Node> = Objects::all(harness.server.api.client());
     let nodes = nodes.list(&ListParams::default()).await.expect("nodes").items;
@@ -93,7 +93,7 @@ async fn every_node_is_drained_worked_on_and_back_once() {
     assert_eq!(operations[0].ended.as_deref(), Some("done"));
 }
 
-/// Nodes that are cordoned until their wave, and have no pod that leaves, need no drain.
+/// Nodes that are cordoned until their wave and have no pods to evict need no drain.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_without_pods_are_worked_on_without_a_drain() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
@@ -107,7 +107,7 @@ async fn nodes_without_pods_are_worked_on_without_a_drain() {
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }
 
-/// The node with a pod of no controller is left out without `--force`, and the others are maintained.
+/// Without `--force`, a node with a pod that has no controller is left out. The other nodes are maintained.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_in_no_wave_is_reported_and_not_touched() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());

@@ -12,7 +12,7 @@ use crate::{
 /// Speed of the cluster's time compared with real time.
 const SPEED: f64 = 20.0;
 
-/// Opens the sheet for the three nodes, with all that their drains need.
+/// Opens the sheet for the three nodes, with all options that their drains need.
 async fn open_sheet(dashboard: &DashboardDriver) {
     dashboard.ready().await;
     dashboard.press("2/general -02<Enter>M").await;

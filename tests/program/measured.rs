@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::case_objects::Objects;
 
-/// Largest difference between a predicted and a measured time, in seconds. The played kubelets look at their pods once a
-/// second, first to end and then to start them.
+/// Largest difference between a predicted and a measured time, in seconds. The simulated kubelets check their pods once
+/// a second: first they end pods, then they start pods.
 const TOLERANCE: f64 = 2.0;
 
 /// A drain, and the measured result.
@@ -94,7 +94,7 @@ const MEASURED: &[Measured] = &[
         outcomes: &[("moves", 1), ("finished", 2)],
         ready: &[("web", 1.0)],
     },
-    // Another pod of a StatefulSet is created once those of lower ordinals are Ready, here after 5 s each.
+    // A StatefulSet creates a pod once the pods with lower ordinals are Ready, here after 5 s each.
     Measured {
         case: "stateful-set-in-order",
         node: "c09-n1",
@@ -125,7 +125,7 @@ const MEASURED: &[Measured] = &[
         outcomes: &[("moves", 1), ("pending", 1)],
         ready: &[("db-0", 4.9)],
     },
-    // The replacements of its pod crash too: they get a node, but are never Ready.
+    // The replacements of the crashing pods crash too: they get a node, but are never Ready.
     Measured {
         case: "crash-loop-always-allowed",
         node: "b04-n1",
@@ -142,7 +142,7 @@ const MEASURED: &[Measured] = &[
         ready: &[("high", 4.2)],
     },
     Measured { case: "preemption-never", node: "d19-n1", flags: "", outcomes: &[("pending", 1)], ready: &[] },
-    // Two pods must run beside a third. All three leave, and are placed together.
+    // Two pods have a required affinity to a third pod. All three leave, and are placed together.
     Measured {
         case: "affinity-to-a-pod-that-moves-too",
         node: "d16-n1",
@@ -187,7 +187,8 @@ async fn drains_end_as_they_did() {
     }
 }
 
-/// The Job controller removes its finalizer from a failed pod at once, except with a limit for each index.
+/// The Job controller removes its finalizer from a failed pod at once, unless the Job has a back-off limit for each
+/// index.
 #[tokio::test]
 async fn the_object_of_a_failed_index_stays_until_its_successor_exists() {
     let plan = json("job-index-waits-for-its-successor", "plan drain a04-n1").await;
@@ -195,7 +196,7 @@ async fn the_object_of_a_failed_index_stays_until_its_successor_exists() {
     assert!((gone - 13.8).abs() <= TOLERANCE, "{gone}");
 }
 
-/// The back-off counts from the moment at which the pod was no longer Ready, 20 s before.
+/// The back-off counts from the time at which the pod stopped being Ready, which was 20 s earlier.
 #[tokio::test]
 async fn a_pod_of_a_job_that_was_not_ready_is_replaced_without_back_off() {
     let plan = json("job-pod-not-ready", "plan drain a40-n1").await;
@@ -233,8 +234,8 @@ async fn a_timeout_that_some_pods_may_exceed_is_a_warning() {
     assert!(warnings.iter().any(|warning| warning["type"] == "mayTimeOut"), "{warnings:?}");
 }
 
-/// The Job j0 has failed: its pod hangs on the dead node, and nothing replaces it. db-0 and the pod of jf are replaced
-/// when the old one is gone; nothing evicts the pod of forever.
+/// The Job `j0` has failed: its pod hangs on the dead node, and nothing replaces it. `db-0` and the pod of `jf` are
+/// replaced once the old pod is gone. Nothing evicts the pod of `forever`.
 #[tokio::test]
 async fn the_outcome_of_a_pod_of_a_failed_job_stays_while_it_terminates() {
     let why = json("dead-node-evicted", "why pod j0-nrjjh -n e01").await;
@@ -255,7 +256,7 @@ async fn a_forced_removal_does_not_end_a_pod_that_its_job_waits_for() {
     assert_eq!(jobs, ["jf", "jp"]);
 }
 
-/// The finalizer of the Job controller holds no pod whose node was deleted: each is removed once.
+/// The finalizer of the Job controller does not keep a pod whose node was deleted. Each such pod is removed once.
 #[tokio::test]
 async fn the_pods_of_a_deleted_node_are_removed_once() {
     let forecast = json("node-deleted-with-jobs", "forecast").await;

@@ -98,7 +98,7 @@ fn a_click_on_a_cell_of_the_strip_or_of_a_zone_selects_its_node() {
     let selected = |fixture: &DashboardFixture| fixture.app.screen.selected_node().map(ToString::to_string);
     let buffer = shown(&mut fixture);
     let strip = place(&buffer, "a ");
-    // The first cell is behind the name of the zone.
+    // The first cell of the strip comes after the name of the zone.
     let third = Position::new(strip.x + 2 + 2, strip.y);
     fixture.app.on_click(third, fixture.now, fixture.now);
     assert_eq!(fixture.app.screen.focus, Pane::Nodes);

@@ -28,35 +28,36 @@ const USAGE: i32 = 2;
 
 const NODE: &str = "general-1a-02";
 
-/// Time in which a notice arrives although the machine is busy.
+/// Time within which a notice arrives even on a busy machine.
 const ARRIVES: Duration = Duration::from_secs(120);
 
 /// A command that writes its arguments, and its environment, into the file `notices` of the home folder.
 const COMMAND: &str = r#"command = ["/bin/sh", "-c", "for each in \"$@\" \"$KORDON_KIND\" \"$KORDON_OBJECT\"; do echo \"$each\"; done >> $HOME/notices", "sh", "{title}", "{text}"]"#;
 
-/// Creates a shell with this `[notify]`.
+/// Creates a shell whose configuration has a section `[notify]` with this text.
 fn notified(text: &str) -> Shell {
     let shell = Shell::new();
     configure(&shell, text);
     shell
 }
 
-/// Writes this `[notify]` into the configuration of a shell.
+/// Writes a section `[notify]` with this text into the configuration of a shell.
 fn configure(shell: &Shell, text: &str) {
     let folder = shell.home.path().join(".config/kordon");
     fs::create_dir_all(&folder).expect("a folder");
     fs::write(folder.join("config.toml"), format!("[notify]\n{text}")).expect("written");
 }
 
-/// Configures this `[notify]` while the program runs, and marks the node as schedulable or unschedulable, in turns,
-/// until the command has received a notice about it. Returns its title, text, kind and object.
+/// Writes a section `[notify]` with this text while the program runs, and alternately cordons and uncordons the node,
+/// until the command has received a notice about it. Returns the notice's title, text, kind and object.
 async fn told(server: &Server, shell: &Shell, text: &str) -> Vec<String> {
     let file = shell.home.path().join("notices");
     let nodes: Objects<Node> = Objects::all(server.api.client());
     let changed = async {
         let mut on = true;
         loop {
-            // Each file differs from the one before: the program may not have followed the file yet.
+            // Each version of the file differs from the one before, so that the program reads the file again if it has
+            // missed an earlier version.
             configure(shell, &format!("{text}\n# {on}"));
             let patch = Patch::Merge(json!({"spec": {"unschedulable": on}}));
             nodes.patch(NODE, &PatchParams::default(), &patch).await.expect("patched");

@@ -25,7 +25,7 @@ fn words(why: &Value) -> Vec<&str> {
     actions.map(|action| action["action"].as_str().expect("a word")).collect()
 }
 
-/// The API server asks for the policy only if the evicted pod is not Ready (upstream
+/// The API server reads the policy only if the evicted pod is not Ready (upstream
 /// `pkg/registry/core/pod/storage/eviction.go`, 1.37).
 #[tokio::test]
 async fn a_policy_for_unhealthy_pods_is_advised_for_these_pods_only() {
@@ -45,7 +45,7 @@ async fn a_policy_for_unhealthy_pods_is_advised_for_these_pods_only() {
     objects.answer("plan drain c4x-n1 --force", DONE).await;
 }
 
-/// An operator undoes a change of its budget or of the scale of its workload.
+/// A Kubernetes operator reverts changes of its budget and of the scale of its workload.
 #[tokio::test]
 async fn what_an_operator_owns_is_left_to_it() {
     let mut objects = Objects::of("01-operator-budget-switchover");
@@ -67,7 +67,7 @@ async fn what_an_operator_owns_is_left_to_it() {
     assert!(why.to_string().contains("the controller of Kafka/events"), "{why:#}");
 }
 
-/// As the plan of a drain says.
+/// The list of budgets agrees with the plan of a drain.
 #[tokio::test]
 async fn a_budget_that_an_operator_lifts_waits_for_no_other_pod() {
     let objects = Objects::of("01-operator-budget-switchover");
@@ -87,8 +87,8 @@ async fn a_finished_pod_that_terminates_on_a_dead_node_stays_there() {
     assert_eq!(plan["pods"][0]["deleted"]["likelySeconds"], Value::Null, "{plan:#}");
 }
 
-/// kubectl waits until a pod of the name has another UID (upstream `pkg/drain/drain.go`, `WaitForDelete`, 1.37), and drains one
-/// node after the other.
+/// kubectl waits until the pod is gone or a pod of the same name has another UID (upstream `pkg/drain/drain.go`,
+/// `WaitForDelete`, 1.37), and drains one node after the other.
 #[tokio::test]
 async fn what_kubectl_does_otherwise_stands_beside_its_command() {
     let plan = Objects::of("18-template-names-node").answer("plan drain c14-n1", STALLS).await;
@@ -101,7 +101,7 @@ async fn what_kubectl_does_otherwise_stands_beside_its_command() {
     assert_eq!(plan["commandDifferences"], json!([]));
 }
 
-/// A pod that has finished neither stays nor comes back.
+/// A pod that has finished counts neither as staying nor as coming back.
 #[tokio::test]
 async fn finished_pods_are_not_counted_as_coming_back() {
     let mut objects = Objects::of("18-template-names-node");

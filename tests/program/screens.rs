@@ -237,7 +237,7 @@ fn wide_shows_what_nodes_use_and_the_gpus_that_they_have() {
         memory_bytes: (29 << 30) / 100 * (30 + 7 * number % 66),
         measured: None,
     };
-    // The kubelets of nodes that are down answer no more.
+    // The kubelets of nodes that are down no longer answer.
     let nodes = fixture.world.nodes().iter().filter(|node| node.is_ready()).map(|node| node.name.clone());
     let usage = nodes.zip((0..).map(usage)).collect();
     fixture.app.model.measurements.on_usage(Ok(usage), fixture.now);
@@ -533,7 +533,7 @@ fn the_journal_tells_what_happened_and_leads_to_what_it_is_about() {
     assert_eq!(fixture.app.screen.message.as_deref(), Some("node pool-a-05 is gone"));
 }
 
-/// The maintenance story, with the focus on the node to be drained.
+/// The cluster of [`DashboardFixture::maintenance`], with the focus on the node to be drained.
 pub fn at_work() -> DashboardFixture {
     let mut fixture = DashboardFixture::maintenance();
     fixture.press("2/pool-a-01<Enter>");
@@ -1291,7 +1291,7 @@ fn a_plan_reads_without_colours() {
     );
 }
 
-/// The maintenance story in enforce mode, just before the drain is applied.
+/// The cluster of [`DashboardFixture::maintenance`] in enforce mode, just before the drain is applied.
 pub fn about_to_drain() -> DashboardFixture {
     let mut fixture = at_work();
     fixture.press(":reason new kernel<Enter>:enforce 30m<Enter>rDEF");

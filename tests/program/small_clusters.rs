@@ -1,12 +1,12 @@
-//! Small clusters whose right answers follow from the source of Kubernetes: nodes that are silent, down or back, admission,
-//! resizes, and owners that are not known.
+//! Small clusters, with expected answers that follow from the source of Kubernetes: nodes that are silent, down or
+//! back, admission, resizes, and unknown owners.
 
 use serde_json::{Value, json};
 
 use super::case_objects::{BLOCKED, DONE, Objects, STALLS};
 use crate::common::program::Shell;
 
-/// Newest time of the objects, which is that of the clock.
+/// Newest time in the objects. The clock has this time.
 pub const NOW: &str = "2026-11-29T15:00:00Z";
 const BEFORE: &str = "2026-11-28T15:00:00Z";
 
@@ -32,7 +32,7 @@ pub fn add_node(objects: &mut Objects, name: &str, renewed: &str) {
     }));
 }
 
-/// Sets when the Ready condition of a node became Unknown, with the taints of that.
+/// Makes a node Unknown since this time, with the taints that the controller adds.
 pub fn lose(objects: &mut Objects, node: &str, since: &str) {
     let lost = objects.named("Node", node);
     let ready = &mut lost["status"]["conditions"][0];
@@ -42,7 +42,7 @@ pub fn lose(objects: &mut Objects, node: &str, since: &str) {
     lost["spec"]["taints"] = json!([taint("NoSchedule"), taint("NoExecute")]);
 }
 
-/// Adds a Deployment of pods that ask for 1 CPU, one on each of these nodes, and a budget of these rules.
+/// Adds a Deployment with a pod on each of these nodes, and a budget with this spec. Each pod requests 1 CPU.
 pub fn add_deployment(objects: &mut Objects, name: &str, on: &[&str], budget: Value) {
     let labels = json!({"app": name, "pod-template-hash": "1"});
     let spec = json!({
@@ -98,7 +98,7 @@ pub fn unready(objects: &mut Objects, pod: &str) {
     objects.named("Pod", pod)["status"]["conditions"][0]["status"] = "False".into();
 }
 
-/// Adds a volume, and its claim of the same name, that only nodes with this label reach.
+/// Adds a volume that only nodes with this label can use, and its claim, which has the same name.
 fn add_volume(objects: &mut Objects, name: &str, label: &str, value: &str) {
     let reached = json!({"required": {"nodeSelectorTerms": [{
         "matchExpressions": [{"key": label, "operator": "In", "values": [value]}],
@@ -121,7 +121,8 @@ fn namespace(labels: &Value) -> Value {
     })
 }
 
-/// Three nodes, n1 renewed at this time, and a Deployment web with two pods on n3 and one on n2, so that n1 is the emptiest.
+/// Three nodes, and a Deployment web with two pods on n3 and one pod on n2, so that n1 is empty. The Lease of n1 was
+/// renewed at this time.
 pub fn cluster(renewed: &str) -> Objects {
     let mut objects = Objects(vec![namespace(&json!({}))]);
     for (node, renewed) in [("n1", renewed), ("n2", NOW), ("n3", NOW)] {
@@ -135,9 +136,9 @@ fn pod<'a>(plan: &'a Value, name: &str) -> &'a Value {
     plan["pods"].as_array().expect("pods").iter().find(|pod| pod["pod"] == name).expect("a row")
 }
 
-/// The scheduler still binds pods to a node whose Lease ended 40 s ago: it has no taint before its grace period of 50 s is
-/// over (kubernetes 1.37.1 `pkg/controller/nodelifecycle/node_lifecycle_controller.go`, `monitorNodeHealth`). Its kubelet starts
-/// nothing.
+/// The scheduler still binds pods to a node whose Lease was renewed 40 s ago: the node has no taint before its grace
+/// period of 50 s is over (kubernetes 1.37.1 `pkg/controller/nodelifecycle/node_lifecycle_controller.go`,
+/// `monitorNodeHealth`). Its kubelet starts no pods.
 #[tokio::test]
 async fn a_replacement_on_a_silent_node_is_not_counted_on() {
     let plan = cluster("2026-11-29T14:59:20Z").answer("plan drain n3", STALLS).await;
@@ -155,7 +156,7 @@ async fn a_replacement_on_a_silent_node_is_not_counted_on() {
     assert_eq!(pod(&heard, "web-1-0")["landingNode"], "n1");
 }
 
-/// `doNoScheduleTaintingPass` of the same file: the taint comes with the node's next event.
+/// `doNoScheduleTaintingPass` in `node_lifecycle_controller.go`: the taint comes with the node's next event.
 #[tokio::test]
 async fn a_node_that_has_just_become_not_ready_takes_no_replacement() {
     let mut objects = cluster(NOW);
@@ -164,7 +165,8 @@ async fn a_node_that_has_just_become_not_ready_takes_no_replacement() {
     assert_eq!(pod(&plan, "web-1-0")["landingNode"], "n2", "{plan:#}");
 }
 
-/// What a failure adds lands on no node that fails by itself meanwhile, as in the forecast.
+/// No pod that the assumed failure displaces is placed on a node that fails on its own in the meantime. The forecast
+/// follows the same rule.
 #[tokio::test]
 async fn the_prediction_of_a_failure_leaves_out_nodes_that_are_down_by_then() {
     let impact = cluster("2026-11-29T14:59:20Z").answer("plan node-failure n3", DONE).await;
@@ -209,7 +211,8 @@ async fn a_drain_waits_for_pods_of_a_deleted_node() {
     assert!((50.0..75.0).contains(&leaves), "it is removed after some 50 s: {leaves}");
 }
 
-/// A pod that tolerates the taint without a limit is not evicted (`getMinTolerationTime`), and nothing runs in its place.
+/// A pod that tolerates the taint without a time limit is not evicted (`getMinTolerationTime`), so it has no
+/// replacement.
 #[tokio::test]
 async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
     let mut objects = cluster("2026-11-29T14:00:00Z");
@@ -235,8 +238,8 @@ async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
     assert!(evictions.contains("\"outcome\":\"stuck\""), "{evictions}");
 }
 
-/// `kordon why pod` names the outcomes that `kordon evictions` lists: of a pod that is evicted 300 s after the taint, and of one
-/// that tolerates the taint without a limit. Before the taint, the forecast predicts both.
+/// `kordon why pod` names the same outcomes as `kordon evictions`: for a pod that is evicted 300 s after the taint, and
+/// for a pod that tolerates the taint without a limit. Before the taint, the forecast predicts both.
 #[tokio::test]
 async fn why_names_the_outcome_of_a_pod_on_a_dead_node() {
     let mut objects = cluster("2026-11-29T14:59:00Z");
@@ -271,7 +274,7 @@ async fn why_names_the_outcome_of_a_pod_on_a_dead_node() {
             let outcome = steps.iter().find(is_outcome).and_then(|step| step["text"].as_str());
             let outcome = outcome.unwrap_or_else(|| panic!("{name}, {is_tainted}: {steps:#?}"));
             assert!(outcome.starts_with(start), "{outcome}");
-            // Without the taint, nothing evicts the pod that tolerates it, and it is no eviction.
+            // Before the node is tainted, the pod that tolerates the taint is not listed as an eviction.
             if topic == "eviction" || is_tainted {
                 assert_eq!(outcome, format!("outcome: {}", listed(name)));
             }
@@ -279,8 +282,8 @@ async fn why_names_the_outcome_of_a_pod_on_a_dead_node() {
     }
 }
 
-/// The API server refuses every eviction of a budget that allows no disruption. A drain of another process counts the pods
-/// that such a budget keeps as the verdict does: once it has made no progress for 30 s.
+/// The API server refuses every eviction from a budget that allows no disruption. In the count of a drain by another
+/// process, the pods of such a budget are blocked once the drain has made no progress for 30 s, as in the verdict.
 #[tokio::test]
 async fn a_drain_of_another_process_counts_what_its_budgets_block() {
     for (cordoned, blocked, waiting) in [("2026-11-29T14:58:00Z", 2, 0), ("2026-11-29T14:59:40Z", 0, 2)] {
@@ -330,7 +333,7 @@ async fn finished_pods_are_among_the_outcomes_of_the_pods_that_a_failure_deletes
     assert!(table.contains("3 pods are evicted: 1 finished, 2 move"), "{table}");
 }
 
-/// A toleration would bind the pod to a node whose kubelet starts nothing.
+/// With a toleration, the pod would be bound to a node whose kubelet starts no pods.
 #[tokio::test]
 async fn nobody_is_advised_to_tolerate_the_taints_of_a_dead_node() {
     let mut objects = cluster("2026-11-29T14:00:00Z");
@@ -423,8 +426,8 @@ async fn a_pod_that_is_resized_counts_with_what_it_has() {
     assert_eq!(lands(resized("1", "4", shrinking)).await, "pending", "it has not given anything back yet");
 }
 
-/// Without the Deployment the scale of the budget is not known, and its status counts (kubernetes 1.37.1
-/// `pkg/controller/disruption/disruption.go`, `getPodDeployment`).
+/// If the Deployment is not known, the scale of the budget's pods is not known either, and the numbers of the budget's
+/// status are used (kubernetes 1.37.1 `pkg/controller/disruption/disruption.go`, `getPodDeployment`).
 #[tokio::test]
 async fn the_status_of_a_budget_counts_where_deployments_are_not_known() {
     let mut objects = cluster(NOW);
@@ -442,7 +445,8 @@ async fn the_status_of_a_budget_counts_where_deployments_are_not_known() {
     assert_eq!(read, (&json!(3), &json!(1)), "{numbers:#}");
 }
 
-/// An evicted pod of a Job that is not known may fail it, so no node and no second is promised.
+/// If a Job is not known, the eviction of its pod may fail the Job. So the plan predicts neither a node nor a time for
+/// it.
 #[tokio::test]
 async fn nothing_is_promised_for_pods_of_a_job_that_is_not_known() {
     let mut objects = cluster(NOW);
@@ -480,7 +484,8 @@ async fn why_tells_the_eviction_of_a_jobs_pod_from_its_deletion() {
     assert!(!why.contains("if it is evicted"), "an eviction is ignored: {why}");
 }
 
-/// Nobody says where a pod of an unknown owner runs meanwhile, so no other node is taken down with it.
+/// It is not known where the replacement of a pod runs if the pod's owner is unknown. So no other node is taken down in
+/// the same wave.
 #[tokio::test]
 async fn a_node_with_pods_of_unknown_outcome_is_in_a_wave_of_its_own() {
     let mut objects = cluster(NOW);
@@ -497,7 +502,8 @@ async fn a_node_with_pods_of_unknown_outcome_is_in_a_wave_of_its_own() {
     assert_eq!(of("n2").expect("a wave")["nodes"], json!(["n2"]), "{waves:#?}");
 }
 
-/// Two pods that wait for the same starting pod do not make each other wait in one wave.
+/// Two pods wait for the same starting pod. In one wave they would also wait for each other, so their nodes are in two
+/// waves.
 #[tokio::test]
 async fn nodes_whose_pods_wait_longer_together_are_in_two_waves() {
     let mut objects = Objects(vec![namespace(&json!({}))]);
@@ -515,7 +521,8 @@ async fn nodes_whose_pods_wait_longer_together_are_in_two_waves() {
     assert_eq!(waves.len(), 2, "{plan:#}");
 }
 
-/// Drivers of local storage name the node by a label of their own (topolvm/topolvm `constants.go`, `TopologyNodeKey`).
+/// Drivers of local storage identify the node by a label of their own (topolvm/topolvm `constants.go`,
+/// `TopologyNodeKey`).
 #[tokio::test]
 async fn a_volume_that_one_node_reaches_is_local_whatever_the_label() {
     let mut objects = cluster(NOW);
@@ -531,8 +538,8 @@ async fn a_volume_that_one_node_reaches_is_local_whatever_the_label() {
     assert!(kinds.clone().any(|kind| kind == "localVolume"), "{:?}", kinds.collect::<Vec<_>>());
 }
 
-/// Two full nodes, and a pod of a higher priority that is nominated for n1, where a pod terminates for 600 s. The condition of
-/// that pod has this reason.
+/// Two full nodes, and a pod of a higher priority that is nominated for n1. A pod on n1 is Terminating, with a grace
+/// period of 600 s; its condition DisruptionTarget has this reason.
 fn nominated(reason: &str) -> Objects {
     let mut objects = Objects(vec![namespace(&json!({}))]);
     for node in ["n1", "n2"] {
@@ -556,8 +563,8 @@ fn nominated(reason: &str) -> Objects {
     objects
 }
 
-/// Kubernetes 1.37.1 `pkg/scheduler/framework/preemption/util.go`, `PodTerminatingByPreemption`: the scheduler chooses victims
-/// again.
+/// Kubernetes 1.37.1 `pkg/scheduler/framework/preemption/util.go`, `PodTerminatingByPreemption`: the scheduler chooses
+/// victims again if a pod terminates for another reason than preemption.
 #[tokio::test]
 async fn a_pod_whose_nominated_node_loses_another_pod_preempts_again() {
     let pending = nominated("EvictionByEvictionAPI").answer("pending", DONE).await;
@@ -614,8 +621,8 @@ async fn a_pod_with_volumes_in_two_zones_is_told_so_and_nothing_else() {
     assert!(text.contains("no node reaches all its volumes"), "{text}");
 }
 
-/// Kubernetes 1.37.1 `pkg/kubelet/kubelet_node_status.go`, `tryUpdateNodeStatus`: a kubelet that is back posts its status, because
-/// the conditions differ from its own.
+/// Kubernetes 1.37.1 `pkg/kubelet/kubelet_node_status.go`, `tryUpdateNodeStatus`: a kubelet that is back posts its
+/// status, because the conditions of the Node object differ from the kubelet's own.
 #[tokio::test]
 async fn an_unknown_node_that_renews_its_lease_again_is_waited_for() {
     let unknown = |renewed: &str| {
@@ -648,7 +655,7 @@ async fn an_unknown_node_that_renews_its_lease_again_is_waited_for() {
     assert!(!forecast.contains("again"), "{forecast}");
 }
 
-/// Measurements are not objects: the kubelet has them (`nodes/proxy`), and files have no kubelet to ask.
+/// Measurements are not objects: they are read from the kubelet (`nodes/proxy`), and with files there is no kubelet.
 #[tokio::test]
 async fn no_kubelet_is_asked_about_the_nodes_of_files() {
     let objects = cluster(NOW);
@@ -677,7 +684,8 @@ async fn pods_of_a_cluster_that_is_down_are_not_told_as_pending() {
     assert!(table.contains("3 pods stay on their lost nodes: 3 stay"), "{table}");
 }
 
-/// Kubernetes 1.37.1 `pkg/kubelet/status/status_manager.go`, `syncPod`: only the kubelet of a pod ends its deletion.
+/// Kubernetes 1.37.1 `pkg/kubelet/status/status_manager.go`, `syncPod`: only the pod's own kubelet completes its
+/// deletion.
 #[tokio::test]
 async fn a_maintenance_says_that_pods_of_a_dead_node_never_end() {
     let mut objects = cluster(NOW);
@@ -689,7 +697,8 @@ async fn a_maintenance_says_that_pods_of_a_dead_node_never_end() {
     assert!(left_out.contains("shop/web-1-1 stays Terminating: the kubelet of n2 is down"), "{plan:#}");
 }
 
-/// Kubernetes 1.37.1 `node_lifecycle_controller.go`, `Run`: a pass every `--node-monitor-period`. Every command tells the same one.
+/// Kubernetes 1.37.1 `node_lifecycle_controller.go`, `Run`: the controller makes a pass every `--node-monitor-period`.
+/// All commands predict the same pass.
 #[tokio::test]
 async fn commands_agree_when_a_node_becomes_unknown() {
     let objects = cluster("2026-11-29T14:58:00Z");
@@ -773,7 +782,7 @@ async fn a_claim_that_is_being_deleted_goes_and_only_a_stateful_set_creates_it_a
     assert_eq!(plan["totals"]["dataLost"], 1, "{plan:#}");
 }
 
-/// Adds a DaemonSet whose template asks for this much CPU, with a pod of an earlier template on each of these nodes.
+/// Adds a DaemonSet whose template requests this much CPU, with a pod of an earlier template on each of these nodes.
 fn add_daemon_set(objects: &mut Objects, cpu: &str, on: &[&str]) {
     let labels = json!({"app": "agent"});
     let spec = |cpu: &str| json!({"containers": [{"name": "app", "resources": {"requests": {"cpu": cpu}}}]});
@@ -829,8 +838,9 @@ async fn the_pod_of_a_daemon_set_stays_pending_if_its_template_does_not_fit_its_
     assert_eq!(pod(&plan, "agent-n3")["outcome"], "sameNode");
 }
 
-/// Kubernetes-sigs/karpenter v1.14.1 `pkg/controllers/node/termination/terminator/terminator.go`, `Drain`: all pods are evicted at
-/// once, but for those of `HasDoNotDisrupt` (`pkg/utils/pod/scheduling.go`), for which the drain waits.
+/// Kubernetes-sigs/karpenter v1.14.1 `pkg/controllers/node/termination/terminator/terminator.go`, `Drain`: all pods are
+/// evicted at once, except the pods of `HasDoNotDisrupt` (`pkg/utils/pod/scheduling.go`). The drain waits for these
+/// pods.
 #[tokio::test]
 async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
     let mut objects = cluster(NOW);

@@ -1,6 +1,6 @@
 //! Every table of every command at several terminal widths: cells agree with the head of their column, columns are
-//! aligned, the names of the rows are always shown and never truncated, no two rows are equal, and a column beside the
-//! names is always left.
+//! aligned, the names of the rows are always shown and never truncated, no two rows are equal, and at least one column
+//! is shown in addition to the names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,7 @@ async fn tables_over_a_recording_say_below_each_head_what_the_head_says() {
         let line = [line, &of_recording].concat();
         heads.extend(check(&shell, &line, &known).await);
     }
-    // Pods have left by then.
+    // By this time of the recording, pods have left.
     let line = ["departures", "--recording", file, "--at", "6m"];
     heads.extend(check(&shell, &line, &known).await);
     for line in [
@@ -510,7 +510,8 @@ impl Printed {
         found.unwrap_or_else(|| panic!("nothing says what names the rows of {:?}", self.heads)).1
     }
 
-    /// Asserts that cells agree with their heads, and that no two rows are equal: each is about another object.
+    /// Asserts that cells agree with their heads, and that no two rows are equal, because each row is about a different
+    /// object.
     fn check(&self, known: &Known, width: Option<usize>, command: &[&str]) {
         let whole = self.lines.join("\n");
         for row in &self.rows {
@@ -523,7 +524,7 @@ impl Printed {
                 );
             }
         }
-        // A line below a cell, which the cell continues on, names nothing.
+        // A line that only continues a cell of the line above has no name.
         let names_something = |row: &&BTreeMap<String, String>| {
             self.keys().iter().any(|key| row.get(*key).is_some_and(|cell| !cell.is_empty()))
         };
@@ -538,8 +539,8 @@ impl Printed {
         self.heads.iter().all(|head| rest.any(|other| other == head))
     }
 
-    /// Asserts that no column with the names of the rows is left out or truncated, that another column is left beside
-    /// them, and that lines fit the width.
+    /// Asserts that no column with the names of the rows is left out or truncated, that at least one other column is
+    /// shown, and that lines fit the width.
     fn check_rows(&self, whole: &Self, width: u16, command: &[&str]) {
         let text = self.lines.join("\n");
         for key in whole.keys() {
@@ -563,7 +564,7 @@ impl Printed {
         );
     }
 
-    /// Whether every line that is too long has only cells that name rows.
+    /// Whether the lines that are too long consist only of cells that name rows.
     fn is_long_by_keys(&self, whole: &Self, width: u16) -> bool {
         let keys = whole.keys();
         let names: BTreeSet<&String> =

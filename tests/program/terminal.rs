@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::{common::terminal::Terminal, dashboard_fixture::DashboardFixture};
 
-/// Variable that selects what the child does. Without it, the child is an ordinary test that does nothing.
+/// Environment variable that selects what the child does. Without it, the child is an ordinary test that does nothing.
 const CHILD: &str = "KORDON_TERMINAL_CHILD";
 const ENTER_SCREEN: &str = "\x1b[?1049h";
 const LEAVE_SCREEN: &str = "\x1b[?1049l";

@@ -1,7 +1,7 @@
-//! Keys, the mouse and pasted text, as terminals really send them: what was recorded is replayed on a pseudo terminal.
+//! Keys, the mouse and pasted text, as real terminals send them: recordings are replayed on a pseudo terminal.
 //!
-//! `tests/terminals` has the recordings: each key was pressed in an X server (`xdotool`), and what arrived at a program that
-//! asks for the same modes as the dashboard was written down.
+//! `tests/terminals` has the recordings. Each key was pressed in an X server (`xdotool`). A program that requests the
+//! same terminal modes as the dashboard wrote down the bytes that it received.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::{common::terminal::Terminal, dashboard_fixture::DashboardFixture};
 
-/// Variable that makes this test binary the program on the terminal.
+/// Environment variable. If it is set, this test binary acts as the program that runs on the terminal.
 const CHILD: &str = "KORDON_TERMINAL_KEYS";
 
 /// A recording.
@@ -57,7 +57,7 @@ fn the_program_that_prints_events() {
     });
 }
 
-/// An event in words; a key as the help writes it.
+/// Describes an event in words. Keys are written as in the help.
 fn words(event: &Event) -> String {
     match event {
         Event::Key(key) if key.kind == KeyEventKind::Press => Chord::from(*key).to_string(),
@@ -140,7 +140,7 @@ fn no_recording_lacks_a_key_that_the_dashboard_has() {
     for (name, recording) in recordings() {
         let missing = recording.pressed.iter().filter(|(_, sent)| sent.is_empty());
         let missing: Vec<&str> = missing.map(|(label, _)| label.as_str()).collect();
-        // The terminal selects text itself with Shift; screen asks for no reports of the focus.
+        // With Shift, the terminal itself selects text. `screen` does not request reports of the focus.
         assert!(
             missing.iter().all(|label| ["Shift-click", "focus-out", "focus-in"].contains(label)),
             "{name}: {missing:?}"

@@ -1,5 +1,5 @@
-//! Pods that leave or stay on nodes that are not Ready: what is said of them before and after their deletion has started, and
-//! that all commands count the same pods that have nowhere to run.
+//! Pods that leave or stay on nodes that are not Ready. Checks what is reported about them before and after their
+//! deletion has started, and that all commands give the same count of pods that have nowhere to run.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
     small_clusters::{NOW, add_deployment, budget, cluster, lose, unready},
 };
 
-/// When n1 was lost and its pods were evicted.
+/// Time at which n1 was lost. Its pods were evicted at [`EVICTED`].
 const LOST: &str = "2026-11-29T14:54:00Z";
 const EVICTED: &str = "2026-11-29T14:59:00Z";
 
@@ -31,7 +31,7 @@ fn evicted(pods: usize) -> Objects {
     objects
 }
 
-/// A quota of this many pods, of which three are those of `web`.
+/// Adds a quota with this limit of pods, and this number in its status. The quota counts the three pods of `web`, too.
 fn quota(objects: &mut Objects, hard: usize, used: usize) {
     let amount = |pods: usize| json!({"pods": pods.to_string()});
     objects.0.push(json!({
@@ -46,7 +46,7 @@ async fn outcomes(objects: &Objects) -> Vec<(String, Value)> {
     rows.map(|row| (row["pod"].as_str().expect("a name").to_owned(), row["outcome"].clone())).collect()
 }
 
-/// Asserts how many pods have nowhere to run now, by `status`, and that `forecast` counts them as well.
+/// Asserts how many pods have nowhere to run now: `status` and `forecast` have to report the given numbers.
 async fn assert_nowhere(objects: &Objects, pending: usize, others: usize) -> String {
     let status = objects.answer("status", DONE).await;
     let verdict = &status["verdict"];
@@ -60,8 +60,8 @@ async fn assert_nowhere(objects: &Objects, pending: usize, others: usize) -> Str
     verdict["text"].as_str().expect("a text").to_owned()
 }
 
-/// The ReplicaSet controller retries what a quota refuses, and a quota counts a terminating pod up to twice its grace period
-/// (kubernetes 1.37.1 `pkg/quota/v1/evaluator/core/pods.go`, `QuotaV1Pod`).
+/// The ReplicaSet controller retries to create a pod that a quota has refused. A quota counts a terminating pod for up
+/// to twice its grace period (kubernetes 1.37.1 `pkg/quota/v1/evaluator/core/pods.go`, `QuotaV1Pod`).
 #[tokio::test]
 async fn a_pod_whose_replacement_a_quota_refuses_is_not_replaced() {
     let mut full = evicted(1);
@@ -80,7 +80,7 @@ async fn a_pod_whose_replacement_a_quota_refuses_is_not_replaced() {
     assert_nowhere(&full_until_it_is_gone, 0, 0).await;
 }
 
-/// Where one of two replacements exists, it is that of the pod that was deleted first.
+/// If only one of two replacements exists, it counts as the replacement of the pod that was deleted first.
 #[tokio::test]
 async fn of_two_pods_the_replacement_of_the_last_deleted_is_missing() {
     let mut objects = evicted(2);
@@ -99,7 +99,7 @@ async fn of_two_pods_the_replacement_of_the_last_deleted_is_missing() {
     assert_nowhere(&objects, 0, 1).await;
 }
 
-/// A Pending replacement counts as a Pending pod. Its old pod does not count as replaced beside it.
+/// A Pending replacement counts as a Pending pod. The old pod is not counted in addition, as a replaced pod.
 #[tokio::test]
 async fn a_pod_whose_replacement_is_pending_is_counted_once() {
     let mut objects = evicted(2);
@@ -121,7 +121,7 @@ async fn a_pod_whose_replacement_is_pending_is_counted_once() {
     assert!(text.contains("2 pods Pending") && !text.contains("replaced"), "{text}");
 }
 
-/// The kubelet of a node that reports not Ready runs, and so do pods that tolerate the taint
+/// If a kubelet reports that its node is not Ready, the kubelet is running, and so are the pods that tolerate the taint
 /// (kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`).
 #[tokio::test]
 async fn a_pod_that_nothing_evicts_from_a_node_with_a_kubelet_stays() {
@@ -140,8 +140,8 @@ async fn a_pod_that_nothing_evicts_from_a_node_with_a_kubelet_stays() {
     assert_nowhere(&objects, 0, 0).await;
 }
 
-/// kubernetes 1.37.1 `pkg/scheduler/framework/plugins/defaultpreemption`: the replacement of a pod of high priority takes the
-/// node whose victims are fewest.
+/// kubernetes 1.37.1 `pkg/scheduler/framework/plugins/defaultpreemption`: the replacement of a pod of high priority is
+/// placed on the node with the fewest victims.
 #[tokio::test]
 async fn a_pod_that_an_eviction_will_preempt_is_told_so() {
     let mut objects = cluster("2026-11-29T14:57:00Z");

@@ -1,4 +1,4 @@
-//! The verdict on the cluster: a table of cases, and its agreement with the rows below it.
+//! The verdict on the cluster: a table of cases, and the agreement of the verdict with the rows below it.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ fn without_controller(fixture: &mut DashboardFixture) {
     fixture.run(60);
 }
 
-/// Adds a note to a node that it is in a maintenance, which renewed the note this long ago.
+/// Adds the note of a maintenance to a node. The maintenance renewed the note this many seconds ago.
 fn maintained(fixture: &mut DashboardFixture, seconds: i64) {
     let note = MaintenanceNote {
         by: "alice@desk".into(),
@@ -246,7 +246,7 @@ fn the_outline_stays_the_same_while_nothing_but_time_passes() {
     assert_ne!(verdict(&mut fixture).outline, before.outline);
 }
 
-/// The verdict does not report unknown pods as no pods.
+/// If pods are unknown, the verdict does not say that there are none to evict.
 #[test]
 fn that_no_pod_is_left_to_evict_is_said_only_where_pods_are_known() {
     for (missing, is_said) in [(None, true), (Some(FeedKind::Pods), false)] {

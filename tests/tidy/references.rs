@@ -155,7 +155,7 @@ impl Documents {
         let dead = |target: &String| !self.has(target, &source.path);
         for token in &source.comments {
             for (line, text) in token.text.lines().enumerate() {
-                // A link is for the page that is made from this comment, where it is checked.
+                // A link belongs to the page that is generated from this comment, and is checked in that page.
                 add(token, line, citations(&without_links(text)).into_iter().filter(dead).collect());
                 add(token, line, bare_numbers(text));
             }

@@ -136,7 +136,8 @@ async fn nodes_are_drained(plane: &Plane, kordon: &UserShell) -> Result<()> {
     Ok(())
 }
 
-/// Budgets keep a pod of a StatefulSet, a pod that is never Ready, and a pod that two budgets protect.
+/// Budgets refuse the evictions of three pods: a pod of a StatefulSet, a pod that is never Ready, and a pod that two
+/// budgets protect.
 async fn what_a_budget_keeps_is_let_go(plane: &Plane, kordon: &UserShell) -> Result<()> {
     let client = plane.client();
     let sets = Api::<StatefulSet>::namespaced(client.clone(), "default");
@@ -190,7 +191,7 @@ async fn a_node_is_drained_without_evictions(plane: &Plane, kordon: &UserShell) 
     create_pod(&client, "default", "stale", &node, &["example.com/held"]).await?;
     let of_default = Api::<Pod>::namespaced(client.clone(), "default");
     of_default.delete("stale", &DeleteParams::default().grace_period(1)).await?;
-    // kubectl leaves a pod alone whose deletion is overdue by more than the limit, in whole seconds.
+    // kubectl skips a pod if its deletion is overdue by more than the limit, in whole seconds.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let line = ["drain", &node, "--disable-eviction", "--skip-wait-for-delete-timeout=1", "--timeout=25s"];
     let command = of_plan(kordon, &line).await?;

@@ -1,5 +1,5 @@
-//! Deployments that are scaled up while their pods are drained, by the real controllers: the service of one pod has no gap,
-//! and the scale is as before, also after a kill.
+//! Deployments that a drain scales up while their pods leave, with the real controllers. A service with a single pod
+//! has no gap, and the scale is restored in the end, also after a kill.
 
 use std::process::Stdio;
 
@@ -25,8 +25,9 @@ use crate::harness::{eventually::eventually, kubelets::is_ready, objects::deploy
 /// A drain of the node of a single replica, with `--surge`.
 const DRAIN: [&str; 5] = ["--surge", "--ignore-daemonsets", "--enforce", "--yes", "-o=json"];
 
-/// One pod under `minAvailable: 1` leaves once the new one is Ready, and the Deployment is scaled back. A drain that is
-/// killed before its end does the same when it is resumed. Under an autoscaler, the plan says that it is not possible.
+/// One pod under `minAvailable: 1` leaves once the new pod is Ready, and the Deployment is scaled back. A drain that is
+/// killed before its end does the same when it is resumed. Under an autoscaler, the plan says that the Deployment
+/// cannot be scaled up.
 pub async fn a_single_replica_moves_without_a_gap(plane: &mut Plane) -> Result<()> {
     let _kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
     plane.grant(PLANNER, &may_drain()).await?;
@@ -88,8 +89,8 @@ pub async fn a_single_replica_moves_without_a_gap(plane: &mut Plane) -> Result<(
     Ok(())
 }
 
-/// Waits until the only pod of solo is Ready under a budget that knows it, and its Deployment is settled: a plan does not
-/// scale up a Deployment whose ReplicaSet is still being scaled. Returns the pod's node.
+/// Waits until the only pod of Deployment `solo` is Ready, its budget counts this pod, and the Deployment is settled. A
+/// plan does not scale up a Deployment whose ReplicaSet is still being scaled. Returns the pod's node.
 async fn settled(client: &Client) -> Result<String> {
     let budgets = Api::<PodDisruptionBudget>::namespaced(client.clone(), "default");
     let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
@@ -146,7 +147,7 @@ fn granted(plane: &Plane) -> Result<usize> {
     Ok(plane.audit_of(OPERATOR)?.iter().filter(|line| is_granted_eviction(line)).count())
 }
 
-/// Returns the replicas of the granted writes of the operator to scales, in order.
+/// Returns the numbers of replicas in the operator's granted writes of scales, in order.
 fn scaled(plane: &Plane) -> Result<Vec<i64>> {
     let is_scale = |line: &&Value| {
         line["verb"] == "patch"

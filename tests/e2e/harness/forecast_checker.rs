@@ -295,7 +295,8 @@ impl ForecastChecker {
         if off.is_some_and(|off| is_right && is_within(off, slow)) {
             return Verdict::Explained(SLOW.into());
         }
-        // A taint may follow immediately on Unknown.
+        // The controller may add the taint in the pass that marks the node Unknown. So both kinds of event depend
+        // directly on the last heartbeat.
         let from_silence = matches!(event.kind, EventKind::Unknown | EventKind::NoExecute);
         let missed = found.is_some_and(|(_, why)| from_silence && self.renewed_in_a_pass(why));
         if off.is_some_and(|off| is_right && missed && is_within(off, self.tolerance + self.period)) {

@@ -46,7 +46,7 @@ pub struct NodeSpec {
     pub extended: BTreeMap<String, String>,
     /// Images, as in a Node's `status.images`.
     pub images: Vec<Value>,
-    /// Whether pods are never Ready here.
+    /// Whether pods on this node never become Ready.
     pub fails_probes: bool,
     /// How far the clock of the node is ahead of the true time; negative if it is behind.
     pub clock_ahead: Span,
@@ -376,7 +376,8 @@ impl Kubelet {
         self.record_failure(done);
     }
 
-    /// Deletes the object of a terminating pod. A pod that is not restarted has failed before, as its Job sees.
+    /// Deletes the object of a terminating pod. A pod that is not restarted gets the phase Failed first, so that its
+    /// Job sees the failure.
     async fn finish_pod(&self, pod: &Pod) -> Result<()> {
         let is_restarted =
             pod.spec.as_ref().is_none_or(|spec| spec.restart_policy.as_deref() == Some("Always"));
@@ -394,7 +395,7 @@ impl Kubelet {
         unless_gone(self.request(self.namespace_of(pod).delete(&pod.name_any(), &for_good)).await)
     }
 
-    /// Posts that a pod is running and ready, unless its label says that it never is.
+    /// Posts that a pod is running and ready. A label can prevent one or both of these.
     async fn start_pod(&self, pod: &Pod) -> Result<()> {
         let now = self.clock.now().to_time();
         let status = pod.status.as_ref();

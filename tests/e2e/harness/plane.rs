@@ -654,7 +654,7 @@ fn api_server_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<Stri
     flags
 }
 
-/// Logs request bodies only where they decide whether a request is a dry run, and of scales.
+/// Logs the bodies of scale requests, and of requests whose body decides whether they are dry runs.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy

@@ -1,7 +1,7 @@
 //! Compares an answer of kordon with what happened.
 //!
-//! Pods of one controller are interchangeable, so what is compared is how many of them run on which node, wait for one, or
-//! have no successor.
+//! Pods of one controller are interchangeable. So the comparison counts how many of them run on each node, how many
+//! wait for a node, and how many have no successor.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::history::Seen;
 
-/// How much sooner than predicted a replacement may be Ready, beside how much sooner its pod may be gone.
+/// How many seconds before its predicted time a replacement may be Ready, in addition to [`Predicted::sooner`].
 const SOONER: f64 = 5.0;
-/// How much later than twice the predicted time a replacement may be Ready.
+/// How many seconds after twice its predicted time a replacement may be Ready.
 const LATER: f64 = 15.0;
 /// The scheduler's reason in the condition DisruptionTarget.
 const PREEMPTED: &str = "PreemptionByScheduler";
@@ -30,7 +30,7 @@ enum Fate {
     Stays,
     /// The pod has no successor.
     None,
-    /// It has no successor, whether or not it is where it was.
+    /// The pod has no successor. It may or may not still be on its node.
     Stuck,
 }
 
@@ -41,7 +41,7 @@ struct Predicted<'a> {
     text: &'a str,
     fate: Fate,
     ready: Option<f64>,
-    /// How much sooner than likely the pod may be gone.
+    /// Seconds between the soonest and the likely time at which the pod is gone.
     sooner: f64,
 }
 
@@ -50,10 +50,10 @@ struct Predicted<'a> {
 pub struct Happened<'a> {
     /// When the observation began.
     pub since: Timestamp,
-    /// Whether pods have to be on the very nodes that the answer names.
+    /// Whether each pod has to be on the node that the answer names, not just on any node.
     pub names_nodes: bool,
     pub pods: &'a BTreeMap<String, Seen>,
-    /// The condition `Failed` of each Job that has it: its reason, by the name of the Job.
+    /// For each failed Job, the reason of its failure, by the name of the Job.
     pub failed_jobs: &'a BTreeMap<String, String>,
     /// Number of failed indexes, by the name of the Job.
     pub failed_indexes: &'a BTreeMap<String, usize>,
@@ -78,7 +78,8 @@ pub fn differences(answer: &Value, namespace: &str, happened: &Happened<'_>) -> 
     found
 }
 
-/// Returns the pods that left although the answer does not name them: neither preempted, nor of a Job that failed.
+/// Returns the pods that left although the answer does not name them. Preempted pods, and pods of failed Jobs, do not
+/// count.
 fn surprises(answer: &Value, namespace: &str, happened: &Happened<'_>) -> Vec<String> {
     let named: Vec<&str> = pods(answer)
         .filter(|pod| pod["namespace"] == namespace)
@@ -154,7 +155,7 @@ fn of_owner(owner: &(String, String), predicted: &[Predicted<'_>], happened: &Ha
     found
 }
 
-/// Whether each expected fate can be assigned to a pod of its own.
+/// Whether the expected fates match the actual fates one to one, in any order.
 fn agree(expected: &[Fate], became: &[Fate]) -> bool {
     let mut left = became.to_vec();
     let mut take =
@@ -186,7 +187,8 @@ fn of_job(job: &str, predicted: &[Predicted<'_>], happened: &Happened<'_>) -> Ve
     }
 }
 
-/// Compares when replacements are first Ready: within wide bounds, and in order where they keep their names.
+/// Compares the times at which replacements are first Ready. The bounds are wide. If replacements keep the names of
+/// their pods, their order is compared too.
 fn times(
     owner: &(String, String),
     predicted: &[Predicted<'_>],

@@ -1,4 +1,4 @@
-//! What the watch has shown of every pod since it began.
+//! The history of every pod, as a watch has reported it since the start of the watch.
 
 use std::{
     collections::BTreeMap,
@@ -23,27 +23,27 @@ use crate::harness::kubelets::is_ready;
 /// Time without a change after which a namespace counts as settled: longer than the first back-off of a Job.
 const QUIET: Span = Span::from_secs(12);
 
-/// A pod, as the watch has shown it.
+/// A pod, as the watch has reported it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub namespace: String,
     pub name: String,
-    /// Kind and name of its controller.
+    /// Kind and name of the pod's controller.
     pub owner: Option<(String, String)>,
     pub node: Option<String>,
     pub first_seen: Timestamp,
     pub ready: Option<Timestamp>,
-    /// When its deletion began.
+    /// Time at which the pod's deletion began.
     pub deleted: Option<Timestamp>,
-    /// Whether it is Failed or Succeeded.
+    /// Whether the pod is Failed or Succeeded.
     pub is_finished: bool,
-    /// Reason of its condition DisruptionTarget.
+    /// Reason of the pod's condition DisruptionTarget.
     pub disrupted: Option<String>,
     pub is_gone: bool,
 }
 
 impl Seen {
-    /// Whether the pod runs, or will.
+    /// Whether the pod runs or is going to run.
     pub fn lives(&self) -> bool {
         !self.is_gone && self.deleted.is_none() && !self.is_finished
     }
@@ -55,7 +55,7 @@ impl Seen {
     }
 }
 
-/// All pods of all namespaces, also those that are gone, by uid.
+/// All pods of all namespaces by uid, including pods that are gone.
 pub struct History {
     pods: Arc<Mutex<BTreeMap<String, Seen>>>,
     _task: JoinSet<()>,
@@ -78,7 +78,8 @@ impl History {
             .collect()
     }
 
-    /// Waits until nothing has changed in a namespace for a while, first until `at_least`, and at most until `at_most`.
+    /// Waits until nothing has changed in a namespace for [`QUIET`], counted from `at_least` at the earliest. Stops
+    /// waiting at `at_most`.
     pub async fn until_quiet(&self, namespace: &str, at_least: Timestamp, at_most: Timestamp) {
         let clock = Clock::system();
         let (mut last, mut changed) = (self.of(namespace), clock.now());

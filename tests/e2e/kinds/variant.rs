@@ -1,4 +1,4 @@
-//! Variants as their files have them: nodes, objects in short form, a question, and what is right.
+//! Variants as their files describe them: nodes, objects in a short form, a question, and the expected answer.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -92,7 +92,7 @@ impl Variant {
         format!("{}-{name}", self.name)
     }
 
-    /// Returns the nodes to register. All are in one zone of their own.
+    /// Returns the nodes to register. They are in one zone, which only this variant uses.
     pub fn node_specs(&self) -> Vec<NodeSpec> {
         let spec = |(name, fields): (&String, &Option<NodeFields>)| {
             let fields = fields.clone().unwrap_or_default();
@@ -128,7 +128,7 @@ impl Variant {
         self.nodes.keys().fold(text, |text, node| text.replace(&format!("$({node})"), &self.node(node)))
     }
 
-    /// Returns an object as the API server takes it, and the path of its collection.
+    /// Returns an object in the form that the API server accepts, and the path of its collection.
     pub fn object(&self, short: &Value) -> Result<(String, Value)> {
         let short: Value = serde_json::from_str(&self.filled(&short.to_string()))?;
         let kind = short["kind"].as_str().context("an object without a kind")?;
@@ -152,7 +152,8 @@ impl Variant {
         Ok((path, object))
     }
 
-    /// Adds what each workload needs, unless it says otherwise: a selector, labels, a container, a grace period.
+    /// Adds the fields that each workload needs and that the variant does not set: a selector, labels, a container, a
+    /// grace period.
     fn complete(&self, kind: &str, name: &str, short: &Value, object: &mut Value) {
         let mut container = json!({"name": "c", "image": "img"});
         merge(&mut container, &short["container"]);
@@ -187,7 +188,7 @@ impl Variant {
         }
     }
 
-    /// Returns the number of pods that these objects have once all is settled.
+    /// Returns the number of pods that these objects have once the cluster has settled.
     pub fn pods_of(&self, objects: &[Value]) -> u64 {
         let number = |object: &Value, field: &str| object["spec"][field].as_u64();
         let of_kind = |object: &Value| match object["kind"].as_str() {
@@ -202,7 +203,7 @@ impl Variant {
     }
 }
 
-/// Returns the group and version of a kind, its name in paths, and whether it is in a namespace.
+/// Returns the group and version of a kind, its name in paths, and whether its objects are namespaced.
 fn collection(kind: &str) -> Result<(&'static str, &'static str, bool)> {
     Ok(match kind {
         "Pod" => ("v1", "pods", true),
@@ -230,7 +231,7 @@ fn collection(kind: &str) -> Result<(&'static str, &'static str, bool)> {
     })
 }
 
-/// Lays one object over another. Lists are replaced.
+/// Merges the fields of `over` into `base`. Lists are replaced.
 fn merge(base: &mut Value, over: &Value) {
     match (base, over) {
         (_, Value::Null) => {}

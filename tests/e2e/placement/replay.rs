@@ -102,7 +102,7 @@ struct Replay {
     pods: BTreeMap<Key, VecDeque<ObjectEvent<Pod>>>,
     nodes: BTreeMap<NodeName, VecDeque<ReceivedChange>>,
     others: VecDeque<ReceivedChange>,
-    /// Changes and decisions of the drain, once that has begun.
+    /// Changes and decisions of the drain; `None` until the drain has begun.
     drain: Option<ObservedDrain>,
 }
 
@@ -175,8 +175,9 @@ impl Replay {
         self.pods.get_mut(pod)?.pop_front_if(wanted)
     }
 
-    /// Applies the next change of a pod if the pod has no node after that change. The log has no line for changes of
-    /// pods that the scheduler has already assumed on a node.
+    /// Applies the next change of a pod if the pod has no node after that change. A change with a node waits for
+    /// [`Self::on_assigned`]: the scheduler's log has no line for changes of pods that the scheduler has already
+    /// assumed on a node.
     fn on_waiting(&mut self, pod: &Key) {
         let waits =
             |event: &mut ObjectEvent<Pod>| matches!(event, ObjectEvent::Applied(pod) if pod.node.is_none());

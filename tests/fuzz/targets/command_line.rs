@@ -36,8 +36,8 @@ pub fn configuration(data: &[u8]) {
     assert_eq!(values(&again), set);
 }
 
-/// Returns the settings in a file that are flags or settings of the controller: names of contexts may contain dots, and
-/// the dashboard has lists.
+/// Returns the settings in a file that are flags or settings of the controller. Others are left out: the names of
+/// contexts may contain dots, and the values of the dashboard's settings may be lists.
 fn values(config: &Config) -> Vec<(String, String)> {
     let is_text = |key: &str| {
         ["drain.", "controller."].iter().any(|table| key.starts_with(table)) || !key.contains('.')

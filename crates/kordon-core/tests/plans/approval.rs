@@ -37,7 +37,7 @@ fn a_proposal_is_planned_checked_asked_planned_again_and_started_in_this_order()
 
     let mut approval = desk.apply(cordon(&["n1"]));
     assert_eq!(desk.serve(&mut approval), ["plan", "checks", "answer"]);
-    // A plan that the operator already looks at is not made again before the question.
+    // If the operator already looks at a plan, the approval does not make the plan again before it asks.
     let shown = Box::new(desk.fixture.plan(cordon(&["n1"])));
     let mut approval = Approval::apply(cordon(&["n1"]), Some(shown), desk.terms(), &desk.situation());
     assert_eq!(desk.serve(&mut approval), ["checks", "answer"]);
@@ -500,8 +500,8 @@ fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
     let (prompt, warnings) = asked(&desk, two.clone());
     assert_eq!(prompt, words("here"), "a journal of an older version does not tell: two nodes are grave");
     assert!(!warnings.iter().any(|warning| warning.contains("drain")), "{warnings:?}");
-    // The confirmation in the journal decides, not the pods that are left: the pod with the grave loss may have been
-    // evicted before the interruption.
+    // A resume asks for the confirmation that is in the journal, not for one that the remaining pods need: the pod with
+    // the grave loss may have been evicted before the interruption.
     let one = prior(&["n1"], options);
     let with = |confirmation| PriorOperation { confirmation: Some(confirmation), ..one.clone() };
     assert_eq!(asked(&desk, with(Confirmation::Plain)).0, Prompt::Yes("Yes, resume"));
@@ -701,7 +701,7 @@ impl Desk {
         approval
     }
 
-    /// Adds a claim of bob's operation, renewed this long ago.
+    /// Adds the claim of an operation by the user bob. The claim was renewed this long ago.
     fn claim(&mut self, node: &str, operation: &str, ago: Span) {
         let claim = DrainClaim {
             by: "bob".into(),

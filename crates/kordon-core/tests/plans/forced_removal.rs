@@ -88,7 +88,7 @@ fn a_deletion_by_force_removes_the_pod_at_once_and_on_a_node_out_of_service_any_
     );
 }
 
-/// A dead node with a pod of a StatefulSet, whose deletion has begun.
+/// A dead node with a pod of a StatefulSet. The deletion of the pod has begun.
 fn with_stuck_pod() -> PlanFixture {
     let mut fixture = dead_node();
     fixture.owner(WorkloadKind::StatefulSet, "db", 1);

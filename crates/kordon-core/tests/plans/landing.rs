@@ -135,8 +135,8 @@ fn a_replacement_of_high_priority_preempts_a_pod_whose_replacement_is_in_the_pla
     assert_eq!(plan.totals.preempted, 1);
 }
 
-/// Kubernetes 1.37 `pkg/scheduler/framework/plugins/noderesources/fit.go`, `isSchedulableAfterPodEvent`: a deleted pod
-/// makes the scheduler try others again.
+/// Kubernetes 1.37 `pkg/scheduler/framework/plugins/noderesources/fit.go`, `isSchedulableAfterPodEvent`: after a pod is
+/// deleted, the scheduler tries other pods again.
 #[test]
 fn what_a_pending_replacement_lacks_is_what_is_left_after_a_preemption() {
     let preempting = |cores: i64| {
@@ -167,8 +167,9 @@ fn pods_that_a_taint_deletes_land_elsewhere() {
     assert_eq!(plan.receivers[0].after.pods.requested, 2);
 }
 
-/// A DaemonSet needs no pod on a node whose taint it does not tolerate. With a limited toleration it creates one at once
-/// (Kubernetes 1.37 `pkg/controller/daemon/daemon_controller.go`, `nodeShouldRunDaemonPod`).
+/// A DaemonSet creates no pod for a node with a taint that its pods do not tolerate. If they tolerate the taint for a
+/// limited time, it creates a new pod at once (Kubernetes 1.37 `pkg/controller/daemon/daemon_controller.go`,
+/// `nodeShouldRunDaemonPod`).
 #[test]
 fn a_daemon_that_a_taint_deletes_comes_back_only_if_it_tolerates_the_taint_for_a_while() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
@@ -316,8 +317,9 @@ fn words(headroom: &Headroom) -> String {
     headroom.clause(None, NOW, ToString::to_string).expect("there is something to lose").text
 }
 
-/// Kubernetes 1.37.1 `pkg/controller/volume/attachdetach/reconciler/reconciler.go`, `attachDesiredVolumes`: no second
-/// node gets a ReadWriteOnce volume. The scheduler knows only ReadWriteOncePod (`plugins/volumerestrictions`).
+/// Kubernetes 1.37.1 `pkg/controller/volume/attachdetach/reconciler/reconciler.go`, `attachDesiredVolumes`: a
+/// ReadWriteOnce volume is not attached to a second node. The scheduler checks only ReadWriteOncePod
+/// (`plugins/volumerestrictions`).
 #[test]
 fn of_two_pods_that_share_a_volume_of_one_node_one_does_not_start_elsewhere() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 1), ("n3", 1)]);

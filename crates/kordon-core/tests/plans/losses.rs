@@ -1,4 +1,4 @@
-//! The pods that are lost with a pod that leaves: other pods of its Job, of a JobSet, or of its group.
+//! Pods that are lost because another pod leaves: pods of the same Job, JobSet or group.
 
 use kordon_core::{
     cluster::{
@@ -33,7 +33,8 @@ fn drained(fixture: &PlanFixture) -> Plan {
     fixture.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() })
 }
 
-/// Returns what the warning about a Job that fails says: pods of the plan, other pods, and the owner of the Job.
+/// Returns the content of the warning about a Job that fails: the number of its pods in the plan, the number of its
+/// other pods, and the owner of the Job.
 fn failure(plan: &Plan) -> (usize, usize, Option<JobOwner>) {
     let failure = |warning: &Warning| match warning {
         Warning::JobFails { pods, others, owner, .. } => Some((*pods, *others, owner.clone())),
@@ -172,7 +173,7 @@ fn a_group_of_a_leader_worker_set_restarts_as_a_whole() {
     assert!(of(&plan, "llm-0").warnings.contains(&PodWarning::RestartsGroup));
 }
 
-/// Returns the plan of a drain of n1, whose only pod has a high priority and preempts what fills n2.
+/// Returns the plan of a drain of n1. The only pod of n1 has a high priority, and preempts the pods that fill n2.
 fn preempting(fill: impl FnOnce(&mut PlanFixture)) -> Plan {
     let mut fixture = roomy(&[("n1", 2), ("n2", 2)]);
     replicas(&mut fixture, "web", &["n1"], 2);
@@ -181,7 +182,7 @@ fn preempting(fill: impl FnOnce(&mut PlanFixture)) -> Plan {
     drain(&fixture, &["n1"])
 }
 
-/// Returns the pods that are lost for good, each with whether `--force` accepts it.
+/// Returns the preempted pods that are lost for good, each with the reason and with whether `--force` accepts the loss.
 fn losses(plan: &Plan) -> Vec<(&str, &'static str, bool)> {
     let losses = plan.losses();
     let name = |pod| plan.pods.iter().flat_map(|row| row.preempted()).find(|other| other.pod == pod);
@@ -198,8 +199,8 @@ fn preemption_warning(plan: &Plan) -> Option<String> {
     plan.warnings.iter().find(|warning| warning.word() == "preempts").map(ToString::to_string)
 }
 
-/// Kubernetes 1.37 `pkg/scheduler/framework/preemption/executor.go`, `PreemptPod`: the pod gets the condition
-/// DisruptionTarget and is deleted, whoever owns it; no flag of a drain is about it.
+/// Kubernetes 1.37 `pkg/scheduler/framework/preemption/executor.go`, `PreemptPod`: the preempted pod gets the condition
+/// DisruptionTarget and is deleted, whatever its owner is. No flag of a drain covers this.
 #[test]
 fn a_bare_pod_that_a_replacement_preempts_is_lost_and_no_flag_accepts_it() {
     let plan = preempting(|fixture| {

@@ -192,7 +192,7 @@ fn no_wave_closes_the_last_node_of_a_zone() {
     assert!(both.waves[0].ahead.is_empty(), "n3 stays schedulable while n0 is drained");
 }
 
-/// The replacement of a pod that fails again and again is not expected to be Ready: moving it makes no room in its budget.
+/// The replacement of a crashing pod is not expected to become Ready, so moving the pod makes no room in its budget.
 #[test]
 fn a_pod_that_crashes_does_not_become_ready_by_moving() {
     let mut fixture = nodes(&[8; 6]);
@@ -256,7 +256,7 @@ fn random_workload() -> impl Strategy<Value = RandomWorkload> {
         .prop_map(|(on, may_leave)| RandomWorkload { on, may_leave })
 }
 
-/// Returns the node of each pod, with the pod's workload, after the moves of the waves.
+/// The workload and the node of each pod, after the moves of the waves.
 type Places = BTreeMap<Key, (String, NodeName)>;
 
 fn places(fixture: &PlanFixture) -> Places {
@@ -333,7 +333,7 @@ proptest! {
                 let again = places.values().filter(|(_, node)| *node == moved.from).count();
                 prop_assert!(again > 0, "somebody moves from where nobody is");
             }
-            // Every pod leaves its node, and none is left without one.
+            // Every pod leaves its node, and has another node in the end.
             for (_, node) in places.values() {
                 let leaves = wave.moves.iter().filter(|moved| moved.from == *node).count();
                 let was_there = places.values().filter(|(_, other)| other == node).count();

@@ -586,8 +586,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Invariants at every moment, also after a cancel, a kill and a resume. The parts of each node's count add up to
-    /// the pods that the drain removes. The parts agree with the server. The claim alone gives the same count.
+    /// Invariants at every moment, also after a cancel, a kill and a resume. For each node, the numbers of pods by
+    /// state add up to the number of pods that the drain removes, and agree with the server's pods. The count that
+    /// another process computes from the node's claim is the same.
     #[test]
     fn the_count_of_a_drain_is_what_the_server_has(
         pods in proptest::collection::vec((0..3_usize, proptest::bool::ANY), 1..24),
@@ -671,7 +672,7 @@ fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseE
         );
         let claim = harness.nodes[&*node.node].claim.as_ref();
         let mut left = harness.pods.values().filter(|pod| *pod.node == *node.node && !pod.gone);
-        // A claim includes a late pod only once it is renewed.
+        // A claim includes a late pod only after the operation has renewed the claim.
         let is_current = |claim: &&DrainClaim| claim.pods == Some(count.total());
         if let Some(claim) = claim.filter(is_current).filter(|_| left.all(|pod| known(&pod))) {
             let seen =
@@ -707,9 +708,9 @@ struct Harness {
     linger: Span,
     /// Requests that start with this word never get a response.
     hang: Option<&'static str>,
-    /// A node and a pod that is bound to it when the next pod of that node ends.
+    /// A node, and a late pod: it is bound to the node when the next pod of the node ends.
     late: Option<(&'static str, &'static str)>,
-    /// A node whose list has a pod that no watch reports.
+    /// A node. The list of its pods has a pod that no watch reports.
     ghost: Option<&'static str>,
     /// Failures of the next requests, in order.
     troubles: Vec<u8>,

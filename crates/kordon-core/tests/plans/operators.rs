@@ -125,7 +125,7 @@ fn cloud_native_pg_waits_until_all_instances_are_ready_elsewhere() {
     assert!(leaves_by(&failed, "orders-0").is_some(), "a failed pod is not waited for");
 }
 
-/// `internal/configuration/configuration.go`, `DefaultDrainTaints`.
+/// cloudnative-pg `internal/configuration/configuration.go`, `DefaultDrainTaints`.
 #[test]
 fn a_replica_on_a_node_that_is_drained_by_its_taint_takes_no_role() {
     let mut fixture = cloud_native_pg(&["n1", "n2"], &["n1", "n2"]);
@@ -208,7 +208,7 @@ fn a_cordon_says_what_operators_do() {
     assert_eq!(acts(&postgres_operator(&["n1", "n2"], &["n1"])), Some(CordonAct::Restarts));
 }
 
-/// Three pods of an owner of this kind, all of which their budget requires.
+/// Three pods of an owner of this kind. Their budget requires all three.
 fn all_required(kind: &str, group: &str) -> PlanFixture {
     let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
     for node in ["n1", "n2", "n3"] {

@@ -184,7 +184,7 @@ impl Plain {
             && ["ephemeral-storage", "example.com/gpu"].into_iter().all(|name| fits(name, extended(name)))
     }
 
-    /// Whether a node keeps a required spread constraint with one more pod.
+    /// Whether a required spread constraint is still satisfied if one more pod runs on this node.
     fn may_skew(&self, pod: &Pod, spread: &SpreadConstraint, node: &Node) -> bool {
         let Some(value) = node.label(&spread.topology_key) else { return false };
         let hard: Vec<&Name> = pod
@@ -406,7 +406,7 @@ fn matches(term: &NodeTerm, node: &Node) -> bool {
     })
 }
 
-/// Whether a term of a pod in namespace `home` selects a pod.
+/// Whether an affinity term selects `pod`. The term belongs to a pod in the namespace `home`.
 fn selects(term: &PodTerm, home: &Namespace, pod: &Pod) -> bool {
     let is_in_scope = if term.namespaces.is_empty() {
         *home == pod.key.namespace
@@ -445,7 +445,7 @@ fn affinity_points(pod: &Pod, feasible: &[&Node]) -> Vec<i64> {
 }
 
 fn random_node(chance: &mut Rng, number: usize) -> Node {
-    // The nodes' names have another order than their numbers.
+    // The order of the nodes' names differs from the order of their numbers.
     let name = format!("n{}", (number * 7 + 3) % NODES);
     let mut labels: BTreeMap<Name, Name> = BTreeMap::new();
     labels.insert("generation".into(), chance.u8(1..4).to_string().into());

@@ -161,8 +161,8 @@ fn a_plan_places_each_replacement_by_the_next_sample_and_says_so() {
     assert_eq!((landings(&all), caveats(&all)), (vec![0, 1, 2, 3], vec![false; 4]));
 }
 
-/// The schedulers of these releases are recorded in `tests/vectors/placement`. The scheduler of 1.38 agrees with
-/// recordings that are not in this repository.
+/// `tests/vectors/placement` has recordings of the schedulers of the tested releases. For 1.38, the scheduler agrees
+/// with recordings that are not in this repository.
 #[test]
 fn a_cluster_of_a_tested_release_is_not_newer_than_those_whatever_its_patch() {
     let cluster = cluster(|_| 4000);

@@ -1140,8 +1140,9 @@ fn a_job_fails_if_its_deadline_passes_before_the_replacement_is_ready() {
     assert_eq!(failure(15), (Some(NotRecreated::JobFails(JobFailure::DeadlineExceeded)), None));
 }
 
-/// Kubernetes 1.37 `registry/core/pod/storage/eviction.go`: whichever eviction comes first gets the disruption. A bare pod
-/// that gets it never gives it back.
+/// Kubernetes 1.37 `registry/core/pod/storage/eviction.go`: the eviction that comes first uses up the allowed
+/// disruption of the budget. A bare pod is not recreated, so after its eviction the budget allows no further
+/// disruption.
 #[test]
 fn a_pod_that_nothing_recreates_leaves_after_those_that_share_its_budget() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
@@ -1156,7 +1157,7 @@ fn a_pod_that_nothing_recreates_leaves_after_those_that_share_its_budget() {
     assert_eq!(plan.prospect(), Prospect::Completes);
 }
 
-/// A pod that has just been restarted starts again, however old it is.
+/// A pod whose container was just restarted counts as a starting pod, however old the pod is.
 #[test]
 fn a_pod_leaves_when_a_restarted_pod_elsewhere_is_ready_again() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
@@ -1294,7 +1295,7 @@ fn annotations_follow_the_servers_rules_and_kordons_own_are_guarded() {
             .map(drop)
             .map_err(|error| error.to_string())
     };
-    // The server ignores the case of the key, and any text is a value.
+    // The server ignores the case of the key, and accepts any text as the value.
     assert_eq!(parse(&["Example.com/x=a=b, \"c\"\n ü"]), Ok(()));
     assert!(parse(&["a b=c"]).is_err_and(|text| text.starts_with("invalid annotation key \"a b\": ")));
     assert_eq!(parse(&["a"]), Err("unknown annotation spec: a".into()));
@@ -1318,7 +1319,7 @@ fn annotations_follow_the_servers_rules_and_kordons_own_are_guarded() {
 
 #[test]
 fn annotations_that_are_too_large_or_unknown_are_refused() {
-    // The server counts keys and values of all annotations, and takes 262,144 bytes.
+    // The server adds up the sizes of the keys and values of all annotations, and accepts at most 262,144 bytes.
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
     fixture.node("n1", |node| node.annotations = Some([("a".into(), "b".repeat(99).into())].into()));
     let fits = "k=".to_owned() + &"v".repeat(262_144 - 101);
@@ -1488,8 +1489,9 @@ proptest! {
     }
 }
 
-/// `gcOrphaned` (pkg/controller/podgc/gc_controller.go, 1.37): a look every 20 s, a quarantine of 40 s, then every pod of the
-/// node is deleted without a grace period. Nothing recreates the pod of a DaemonSet, whose node is gone.
+/// `gcOrphaned` (pkg/controller/podgc/gc_controller.go, 1.37): the collector checks every 20 s. After a quarantine of
+/// 40 s it deletes every pod of the missing node without a grace period. A DaemonSet does not recreate its pod, because
+/// the node is gone.
 #[test]
 fn the_pods_of_a_deleted_node_are_left_to_the_garbage_collector() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
@@ -1513,7 +1515,7 @@ fn the_pods_of_a_deleted_node_are_left_to_the_garbage_collector() {
     assert_eq!((call.method, call.path.as_str()), ("DELETE", "/api/v1/nodes/n1"));
     assert_eq!(call.body["preconditions"], json!({"uid": "Node/n1"}));
     assert!(plan.undo.is_empty(), "a deleted node does not come back");
-    // A machine that runs on with pods has to be confirmed by more than a yes.
+    // If a machine with pods continues to run, a simple yes is not enough as confirmation.
     assert!(plan.warnings.iter().any(|warning| warning.word() == "machineRuns"), "{:?}", plan.warnings);
     assert_eq!(Confirmation::to(&plan), Confirmation::Grave);
     let mut empty = PlanFixture::new(&["n1", "n2"]);
@@ -1523,8 +1525,8 @@ fn the_pods_of_a_deleted_node_are_left_to_the_garbage_collector() {
 }
 
 /// A Node with a finalizer stays after its deletion (Kubernetes 1.37.1 apiserver
-/// `pkg/registry/generic/registry/store.go`, `Delete`). Karpenter 1 drains it through the Eviction API before it removes
-/// its own (kubernetes-sigs/karpenter `pkg/controllers/node/termination/controller.go`, `finalize`).
+/// `pkg/registry/generic/registry/store.go`, `Delete`). Karpenter 1 drains the node through the Eviction API before it
+/// removes its own finalizer (kubernetes-sigs/karpenter `pkg/controllers/node/termination/controller.go`, `finalize`).
 #[test]
 fn a_finalizer_keeps_a_deleted_node_and_its_pods() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);

@@ -173,7 +173,7 @@ impl PlanFixture {
         self
     }
 
-    /// Changes a workload, whose template is that of its pods unless `make` gives it one.
+    /// Changes a workload. Its template is that of its pods, unless `make` sets another template.
     pub fn change_workload(
         &mut self,
         kind: WorkloadKind,

@@ -58,8 +58,8 @@ fn a_budget_with_a_pod_that_is_not_ready_is_waited_for() {
     assert_eq!(unhealthy, [Key::new("default", "web-1")]);
 }
 
-/// Kubernetes 1.37 `registry/core/pod/storage/eviction.go`, `Create`: a pod that is not Ready uses no disruption if as many
-/// others are healthy as the budget needs.
+/// Kubernetes 1.37 `registry/core/pod/storage/eviction.go`, `Create`: the eviction of a pod that is not Ready uses up
+/// no disruption, if as many other pods are healthy as the budget needs.
 #[test]
 fn a_pod_that_is_not_ready_needs_one_healthy_pod_less_than_a_ready_one() {
     let mut fixture = web();
@@ -97,7 +97,8 @@ fn web() -> PlanFixture {
     fixture
 }
 
-/// Why the eviction of web-0 is refused. The plan of its eviction has to say the same.
+/// Returns why the eviction of web-0 is refused; `None` if it is allowed. Asserts that the plan of this eviction
+/// agrees.
 fn of_web(fixture: &PlanFixture) -> Option<Verdict> {
     let pod = fixture.cluster.pod(&Key::new("default", "web-0")).expect("added");
     let refusal = refusal(&fixture.cluster, pod, &fixture.rules(), NOW);
@@ -109,7 +110,7 @@ fn of_web(fixture: &PlanFixture) -> Option<Verdict> {
     refusal
 }
 
-/// A drain by another client: the node is cordoned, and budgets refuse the evictions of what is left.
+/// A drain by another client: the node is cordoned, and budgets refuse the evictions of the remaining pods.
 #[test]
 fn a_blocked_drain_names_the_pods_that_have_to_be_ready() {
     let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);

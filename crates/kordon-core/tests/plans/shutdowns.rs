@@ -1,4 +1,5 @@
-//! Graceful node shutdown in a forecast: by when the kubelet has ended each pod, and what becomes of it.
+//! Graceful node shutdown in a forecast: the latest time at which the kubelet ends each pod, and the outcome of the
+//! pod.
 
 use kordon_core::{
     cluster::{
@@ -16,11 +17,12 @@ use crate::{
     plan_fixture::{NEWEST, NOW, PlanFixture, own, terminating, tolerates},
 };
 
-/// How far the forecasts look ahead: less than the grace period of nodes, so that nothing but the shutdown happens.
+/// Horizon of the forecasts. It is shorter than the grace period of nodes, so that nothing but the shutdown happens.
 const HORIZON: Span = Span::from_secs(50);
 
-/// Two nodes whose kubelets renew their Leases; n1 is shutting down for ten seconds. Its pods: `web-0` of a ReplicaSet, `log`
-/// of a DaemonSet, `bare` without a controller, `dns` of critical priority, `old` that is being deleted already.
+/// Two nodes whose kubelets renew their Leases. n1 has been shutting down for ten seconds. Its pods: `web-0` of a
+/// ReplicaSet, `log` of a DaemonSet, `bare` without a controller, `dns-0` of critical priority, and `old`, whose
+/// deletion has already started.
 fn shutting_down() -> PlanFixture {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
     replicas(&mut fixture, "web", &["n1"], 1);
@@ -66,7 +68,7 @@ fn forecast(fixture: &PlanFixture, assumptions: &Assumptions) -> Forecast {
     Forecast::under(assumptions, &engine, &fixture.cluster, NOW, HORIZON)
 }
 
-/// The pods that end, with the seconds from now.
+/// Returns the pods that the kubelet ends, with the seconds until their ends.
 fn ends(forecast: &Forecast) -> Vec<(String, i64)> {
     let ended = forecast.steps.iter().filter_map(|step| match &step.kind {
         ForecastKind::Ended { pod, node } => {
@@ -84,8 +86,9 @@ fn succession(fixture: &PlanFixture, forecast: &Forecast, assumptions: &Assumpti
     forecast.successors(assumptions, &fixture.cluster, environment)
 }
 
-/// kubernetes v1.37.1, `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, `killPods`: the shutdown began ten seconds ago; the
-/// last ordinary pod has 30 s, and critical pods follow. A pod that is being deleted leaves for another reason.
+/// kubernetes v1.37.1, `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, `killPods`: the shutdown began ten seconds
+/// ago. The longest grace period of an ordinary pod is 30 s, and the critical pods end after that. A pod that is
+/// already being deleted is not among the pods that the shutdown ends.
 #[test]
 fn ordinary_pods_end_first_and_critical_ones_after_the_last_of_them() {
     let fixture = shutting_down();
@@ -103,8 +106,8 @@ fn ordinary_pods_end_first_and_critical_ones_after_the_last_of_them() {
     assert_eq!(forecast.totals(NOW).deleted, 0);
 }
 
-/// A pod that its kubelet has ended is Failed: controllers replace it, that of a DaemonSet on its node, where the kubelet
-/// rejects it (`NodeShutdownNotAdmittedReason`) until the machine is back.
+/// A pod that its kubelet has ended is Failed, so its controller replaces it. A DaemonSet replaces it on the same node,
+/// whose kubelet rejects the new pod (`NodeShutdownNotAdmittedReason`) until the machine is back.
 #[test]
 fn ended_pods_are_replaced_elsewhere_and_those_of_daemon_sets_wait_for_the_machine() {
     let fixture = shutting_down();
@@ -134,7 +137,7 @@ fn a_machine_that_comes_back_or_goes_ends_no_pods_after_that() {
     }
 }
 
-/// Without a time of the condition nothing is known but the order.
+/// If the condition has no transition time, the times at which pods end are unknown.
 #[test]
 fn a_shutdown_without_a_start_has_no_times() {
     let mut fixture = shutting_down();

@@ -8,7 +8,7 @@ use kordon_time::Span;
 
 use crate::plan_fixture::{NOW, PlanFixture, at, least, not_ready, of, own, terminating};
 
-/// A StatefulSet `db` of this scale, whose pods of these ordinals run on the nodes `n0`, `n1` and so on.
+/// A StatefulSet `db` with this number of replicas. Its pods with these ordinals run on the nodes `n0`, `n1` and so on.
 fn db(replicas: i32, ordinals: &[usize]) -> PlanFixture {
     let nodes = ["n0", "n1", "n2", "n3", "n4"];
     let mut fixture = PlanFixture::new(&nodes);
@@ -87,7 +87,8 @@ fn the_next_ordinal_waits_until_the_one_before_has_been_ready_for_min_ready_seco
     assert_eq!(times("db-1"), (Some(45), Some(350)), "created 300 s after db-0 is Ready");
 }
 
-/// A StatefulSet of three pods, whose budget lets one be missing; the last one terminates for another 20 s.
+/// A StatefulSet of three pods, whose budget allows one of them to be unavailable. The last pod stays Terminating for
+/// another 20 s.
 fn with_terminating_sibling() -> PlanFixture {
     let mut fixture = db(3, &[0, 1, 2]);
     fixture.pod("db-2", "n2", |pod| terminating(pod, 20));

@@ -24,8 +24,9 @@ use crate::{
     plan_fixture::{NEWEST, NOW, PlanFixture, at, least, of, own, taint, terminating},
 };
 
-/// Upstream of 1.36: a node that is Unknown stays in `NodeInfo`, and `podtopologyspread/common.go` `countPodsMatchSelector`
-/// skips terminating pods, so that its domain has none and no other may have two.
+/// Upstream of 1.36: a node that is Unknown stays in `NodeInfo`, and `podtopologyspread/common.go`
+/// `countPodsMatchSelector` skips terminating pods. So no pods are counted in the domain of this node, and no other
+/// domain may have two.
 #[test]
 fn a_failed_node_stays_a_domain_of_spread_constraints_and_a_deleted_one_does_not() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
@@ -97,8 +98,8 @@ fn a_pending_replacement_lands_once_a_node_is_back() {
     );
 }
 
-/// Upstream of 1.37, `queuesort/priority_sort.go`: pods of equal priority are tried in the order in which they began to wait,
-/// and a replacement waits from the moment it did not fit.
+/// Upstream of 1.37, `queuesort/priority_sort.go`: the scheduler tries pods of equal priority in the order in which
+/// they began to wait. A replacement waits from the moment at which it did not fit.
 #[test]
 fn a_pod_that_was_pending_before_takes_the_room_of_an_evicted_one() {
     let found = |priority: i32, cores: i64, taints: &[Taint]| {
@@ -194,8 +195,8 @@ fn requests_that_the_template_leaves_open_are_those_that_admission_gave_the_pod(
     assert_eq!(of(&plan, "web-0").outcome.short(), "→ Pending: no matching node has 1 CPU free");
 }
 
-/// A pod of this template on n1; `change` adds to the pod what the template does not have. n2 has 4 CPU. n3 also has 4
-/// CPU, and the label `kind=kata`.
+/// A pod on n1, and its ReplicaSet, whose template has this `pod-template-hash`. `change` adds to the pod what the
+/// template does not have. n2 has 4 CPU. n3 also has 4 CPU, and the label `kind=kata`.
 fn with_additions(hash: &str, change: impl Fn(&mut Pod)) -> PlanFixture {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
     fixture.node("n3", |node| node.labels = labels(&[("kind", "kata")]));
@@ -213,8 +214,9 @@ fn with_additions(hash: &str, change: impl Fn(&mut Pod)) -> PlanFixture {
     fixture
 }
 
-/// What a pod has beyond its template was added by admission, which adds the same to the next pod: kubernetes 1.37
-/// `plugin/pkg/admission/runtimeclass`, `podnodeselector`, `podtolerationrestriction`; sidecars by webhooks.
+/// Fields that a pod has and its template lacks were added by admission, which adds the same fields to the next pod:
+/// kubernetes 1.37 `plugin/pkg/admission/runtimeclass`, `podnodeselector`, `podtolerationrestriction`. Webhooks add
+/// sidecars.
 #[test]
 fn what_admission_added_to_a_pod_it_adds_to_its_replacement() {
     let outcome = |fixture: &PlanFixture| of(&drain(fixture, &["n1"]), "web-0").outcome.short().to_string();
@@ -255,7 +257,8 @@ fn what_admission_added_to_a_pod_it_adds_to_its_replacement() {
     assert!(tolerated("2").contains("Pending"), "{}", tolerated("2"));
 }
 
-/// Kubernetes 1.37 `plugin/pkg/admission/priority/admission.go`: no pod of a class that is gone is created.
+/// Kubernetes 1.37 `plugin/pkg/admission/priority/admission.go`: a pod is refused if its priority class no longer
+/// exists.
 #[test]
 fn a_replacement_whose_priority_class_is_gone_is_refused() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
@@ -313,7 +316,7 @@ fn the_priority_of_a_replacement_is_that_of_the_class_in_its_template() {
     assert_eq!(outcome(&unknown), OutcomeKind::Preempts, "that of the old pod");
 }
 
-/// A ReplicaSet makes its pods of its template: a label that somebody took from a pod is back.
+/// A ReplicaSet creates pods from its template, so a replacement has a label that somebody removed from the old pod.
 #[test]
 fn the_labels_of_a_replacement_are_those_of_its_template() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
@@ -367,8 +370,8 @@ fn nothing_says_when_the_gates_of_a_replacement_are_removed() {
     assert_eq!((web.ready_again, web.outcome.kind()), (None, OutcomeKind::Unknown));
 }
 
-/// Upstream of 1.36, `statefulset/stateful_set_control.go` `processReplica`: a terminating pod ends the round where pods are
-/// created in order.
+/// Upstream of 1.36, `statefulset/stateful_set_control.go` `processReplica`: if pods are created in order, a
+/// terminating pod ends the round.
 #[test]
 fn a_pod_behind_a_terminating_lower_ordinal_is_not_created() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
@@ -399,8 +402,8 @@ fn a_pod_behind_a_terminating_lower_ordinal_is_not_created() {
     assert_eq!(of(&deleted, "db-1").outcome, behind);
 }
 
-/// Upstream of 1.36, `attachdetach/reconciler/reconciler.go` `reconcile`: six minutes from the pod's removal, as nobody has
-/// unmounted the volume.
+/// Upstream of 1.36, `attachdetach/reconciler/reconciler.go` `reconcile`: the volume is detached six minutes after the
+/// removal of the pod, because nobody has unmounted it.
 #[test]
 fn a_volume_of_a_deleted_node_is_detached_by_force() {
     let mut fixture = with_volume(false);
@@ -433,7 +436,7 @@ fn a_replacement_takes_the_room_of_pods_that_are_gone() {
     assert_eq!(node(of(&tainted, "web-0")), None, "its node is tainted");
 }
 
-/// A pod with a claim that only one node at a time can use, on the first of two nodes.
+/// A pod on the first of two nodes. Only one node at a time can use the volume of its claim.
 fn with_volume(needs_no_attachment: bool) -> PlanFixture {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
     replicas(&mut fixture, "web", &["n1"], 1);

@@ -138,7 +138,8 @@ fn one_surge_serves_the_pods_of_all_nodes_one_after_the_other() {
     assert_eq!(plan.timeline.iter().filter(replaced).count(), 2, "the last one has the new pod of the surge");
 }
 
-/// The expected pods of a percentage are the scale of the Deployment, so one pod more changes what is needed.
+/// A budget with a percentage expects as many pods as the scale of the Deployment. So one more pod can change the
+/// number of pods that the budget requires.
 #[test]
 fn budgets_with_percentages_are_worked_out_with_the_raised_scale() {
     let with = |pods: &[&str], least| {
@@ -182,13 +183,15 @@ fn deployments_under_one_budget_are_scaled_up_together_where_that_helps() {
         };
         plan.surges.iter().map(fate).collect::<Vec<_>>()
     };
-    // 60 % of four pods is 3, and of three 2: one leaves, its Deployment is scaled back, and the other one leaves.
+    // 60 % of four pods is 3, and of three pods 2. One pod leaves, its Deployment is scaled back, and then the other
+    // pod leaves.
     let plan = both(percent(60), false);
     assert_eq!((plan.prospect(), fates(&plan)), (Prospect::Completes, vec!["scales", "scales"]));
     let mut scaled = scaled_to(&plan);
     scaled.sort();
     assert_eq!(scaled, [("a".into(), 1), ("a".into(), 2), ("b".into(), 1), ("b".into(), 2)]);
-    // 67 % of four pods is 3, and of three 3 too: once one of them is scaled back, the other one is held again.
+    // 67 % of four pods is 3, and of three pods also 3. Once one Deployment is scaled back, the budget blocks the other
+    // pod again.
     let plan = both(percent(67), false);
     assert_eq!((plan.prospect(), fates(&plan)), (Prospect::Blocked, vec!["stillHeld", "stillHeld"]));
     // Only one of the two Deployments may be scaled up, so only three pods run at once.

@@ -25,7 +25,7 @@ use crate::plan_fixture::{NEWEST, NOW, PlanFixture, not_ready, own, terminating,
 #[derive(Clone, Debug, Default)]
 struct Missing {
     kinds: BTreeMap<FeedKind, Known>,
-    /// Nodes whose pods are known from a list of that node's pods only.
+    /// Nodes whose pods are known only from a list of the node's own pods, not from the list of all pods.
     pods_of: BTreeSet<NodeName>,
 }
 
@@ -139,7 +139,7 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
     found.extend(plan.steps.iter().map(|step| format!("{step:?}")));
     if plan.is_definite() {
         found.insert(format!("{} {:?}", plan.prospect().word(), plan.needs));
-        // The end of a refused plan is not part of its outcome: it assumes the flags that the plan lacks.
+        // The end of a refused plan is not compared, because it assumes flags that the plan lacks.
         if plan.prospect() != Prospect::Refused {
             found.insert(format!("ends {:?}, remain {:?}", plan.totals.ends, remaining(plan)));
         }

@@ -36,7 +36,7 @@ fn watched(controller: Settings) -> Sim {
     sim
 }
 
-/// Returns the number of events that were predicted, that were unforeseeable, and that were missed.
+/// Returns the numbers of predicted events, of unforeseeable events, and of missed events.
 fn judged(counts: EventCounts) -> (usize, usize, usize) {
     (counts.predicted(), counts.unforeseeable, counts.missed())
 }

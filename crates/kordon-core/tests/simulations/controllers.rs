@@ -68,8 +68,8 @@ fn in_legacy_mode_a_silent_node_loses_its_pods_after_the_timeout_and_no_taint_ev
     sim.run(Span::from_secs(300));
     let deleted = deletions(&sim);
     let [(pod, Deletion::WithNode { mark_lost: Some(_) }, at)] = &deleted[..] else { panic!("{deleted:?}") };
-    // The last renewal was up to 10 s before the silence and was noticed up to 5 s later. After the timeout come a pass
-    // and the queue.
+    // The last renewal was up to 10 s before the silence and was noticed up to 5 s later. After the timeout, the node
+    // waits for the next pass and then in the queue.
     let after = at.since(silent).as_secs_f64();
     assert!(pod == "p0" && (290.0..=311.0).contains(&after), "{pod} after {after} s");
     let Due::At { at: predicted, .. } = due.due else { panic!("{due:?}") };
@@ -391,8 +391,8 @@ fn metrics_count_zones_taintings_and_deletions() {
     assert!(metrics.pod_deletion_delay.sum < 1.0, "it was deleted when it was due");
 }
 
-/// Upstream empties a zone without ready nodes at the normal rate (kubernetes#70501); with `--full-disruption=pause` nothing
-/// leaves it, not even from nodes that were tainted before the last one failed.
+/// Upstream empties a zone without ready nodes at the normal rate (kubernetes#70501). With `--full-disruption=pause`,
+/// no pod leaves such a zone, not even from a node that was tainted before the zone's last node failed.
 #[test]
 fn a_zone_that_is_wholly_down_is_emptied_or_kept_as_the_setting_says() {
     let taints_left_in_b = |policy: &str| {

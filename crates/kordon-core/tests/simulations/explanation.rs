@@ -331,8 +331,8 @@ fn list_pods(sim: &mut Sim) {
     }
 }
 
-/// A kubelet that shuts its machine down ends ordinary pods first, then those of critical priority. How long each gets is in
-/// its configuration, so only the latest times are known.
+/// A kubelet that shuts its machine down ends ordinary pods first, then pods of critical priority. The time for each of
+/// these groups is in the kubelet's configuration, so only the latest times are known.
 #[test]
 fn a_shutdown_ends_pods_by_priority_and_by_their_grace_periods_at_the_latest() {
     let mut sim = peaceful(&modern());

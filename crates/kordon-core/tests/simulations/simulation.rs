@@ -594,9 +594,9 @@ proptest! {
 struct RandomFaults {
     nodes: usize,
     minor: u32,
-    /// Second, node and fault.
+    /// For each fault: the second at which it happens, the number of its node, and the fault.
     fates: Vec<(i64, usize, NodeFault)>,
-    /// Seconds for which a second pod on each node tolerates a failure.
+    /// For each node, how many seconds its additional pod tolerates a failure; `None` means forever.
     bears: Vec<Option<i64>>,
 }
 
@@ -856,7 +856,8 @@ fn a_forecast_assumes_that_a_node_stays_silent_once_it_is() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Each incident is a node, the second of its last heartbeat, and how many seconds later it is back, if ever.
+    /// Each incident has a node, the second of the node's last heartbeat, and the number of seconds until the node is
+    /// back, if it comes back.
     #[test]
     fn predictions_come_true_with_their_assumptions(
         incidents in prop::collection::btree_map(0_usize..24, (0_i64..60, prop::option::of(20_i64..500)), 1..12),
@@ -901,7 +902,7 @@ proptest! {
             predicted.entry(step.kind.clone()).or_default().push(step.at);
         }
         // Effects may or may not happen if they are near the horizon, or near the time at which their node is back.
-        // They are not compared.
+        // Such effects are not compared.
         let at_the_edge = |what: &ForecastKind, at: Timestamp| {
             let back = |(when, happens, node): &(Timestamp, IncidentKind, String)| {
                 *happens == IncidentKind::Recovers && **what.node() == **node && abs(at.since(*when)) <= TOLERANCE

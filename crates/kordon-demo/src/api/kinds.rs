@@ -431,7 +431,7 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-/// Webhooks that are asked before a write. The demo's API stores them and asks none.
+/// Webhook configurations. The demo's API stores them, but calls no webhooks.
 const WEBHOOK_CONFIGURATION: Kind = Kind {
     group: "admissionregistration.k8s.io",
     scope: ResourceScope::Cluster,

@@ -38,7 +38,7 @@ pub enum Part {
     Main,
     /// The status, and the metadata that the status subresource may change.
     Status,
-    /// All fields. Only the server itself changes all fields.
+    /// The update may change all fields. Only the server itself makes such updates.
     Whole,
 }
 

@@ -25,7 +25,7 @@ const HARD_GRACE: Span = Span::from_secs(1);
 struct Findings {
     /// Pods with a container that has reached its memory limit.
     out_of_memory: Vec<Key>,
-    /// The resource that must be reclaimed, with its name in messages.
+    /// The resource that must be reclaimed, by the name that messages use.
     short_of: Option<&'static str>,
     /// The pod to evict, the message about the eviction, and the time until the pod has ended.
     victim: Option<(Key, String, Span)>,

@@ -16,7 +16,7 @@ use kordon_time::{Span, Timestamp};
 /// State of the pressure that a kubelet keeps between passes.
 #[derive(Clone, Debug, Default)]
 pub struct PressureState {
-    /// Time since when each rule has been met, by the rule's index.
+    /// Time since which each rule has been met, by the rule's index.
     met_since: BTreeMap<usize, Timestamp>,
     /// Rules because of which pods are being evicted. They count as met until their minimum reclaim is reached.
     driving: BTreeSet<usize>,
@@ -114,7 +114,7 @@ fn condition(signal: &str) -> &'static str {
     }
 }
 
-/// Returns the resource of a signal, with its name in messages.
+/// Returns the resource of a signal, by the name that messages use.
 pub fn resource(signal: &str) -> &'static str {
     match signal {
         "memory.available" | "allocatableMemory.available" => "memory",

@@ -362,7 +362,7 @@ fn typical_memory(request: i64, limit: i64, rng: &mut Rng) -> i64 {
     match (request, limit) {
         (0, _) => 24 * MIB + (share * 200.0) as i64 * MIB,
         (_, 1..) if limit <= request => of_request(0.35 + 0.5 * share),
-        // About one in seven of these containers uses more than its request.
+        // With this formula, about one in seven containers uses more than its request.
         _ => of_request(0.45 + 0.75 * share * share),
     }
 }

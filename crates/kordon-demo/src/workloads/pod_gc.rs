@@ -17,7 +17,7 @@ use kordon_time::{Span, Timestamp};
 /// State of pod garbage collection between passes.
 #[derive(Debug, Default)]
 pub struct PodGc {
-    /// Nodes that are missing although pods are bound to them, each with the time since when it is missing.
+    /// Nodes that are missing although pods are bound to them, each with the time since which it has been missing.
     missing: BTreeMap<String, Timestamp>,
 }
 

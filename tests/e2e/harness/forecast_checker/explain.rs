@@ -57,7 +57,8 @@ impl ForecastChecker {
         Some(reason)
     }
 
-    /// Whether the forecast has uncertain taints at about the time of `taint`, and the taint's node is among them.
+    /// Whether the forecast has uncertain taints at about the time of `taint`, and one of them may be the taint of this
+    /// node.
     fn is_said_to_be_chance(&self, forecast: &Forecast, taint: &ControllerEvent) -> bool {
         forecast.uncertain_taints.iter().any(|taints| {
             is_within(taints.at.since(taint.at), self.tolerance) && taints.among.contains(&taint.node)
@@ -89,9 +90,10 @@ impl ForecastChecker {
             .any(|at| is_within(at.since(event.at), self.tolerance + self.slowness(event.at)))
     }
 
-    /// Returns the reason why the zone's token before a taint was lost. Such a token was spent on one of three nodes: a
-    /// node that has come back and stays in the queue until the next pass; a node that the tainting loop does not see
-    /// as Unknown yet; or a tainted node that a pass queued again at the moment of its taint.
+    /// Returns why the previous rate-limiter token of the zone was spent without a new taint; `None` if no reason is
+    /// found. Such a token was spent on one of three nodes: a node that has come back and stays in the queue until the
+    /// next pass; a node that the tainting loop does not see as Unknown yet; or a tainted node that a pass queued again
+    /// at the moment of its taint.
     fn lost_token(&self, taint: &ControllerEvent) -> Option<&'static str> {
         let zone = zone_of(&taint.node);
         let went_at = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);
@@ -280,8 +282,8 @@ pub(super) const SLOW: &str = "the controller's passes took long because they ha
 pub(super) const MISSED: &str =
     "its last heartbeat arrived in the middle of a pass, and whether that pass saw it is random";
 
-/// Returns the time after an action in which forecasts may not include the action. The watch has to report the action,
-/// and then the next forecast has to be made. A node counts as silent only once a heartbeat and a half are missing.
+/// Returns how long after an action forecasts may still lack the action: the watch has to report the action, and then
+/// the next forecast has to be made. A node counts as silent only once a heartbeat and a half are missing.
 fn unknown_for(action: &IncidentAction) -> Span {
     match action {
         IncidentAction::Silence => Span::from_millis(3500),
