@@ -36,7 +36,7 @@ enum Cause {
     /// A node became schedulable or unschedulable, and the prediction did not include that change yet: outcomes are
     /// computed once a second, on another thread.
     OlderPrediction,
-    /// Another pod took the old pod's place on its node, whose taint all of these pods tolerate only for some time. The
+    /// Another pod took the room on the predicted node, whose taint all of these pods tolerate only for some time. The
     /// pods that wait for the room take turns.
     TakesTurns,
     /// Another pod of the same Job failed before the replacement was created, which starts a longer back-off.
@@ -101,12 +101,13 @@ pub fn explain(
                 other.map(|(other, _)| format!("{other} failed before its replacement was created"))
             }
             Cause::TakesTurns => {
-                let last = done.iter().rev().find(|done| done.node == home && done.at <= began);
+                let place = if predicted == "sameNode" { home } else { expected };
+                let last = done.iter().rev().find(|done| done.node == place && done.at <= began);
                 let last = last.filter(|done| matches!(done.act, Act::Tainted | Act::Untainted));
                 let is_here =
-                    |(seen, other): &(Timestamp, String)| other == home && *seen > began && *seen < read;
+                    |(seen, other): &(Timestamp, String)| other == place && *seen > began && *seen < read;
                 let taker = homes.iter().find(|(other, homes)| *other != pod && homes.iter().any(is_here));
-                last.and(taker).map(|(other, _)| format!("{other} took its turn on {home}"))
+                last.and(taker).map(|(other, _)| format!("{other} took its turn on {place}"))
             }
             Cause::OlderPrediction => {
                 let just_before = |done: &&Done| {
@@ -118,13 +119,19 @@ pub fn explain(
         };
         let causes: &[Cause] = match (predicted, became) {
             ("stuck" | "replacedWhenGone", "moves" | "notStarted" | "pending") => &[Cause::NodeOfOldPod],
-            ("moves", "moves") => {
-                &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::PlacedAtOnce, Cause::OlderPrediction]
-            }
+            ("moves", "moves") => &[
+                Cause::PredictedNodeLost,
+                Cause::OtherNodeBack,
+                Cause::PlacedAtOnce,
+                Cause::OlderPrediction,
+                Cause::TakesTurns,
+            ],
             ("moves", "notStarted") => {
                 &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::SilentNode, Cause::PlacedAtOnce]
             }
-            ("moves", "pending") => &[Cause::PredictedNodeLost, Cause::PlacedAtOnce, Cause::OlderPrediction],
+            ("moves", "pending") => {
+                &[Cause::PredictedNodeLost, Cause::PlacedAtOnce, Cause::OlderPrediction, Cause::TakesTurns]
+            }
             ("sameNode", "moves") => &[Cause::OtherNodeBack, Cause::TakesTurns, Cause::OlderPrediction],
             ("sameNode", "pending") => &[Cause::TakesTurns],
             ("pending", "moves") => &[Cause::OtherNodeBack, Cause::OthersLeft],
