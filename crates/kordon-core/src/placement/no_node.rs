@@ -16,16 +16,22 @@ impl Snapshot {
     ///
     /// Takes `&mut self` because indexes are created when they are first needed.
     pub fn has_no_node_for(&mut self, request: &SchedulingRequest) -> bool {
-        !self.has_node_among(request, self.node_numbers().collect())
+        let candidates = self.with_room_for(request, self.node_numbers());
+        !self.is_any_feasible(request, candidates)
     }
 
     /// Returns whether one of these nodes is feasible for a pod.
     pub fn has_one_of(&mut self, request: &SchedulingRequest, nodes: &BTreeSet<NodeName>) -> bool {
-        self.has_node_among(request, nodes.iter().filter_map(|node| self.number(node)).collect())
+        let candidates = self.with_room_for(request, nodes.iter().filter_map(|node| self.number(node)));
+        self.is_any_feasible(request, candidates)
     }
 
-    fn has_node_among(&mut self, request: &SchedulingRequest, mut nodes: Vec<u32>) -> bool {
-        nodes.retain(|node| self.has_room_for(*node, &request.resources.requests));
+    /// Returns those of the nodes that have enough free resources for a pod.
+    fn with_room_for(&self, request: &SchedulingRequest, nodes: impl Iterator<Item = u32>) -> Vec<u32> {
+        nodes.filter(|node| self.has_room_for(*node, &request.resources.requests)).collect()
+    }
+
+    fn is_any_feasible(&mut self, request: &SchedulingRequest, nodes: Vec<u32>) -> bool {
         if nodes.is_empty() {
             return false;
         }
