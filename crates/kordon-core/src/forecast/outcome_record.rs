@@ -584,6 +584,7 @@ mod tests {
         let itself = OpenCase { uid: "db-7".into(), ..case("db-7", SameName) };
         assert_eq!(became(itself), Became::NotReplaced);
     }
+
     /// Two pods are evicted at once, and their replacements land where a third pod is predicted, which is evicted later.
     #[test]
     fn pods_that_are_evicted_at_once_take_no_replacement_of_a_later_one() {

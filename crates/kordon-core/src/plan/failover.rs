@@ -341,10 +341,8 @@ impl<E: Environment> FailoverRun<E> {
         self.waiting.push_back(leaving);
         if self.running.is_empty() {
             // The pods that are gone before their replacements are created have freed room. Pods that were Pending
-            // before the failure take this room first.
-            let earlier = self.waiting_before(cluster);
-            let freed = std::mem::take(&mut self.freed);
-            earlier.into_iter().for_each(|pod| self.place_earlier(cluster, pod, &freed));
+            // before the failure take this room first. No replacement is placed yet.
+            self.retry_pending(cluster, None);
             let waits = |leaving: &LeavingPod| leaving.departing.recreation == Recreation::WhenGone;
             self.waiting.make_contiguous().sort_by_cached_key(|leaving| {
                 let created = leaving.created.unwrap_or(Timestamp::MAX);
