@@ -562,7 +562,9 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
         several => texts.push(format!("{} zones down ({})", several.len(), total(&down))),
     }
     for zone in in_state(ZoneState::PartialDisruption) {
-        let rate = if zone.rate > 0.0 {
+        let rate = if zone.rate >= 1.0 {
+            format!("evictions slowed to {} nodes/s", zone.rate)
+        } else if zone.rate > 0.0 {
             let every = Span::from_secs_f64((1.0 / f64::from(zone.rate)).round());
             format!("evictions slowed to one more node every {every}")
         } else {
