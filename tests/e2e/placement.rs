@@ -155,10 +155,8 @@ async fn wait_until_bound(client: &Client) -> Result<()> {
         let is_bound = |claim: &PersistentVolumeClaim| {
             claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
         };
-        let bound: Vec<String> =
-            claims.iter().filter(|claim| is_bound(claim)).map(ResourceExt::name_any).collect();
-        let is_all = population::BOUND_AT_ONCE.iter().all(|claim| bound.iter().any(|bound| bound == claim));
-        Ok(is_all.then_some(()))
+        let is_done = |name: &&str| claims.iter().any(|claim| claim.name_any() == **name && is_bound(claim));
+        Ok(population::BOUND_AT_ONCE.iter().all(is_done).then_some(()))
     })
     .await
 }
