@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// Longest time for which the consequences of one question are observed.
-const OBSERVED: Span = Span::from_secs(180);
+/// Longest time for which the consequences of one question are observed. A Job replaces its pods after ten minutes at most.
+const OBSERVED: Span = Span::from_secs(780);
 /// Pods that are created within this time of each other are placed in random order.
 const AT_ONCE: Span = Span::from_secs(2);
 /// A NoExecute taint that no pod tolerates.

@@ -139,7 +139,21 @@ pub fn explain(
             ("moves", "stuck" | "notReplaced") => &[Cause::JobFailedAgain],
             _ => &[],
         };
-        Some((words, causes.iter().find_map(explain)))
+        let cause = causes.iter().find_map(explain);
+        let siblings = if cause.is_none() { siblings(pod, homes) } else { String::new() };
+        Some((format!("{words}{siblings}"), cause))
     };
     differences.iter().filter_map(explain).collect()
+}
+
+/// Lists the pods of a pod's owner with their nodes: what is needed to look into a difference without a cause.
+fn siblings(pod: &str, homes: &Homes) -> String {
+    let owner = pod.rsplit_once('-').map_or(pod, |(owner, _)| owner);
+    let of_owner =
+        homes.iter().filter(|(other, _)| other.rsplit_once('-').is_some_and(|(name, _)| name == owner));
+    let line = |(name, homes): (&String, &Vec<(Timestamp, String)>)| {
+        let homes: Vec<String> = homes.iter().map(|(seen, node)| format!("{node} {seen}")).collect();
+        format!("\n        {name}: {}", homes.join(", "))
+    };
+    of_owner.map(line).collect()
 }

@@ -18,8 +18,7 @@ use kordon_time::{Span, Timestamp};
 /// outcome is read. After this time the replacement should be created, have a node, and run. Jobs replace their pods
 /// only after a back-off.
 pub const SETTLES: Span = Span::from_secs(60);
-/// Maximum time between two evictions of pods of one owner that count as simultaneous. Controllers need less time than
-/// this to create the replacements.
+/// Evictions of pods of one owner within this time belong to one group.
 const AT_ONCE: Span = Span::from_secs(1);
 /// Maximum number of differences that are kept. The oldest are dropped.
 const KEPT: usize = 100;
@@ -44,8 +43,9 @@ struct OpenCase {
     /// Time at which the outcome will be read.
     due: Timestamp,
     /// Whether the forecast predicts a replacement, but not the time of its creation. The outcome is then read
-    /// [`SETTLES`] after the owner creates a pod.
+    /// [`SETTLES`] after the owner creates a pod for its group.
     awaits_creation: bool,
+    group: Group,
     pod: Key,
     uid: Uid,
     owner: Option<Uid>,
@@ -55,6 +55,10 @@ struct OpenCase {
     predicted: Option<PredictedOutcome>,
 }
 
+/// The start of the first of several evictions of one owner's pods at once ([`AT_ONCE`]). Their replacements are
+/// interchangeable.
+type Group = Timestamp;
+
 /// Which of an owner's new pods replaces an evicted pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReplacementRule {
@@ -62,7 +66,8 @@ enum ReplacementRule {
     SameName,
     /// The pod on the same node: a DaemonSet has one on each node.
     SameNode,
-    /// Any new pod of the owner, preferably one on the node for which the replacement was predicted.
+    /// Any pod that the owner created for the group, preferably the one on the node for which the replacement was
+    /// predicted.
     Any,
 }
 
@@ -82,6 +87,8 @@ struct CreatedPod {
     at: Timestamp,
     key: Key,
     uid: Uid,
+    /// The oldest group that lacked a replacement when the pod was created.
+    group: Option<Group>,
     node: Option<NodeName>,
     /// Whether the pod has ever been Ready.
     has_run: bool,
@@ -239,10 +246,14 @@ impl OutcomeRecord {
             Some(PodOutcome::Moves { ready: None, .. }) => (now + MAX_BACK_OFF + SETTLES, true),
             _ => (now, false),
         };
+        let mut of_owner =
+            self.open.iter().rev().filter(|other| other.owner.is_some() && other.owner == owner);
+        let last = of_owner.next().map(|other| other.group);
         self.open.push_back(OpenCase {
             at: now,
             due: settles + SETTLES,
             awaits_creation,
+            group: last.filter(|group| now.since(*group) < AT_ONCE).unwrap_or(now),
             pod: pod.key.clone(),
             uid: pod.uid.clone(),
             owner,
@@ -255,16 +266,16 @@ impl OutcomeRecord {
     /// Records a changed pod, if an owner of an evicted pod created it.
     pub fn on_pod(&mut self, delta: &Delta<Pod>, now: Timestamp) {
         let Some(new) = &delta.new else { return };
-        let Some(created) = new.owner.as_ref().and_then(|owner| self.created.get_mut(&owner.uid)) else {
-            return;
-        };
+        let Some(owner) = new.owner.as_ref().map(|owner| &owner.uid) else { return };
+        let group = self.next_group(owner);
+        let Some(created) = self.created.get_mut(owner) else { return };
         if delta.old.as_ref().is_none_or(|old| old.uid != new.uid) {
             let (key, uid) = (new.key.clone(), new.uid.clone());
-            created.push(CreatedPod { at: now, key, uid, node: None, has_run: false });
-            let owner = new.owner.as_ref().map(|owner| &owner.uid);
-            for case in
-                self.open.iter_mut().filter(|case| case.awaits_creation && case.owner.as_ref() == owner)
-            {
+            created.push(CreatedPod { at: now, key, uid, group, node: None, has_run: false });
+            let is_awaited = |case: &&mut OpenCase| {
+                case.awaits_creation && case.owner.as_ref() == Some(owner) && Some(case.group) == group
+            };
+            for case in self.open.iter_mut().filter(is_awaited) {
                 case.due = case.due.min(now + SETTLES);
             }
         }
@@ -272,6 +283,17 @@ impl OutcomeRecord {
             pod.node.clone_from(&new.node);
             pod.has_run |= new.is_ready();
         }
+    }
+
+    /// Returns the owner's oldest group of evicted pods that lacks a replacement.
+    fn next_group(&self, owner: &Uid) -> Option<Group> {
+        let created = self.created.get(owner)?;
+        let cases = || self.open.iter().filter(|case| case.owner.as_ref() == Some(owner));
+        let lacks_one = |group: &Group| {
+            let evicted = cases().filter(|case| case.group == *group).count();
+            created.iter().filter(|pod| pod.group == Some(*group)).count() < evicted
+        };
+        cases().map(|case| case.group).find(lacks_one)
     }
 
     /// Reads the outcomes of pods that are due ([`SETTLES`]).
@@ -304,49 +326,38 @@ impl OutcomeRecord {
         }
     }
 
-    /// Returns the observed outcome of a pod. Each pod that its owner created after the eviction can replace one
+    /// Returns the observed outcome of a pod. Each pod that its owner created after the eviction replaces at most one
     /// evicted pod ([`ReplacementRule`]).
     fn became(&mut self, case: &OpenCase, cluster: &Cluster) -> Became {
         let replacement = case.owner.as_ref().and_then(|owner| {
             let created = self.created.get_mut(owner)?;
-            let awaited: BTreeSet<&NodeName> = self
-                .open
-                .iter()
-                .filter(|other| other.owner.as_ref() == Some(owner))
-                .filter_map(|other| other.predicted.as_ref()?.node.as_ref())
-                .collect();
-            let predicted = case.predicted.as_ref().and_then(|predicted| predicted.node.as_ref());
+            let position = |is_it: &dyn Fn(&CreatedPod) -> bool| created.iter().position(|pod| is_it(pod));
             // Skip pods that existed before the eviction, such as the evicted pod itself: they replace another pod.
-            // Prefer pods that were created before the next eviction of this owner, because later ones likely replace
-            // the next pod. Pods that are evicted at once are replaced in any order.
             let is_later = |pod: &CreatedPod| pod.at >= case.at && pod.uid != case.uid;
-            let others = self
-                .open
-                .iter()
-                .filter(|other| other.owner.as_ref() == Some(owner) && other.at >= case.at + AT_ONCE);
-            let next = others.map(|other| other.at).min().unwrap_or(Timestamp::MAX);
-            let position = |until: Timestamp, is_it: &dyn Fn(&CreatedPod) -> bool| {
-                created.iter().position(|pod| is_later(pod) && pod.at < until && is_it(pod))
+            let of_its_name = || position(&|pod| is_later(pod) && pod.key == case.pod);
+            // A DaemonSet's new pod that is not bound to a node yet may be meant for any node.
+            let of_its_node = || {
+                position(&|pod| is_later(pod) && pod.node == case.from)
+                    .or_else(|| position(&|pod| is_later(pod) && pod.node.is_none()))
             };
-            let of_its_name = position(Timestamp::MAX, &|pod| pod.key == case.pod);
-            let another = || {
+            let of_its_group = || {
+                let is_of_group =
+                    |other: &&OpenCase| other.owner.as_ref() == Some(owner) && other.group == case.group;
+                let awaited: BTreeSet<&NodeName> = (self.open.iter().filter(is_of_group))
+                    .filter_map(|other| other.predicted.as_ref()?.node.as_ref())
+                    .collect();
+                let predicted = case.predicted.as_ref().and_then(|predicted| predicted.node.as_ref());
                 let rules: [&dyn Fn(&CreatedPod) -> bool; 3] = [
                     &|pod| predicted.is_some() && pod.node.as_ref() == predicted,
                     &|pod| !pod.node.as_ref().is_some_and(|node| awaited.contains(node)),
                     &|_| true,
                 ];
-                let before_next = rules.iter().find_map(|rule| position(next, rule));
-                before_next.or_else(|| position(Timestamp::MAX, &|_| true))
-            };
-            // A DaemonSet's new pod that is not bound to a node yet may be meant for any node.
-            let of_its_node = || {
-                position(Timestamp::MAX, &|pod| pod.node == case.from)
-                    .or_else(|| position(Timestamp::MAX, &|pod| pod.node.is_none()))
+                rules.iter().find_map(|rule| position(&|pod| pod.group == Some(case.group) && rule(pod)))
             };
             let found = match case.succession {
-                ReplacementRule::SameName => of_its_name,
+                ReplacementRule::SameName => of_its_name(),
                 ReplacementRule::SameNode => of_its_node(),
-                ReplacementRule::Any => of_its_name.or_else(another),
+                ReplacementRule::Any => of_its_group(),
             };
             Some(created.remove(found?))
         });
@@ -436,34 +447,59 @@ impl PredictedOutcome {
 mod tests {
     use std::sync::Arc;
 
-    use super::{ReplacementRule::*, *};
+    use super::*;
     use crate::cluster::{Owner, OwnerKind, WorkloadKind};
 
-    /// A case of a pod with this name, evicted from n0 and predicted to move to n1 or n2.
-    fn case(pod: &str, succession: ReplacementRule) -> OpenCase {
-        let nodes: BTreeSet<NodeName> = ["n1".into(), "n2".into()].into();
-        let predicted = PredictedOutcome {
-            kind: OutcomeKind::Moves,
-            node: Some("n1".into()),
-            among: Some(TiedNodes::from_nodes(nodes)),
-        };
-        OpenCase {
-            at: Timestamp::EPOCH,
-            due: Timestamp::EPOCH + SETTLES,
-            awaits_creation: false,
-            pod: Key::new("shop", pod),
-            uid: "uid".into(),
-            owner: Some("owner".into()),
-            succession,
-            from: Some("n0".into()),
-            predicted: Some(predicted),
+    /// A pod of a workload of this kind.
+    fn pod(kind: WorkloadKind, name: &str, node: Option<&str>) -> Pod {
+        let owner = Owner { kind: OwnerKind::Workload(kind), name: "owner".into(), uid: "owner".into() };
+        Pod {
+            key: Key::new("shop", name),
+            uid: format!("{name} on {node:?}").as_str().into(),
+            owner: Some(owner.into()),
+            node: node.map(NodeName::from),
+            ..Pod::default()
         }
     }
 
-    /// The counts after the pod of `case` had this outcome.
+    /// The prediction that a pod moves to `node`, one of these equal nodes.
+    fn moves(node: &str, among: &[&str]) -> PodOutcome {
+        PodOutcome::Moves {
+            node: node.into(),
+            why: "the only feasible node".into(),
+            is_back: false,
+            among: TiedNodes::from_nodes(among.iter().map(|node| NodeName::from(*node)).collect()),
+            volume: None,
+            quota: None,
+            preempts: Vec::new(),
+            ready: None,
+        }
+    }
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::EPOCH + Span::from_millis(millis)
+    }
+
+    impl OutcomeRecord {
+        /// The pod is created and placed.
+        fn create(&mut self, pod: Pod, now: Timestamp) {
+            self.on_pod(&Delta { old: None, new: Some(Arc::new(pod)) }, now);
+        }
+
+        /// Reads what became of the oldest evicted pod. No pod exists any more.
+        fn read(&mut self) -> Became {
+            let case = self.open.pop_front().expect("an evicted pod");
+            self.became(&case, &Cluster::default())
+        }
+    }
+
+    /// The counts after a pod on n0, predicted to move to n1 or n2, had this outcome.
     fn counts(became: Became) -> OutcomeScore {
         let mut record = OutcomeRecord::default();
-        record.count(case("cart", Any), became);
+        let cart = pod(WorkloadKind::ReplicaSet, "cart", Some("n0"));
+        record.on_evicted(&cart, Some(&moves("n1", &["n1", "n2"])), at(0));
+        let case = record.open.pop_front().expect("the evicted pod");
+        record.count(case, became);
         record.report().counts
     }
 
@@ -480,9 +516,7 @@ mod tests {
     #[test]
     fn a_difference_says_what_differed() {
         let became = |became: Became| {
-            let mut record = OutcomeRecord::default();
-            record.count(case("cart", Any), became);
-            record.report().differences[0].to_string()
+            OutcomeDifferences { predicted: "moves", became: became.word(), pods: 1 }.to_string()
         };
         assert_eq!(became(Became::Runs("n3".into())), "1 predicted moves, became moves to another node");
         assert_eq!(
@@ -497,117 +531,75 @@ mod tests {
     /// Seven pods of a Job that fail at once are replaced after ten minutes, when the forecast has ended.
     #[test]
     fn a_replacement_that_is_created_after_the_forecast_is_waited_for() {
-        let owner =
-            Owner { kind: OwnerKind::Workload(WorkloadKind::Job), name: "report".into(), uid: "job".into() };
-        let pod = |name: &str| Pod {
-            key: Key::new("shop", name),
-            uid: name.into(),
-            owner: Some(owner.clone().into()),
-            ..Pod::default()
-        };
-        let moves = PodOutcome::Moves {
-            node: "n1".into(),
-            why: "the only feasible node".into(),
-            is_back: false,
-            among: TiedNodes::from_nodes(["n1".into()].into()),
-            volume: None,
-            quota: None,
-            preempts: Vec::new(),
-            ready: None,
-        };
         let mut record = OutcomeRecord::default();
-        record.on_evicted(&pod("report-a"), Some(&moves), Timestamp::EPOCH);
+        let old = pod(WorkloadKind::Job, "report-a", Some("n0"));
+        record.on_evicted(&old, Some(&moves("n1", &["n1"])), Timestamp::EPOCH);
         record.on_time(&Cluster::default(), Timestamp::from_secs(600));
         assert_eq!(record.report().counts.open, 1);
         let mut never = record.clone();
         never.on_time(&Cluster::default(), Timestamp::from_secs(720));
         assert_eq!(never.report().counts.wrong, 1, "it was not created after the longest back-off");
-        let new = Pod { node: Some("n1".into()), ..pod("report-b") };
-        let created = Delta { old: None, new: Some(Arc::new(new)) };
-        record.on_pod(&created, Timestamp::from_secs(610));
+        record.create(pod(WorkloadKind::Job, "report-b", Some("n1")), Timestamp::from_secs(610));
         record.on_time(&Cluster::default(), Timestamp::from_secs(670));
         assert_eq!(record.report().counts.right, 1);
     }
 
-    /// Several pods of a DaemonSet are evicted at once, and their replacements are created in another order.
+    /// Two pods of a DaemonSet are evicted at once, and pods for other nodes are created before theirs.
     #[test]
     fn a_pod_of_a_daemon_set_is_replaced_by_the_one_of_its_node_alone() {
-        let created = |pod: &str, node: Option<&str>| CreatedPod {
-            at: Timestamp::EPOCH,
-            key: Key::new("shop", pod),
-            uid: pod.into(),
-            node: node.map(NodeName::from),
-            has_run: true,
-        };
+        let pod = |name: &str, node: Option<&str>| pod(WorkloadKind::DaemonSet, name, node);
         let mut record = OutcomeRecord::default();
-        let pods =
-            vec![created("agent-a", Some("n7")), created("agent-b", None), created("agent-c", Some("n0"))];
-        record.created.insert("owner".into(), pods);
-        record.open.push_back(case("agent-2", SameNode));
-        let mut became = || record.became(&case("agent-1", SameNode), &Cluster::default());
-        assert_eq!(became(), Became::Runs("n0".into()));
-        assert_eq!(became(), Became::Pending, "agent-b may be for this node");
-        assert_eq!(became(), Became::NotReplaced, "agent-a is of another node");
+        for (name, node) in [("agent-1", "n0"), ("agent-2", "n1"), ("agent-3", "n2")] {
+            record.on_evicted(&pod(name, Some(node)), None, at(0));
+        }
+        for (name, node) in [("agent-a", Some("n7")), ("agent-b", None), ("agent-c", Some("n0"))] {
+            record.create(pod(name, node), at(0));
+        }
+        assert_eq!(record.read(), Became::NotStarted("n0".into()));
+        assert_eq!(record.read(), Became::Pending, "agent-b may be for this node");
+        assert_eq!(record.read(), Became::NotReplaced, "agent-a is for another node");
     }
 
     #[test]
     fn a_pod_of_a_stateful_set_is_replaced_by_the_one_of_its_name_alone() {
-        let created = |pod: &str, node: &str, has_run| CreatedPod {
-            at: Timestamp::EPOCH,
-            key: Key::new("shop", pod),
-            uid: pod.into(),
-            node: Some(node.into()),
-            has_run,
-        };
-        let became = |case: OpenCase| {
-            let pods = vec![created("db-3", "n1", true), created("db-7", "n9", false)];
-            let mut record = OutcomeRecord::default();
-            record.created.insert("owner".into(), pods);
-            // None of these pods exists any more, so the record must have observed their outcomes.
-            record.became(&case, &Cluster::default())
-        };
-        assert_eq!(became(case("db-7", SameName)), Became::NotStarted("n9".into()));
-        assert_eq!(became(case("db-5", SameName)), Became::NotReplaced);
-        assert_eq!(became(case("db-5", Any)), Became::Runs("n1".into()));
-        // With two open cases, the first takes the pod that was created before the second case began, although the
-        // later pod is on the predicted node.
-        let of_first = {
-            let mut record = OutcomeRecord::default();
-            let later = CreatedPod { at: Timestamp::from_secs(2), ..created("web-b", "n1", true) };
-            record.created.insert("owner".into(), vec![created("web-a", "n5", true), later]);
-            record.open.push_back(OpenCase { at: Timestamp::from_secs(1), ..case("web-2", Any) });
-            record.became(&case("web-1", Any), &Cluster::default())
-        };
-        assert_eq!(of_first, Became::Runs("n5".into()));
-        let late = OpenCase { at: Timestamp::from_secs(1), ..case("db-7", SameName) };
-        assert_eq!(became(late), Became::NotReplaced, "what was created before it left is no replacement");
-        let itself = OpenCase { uid: "db-7".into(), ..case("db-7", SameName) };
-        assert_eq!(became(itself), Became::NotReplaced);
+        let pod = |name: &str, node: &str| pod(WorkloadKind::StatefulSet, name, Some(node));
+        let mut record = OutcomeRecord::default();
+        record.on_evicted(&pod("db-3", "n0"), None, at(0));
+        record.on_evicted(&pod("db-5", "n0"), None, at(0));
+        record.create(pod("db-7", "n1"), at(0));
+        record.create(pod("db-3", "n2"), at(0));
+        record.on_evicted(&pod("db-7", "n1"), None, at(10_000));
+        assert_eq!(record.read(), Became::NotStarted("n2".into()));
+        assert_eq!(record.read(), Became::NotReplaced);
+        assert_eq!(record.read(), Became::NotReplaced, "db-7 was created before db-7 was evicted");
     }
 
-    /// Two pods are evicted at once, and their replacements land where a third pod is predicted, which is evicted later.
+    /// Three pods are evicted, two of them at once. The first replacement exists before the second pod is evicted, and the
+    /// replacements are read in another order than they were created.
     #[test]
-    fn pods_that_are_evicted_at_once_take_no_replacement_of_a_later_one() {
-        let at = |millis: i64| Timestamp::EPOCH + Span::from_millis(millis);
-        let created = |millis: i64, pod: &str, node: &str| CreatedPod {
-            at: at(millis),
-            key: Key::new("shop", pod),
-            uid: pod.into(),
-            node: Some(node.into()),
-            has_run: true,
-        };
-        let pods = vec![created(300, "a", "n1"), created(300, "b", "n1"), created(20_300, "c", "n5")];
+    fn each_pod_of_a_group_has_a_replacement_of_its_group() {
+        let pod = |name: &str, node: &str| pod(WorkloadKind::ReplicaSet, name, Some(node));
         let mut record = OutcomeRecord::default();
-        record.created.insert("owner".into(), pods);
-        let unplaced = |millis: i64| OpenCase { at: at(millis), predicted: None, ..case("web", Any) };
-        let mut cases: VecDeque<OpenCase> = [unplaced(0), unplaced(50)].into();
-        cases.push_back(OpenCase { at: at(20_000), ..case("web", Any) });
-        let became = std::iter::from_fn(|| {
-            let case = cases.pop_front()?;
-            record.open.clone_from(&cases);
-            Some(record.became(&case, &Cluster::default()))
-        });
-        let nodes: Vec<Option<NodeName>> = became.map(|became| became.node().cloned()).collect();
-        assert_eq!(nodes, [Some("n1".into()), Some("n1".into()), Some("n5".into())]);
+        record.on_evicted(&pod("web-1", "n0"), None, at(0));
+        record.create(pod("web-a", "n4"), at(100));
+        record.on_evicted(&pod("web-2", "n0"), Some(&moves("n4", &["n4"])), at(200));
+        record.create(pod("web-b", "n3"), at(300));
+        record.on_evicted(&pod("web-3", "n1"), Some(&moves("n3", &["n3"])), at(20_000));
+        record.create(pod("web-c", "n5"), at(20_300));
+        // A fourth pod that nothing was evicted for.
+        record.create(pod("web-d", "n3"), at(20_400));
+        let became = |node: &str| Became::NotStarted(node.into());
+        let read = [record.read(), record.read(), record.read()];
+        assert_eq!(read, [became("n3"), became("n4"), became("n5")]);
+    }
+
+    #[test]
+    fn a_pod_without_a_replacement_takes_none_of_another_group() {
+        let pod = |name: &str, node: &str| pod(WorkloadKind::ReplicaSet, name, Some(node));
+        let mut record = OutcomeRecord::default();
+        record.on_evicted(&pod("web-1", "n0"), None, at(0));
+        record.create(pod("web-a", "n4"), at(100));
+        record.on_evicted(&pod("web-a", "n4"), None, at(30_000));
+        assert_eq!([record.read(), record.read()], [Became::NotStarted("n4".into()), Became::NotReplaced]);
     }
 }
