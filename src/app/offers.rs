@@ -107,36 +107,12 @@ impl App {
                 _ => true,
             },
             UserAction::Resume | UserAction::Dismiss => !self.operations.interrupted.is_empty(),
-            UserAction::Typed(TypedCommand::Sort) | UserAction::FlipSort => match screen.focus {
-                Pane::Zones => !screen.zones.list.is_empty(),
-                Pane::Nodes => !screen.nodes.list.is_empty(),
-                Pane::Pods => !screen.pods.list.is_empty(),
-                Pane::Evictions => !screen.evictions.list.is_empty(),
-                Pane::Budgets => !screen.budgets.list.is_empty(),
-                Pane::Events => screen.overlays.event_list().is_some_and(|view| !view.list.is_empty()),
-                _ => false,
-            },
+            UserAction::Typed(TypedCommand::Sort) | UserAction::FlipSort => self.has_sortable_rows(),
             UserAction::Group => !screen.nodes.list.is_empty(),
-            // Only the nodes pane has additional columns.
-            UserAction::Wide => {
-                let is_covered = screen.overlays.view().is_some() || screen.pods_of.is_some();
-                let is_hidden = screen.zoomed && screen.focus != Pane::Nodes;
-                !is_covered && !is_hidden && !screen.nodes.list.is_empty()
-            }
+            UserAction::Wide => self.has_wide_columns(),
             UserAction::Horizon => self.shown().predictions.forecast().is_some(),
-            UserAction::ChooseNext | UserAction::ChoosePrevious => match screen.overlays.top() {
-                Some(Overlay::Question(dialog)) => matches!(dialog.prompt(), Some(DialogPrompt::Choice(_))),
-                Some(Overlay::Palette(palette)) => palette.found.len() > 1,
-                Some(Overlay::Themes(chooser)) => chooser.found().len() > 1,
-                _ => self.proposals() > 1,
-            },
-            UserAction::Complete => match screen.overlays.top() {
-                Some(Overlay::Palette(palette)) => !palette.found.is_empty(),
-                Some(Overlay::Filter(input)) => {
-                    Filter::complete(input.value(), fields(screen.focus)).is_some()
-                }
-                _ => self.proposals() > 0,
-            },
+            UserAction::ChooseNext | UserAction::ChoosePrevious => self.has_choices(),
+            UserAction::Complete => self.has_completion(),
             UserAction::Resize(side, _) => screen.can_resize(side),
             UserAction::MovePane(to) => screen.next_pane_place(to).is_some(),
             UserAction::ResetLayout => self.has_own_layout(),
@@ -171,6 +147,49 @@ impl App {
             | UserAction::Typed(_)
             | UserAction::Answer
             | UserAction::Undo => true,
+        }
+    }
+
+    /// Whether the focused pane has rows, and their order can be changed.
+    fn has_sortable_rows(&self) -> bool {
+        let screen = &self.screen;
+        match screen.focus {
+            Pane::Zones => !screen.zones.list.is_empty(),
+            Pane::Nodes => !screen.nodes.list.is_empty(),
+            Pane::Pods => !screen.pods.list.is_empty(),
+            Pane::Evictions => !screen.evictions.list.is_empty(),
+            Pane::Budgets => !screen.budgets.list.is_empty(),
+            Pane::Events => screen.overlays.event_list().is_some_and(|view| !view.list.is_empty()),
+            _ => false,
+        }
+    }
+
+    /// Whether the nodes pane is visible and has rows. Only this pane has additional columns.
+    fn has_wide_columns(&self) -> bool {
+        let screen = &self.screen;
+        let is_covered = screen.overlays.view().is_some() || screen.pods_of.is_some();
+        let is_hidden = screen.zoomed && screen.focus != Pane::Nodes;
+        !is_covered && !is_hidden && !screen.nodes.list.is_empty()
+    }
+
+    /// Whether the topmost overlay has several proposals to choose from.
+    fn has_choices(&self) -> bool {
+        match self.screen.overlays.top() {
+            Some(Overlay::Question(dialog)) => matches!(dialog.prompt(), Some(DialogPrompt::Choice(_))),
+            Some(Overlay::Palette(palette)) => palette.found.len() > 1,
+            Some(Overlay::Themes(chooser)) => chooser.found().len() > 1,
+            _ => self.proposals() > 1,
+        }
+    }
+
+    /// Whether the text in the topmost overlay can be completed.
+    fn has_completion(&self) -> bool {
+        match self.screen.overlays.top() {
+            Some(Overlay::Palette(palette)) => !palette.found.is_empty(),
+            Some(Overlay::Filter(input)) => {
+                Filter::complete(input.value(), fields(self.screen.focus)).is_some()
+            }
+            _ => self.proposals() > 0,
         }
     }
 

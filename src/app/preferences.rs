@@ -90,8 +90,8 @@ impl SavedView {
 
 /// A basic string of TOML.
 fn quoted(text: &str) -> String {
-    // JSON escapes at least what TOML has to, by sequences that TOML knows.
-    serde_json::Value::from(text).to_string()
+    // JSON escapes what TOML has to, by sequences that TOML knows, except for DEL.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 /// How a context is marked, so that nobody takes it for another one.
@@ -177,7 +177,7 @@ mod tests {
         let views = [
             SavedView {
                 pane: "nodes".into(),
-                filter: r#"state!=Ready "a\b" /é\t/"#.into(),
+                filter: "state!=Ready \"a\\b\" /é\\t/\u{7f}".into(),
                 sort: "-pods".into(),
                 group: "zone".into(),
                 wide: true,

@@ -458,18 +458,7 @@ fn mark(app: &mut App) {
             }
             screen.pods.list.step(Movement::Down);
         }
-        Pane::Zones
-        | Pane::Detail
-        | Pane::Plan
-        | Pane::Progress
-        | Pane::Events
-        | Pane::Evictions
-        | Pane::Journal
-        | Pane::Forecast
-        | Pane::Pending
-        | Pane::Departures
-        | Pane::Budgets
-        | Pane::Audit => {}
+        _ => {}
     }
 }
 
@@ -481,18 +470,7 @@ fn mark_all(app: &mut App) {
             toggle_all(&mut screen.marked_nodes, &nodes);
         }
         Pane::Pods => toggle_all(&mut screen.marked_pods, screen.pods.list.keys()),
-        Pane::Zones
-        | Pane::Detail
-        | Pane::Plan
-        | Pane::Progress
-        | Pane::Events
-        | Pane::Evictions
-        | Pane::Journal
-        | Pane::Forecast
-        | Pane::Pending
-        | Pane::Departures
-        | Pane::Budgets
-        | Pane::Audit => {}
+        _ => {}
     }
 }
 

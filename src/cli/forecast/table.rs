@@ -19,55 +19,8 @@ use kordon_time::Span;
 
 /// Renders the report. Control characters in text from the cluster are made visible.
 pub fn render(report: &ForecastReport, out: &mut Page) {
-    let totals = &report.totals;
-    let ahead = report.until.since(report.taken_at);
-    let deleted = match (totals.deleted, totals.deleted_least, totals.deleted_most) {
-        (Some(deleted), Some(least), Some(most)) if least < most => {
-            format!("{deleted} pods deleted ({least} to {most} by chance)")
-        }
-        (Some(deleted), ..) => format!("{} deleted", counted(deleted, "pod", "pods")),
-        (None, ..) => "evictions unknown".into(),
-    };
-    let ended = totals.ended.filter(|ended| *ended > 0);
-    let ended = ended.map_or_else(String::new, |ended| {
-        format!("{} ended by their kubelets, ", counted(ended, "pod", "pods"))
-    });
-    let _ = writeln!(
-        out,
-        "within {ahead}: {} Unknown, {} tainted NoExecute, {ended}{}; confidence: {}",
-        totals.unknown,
-        totals.tainted,
-        deleted,
-        confidence::text(report.confidence, None)
-    );
-    if !report.gaps.is_empty() {
-        out.gap(&format!("not known: {}", report.gaps));
-    }
-    if let Some(SuccessionCounts { evicted, left_behind, preempted }) = report.counts {
-        let leaves = match ended.as_str() {
-            "" => ("pod is evicted", "pods are evicted"),
-            _ => ("pod is evicted or ended", "pods are evicted or ended"),
-        };
-        let likely = if report.definite { "" } else { "likely " };
-        // Some outcomes hold now. The others would follow an eviction, which does not come within the forecast.
-        let stays = match left_behind.parts().all(|(kind, _)| kind.holds_without_deletion()) {
-            true => ("pod stays on its lost node", "pods stay on their lost nodes"),
-            false => (
-                "pod stays on its lost node; if it were evicted",
-                "pods stay on their lost nodes; if they were evicted",
-            ),
-        };
-        for (outcomes, one, several) in [
-            (evicted, leaves.0, leaves.1),
-            (left_behind, stays.0, stays.1),
-            (preempted, "pod is preempted for them", "pods are preempted for them"),
-        ] {
-            if outcomes.total() > 0 {
-                let pods = counted(outcomes.total(), one, several);
-                let _ = writeln!(out, "{pods}: {likely}{}", outcomes.text());
-            }
-        }
-    }
+    totals(report, out);
+    outcomes(report, out);
     for found in &report.loops {
         out.line(Emphasis::Warning, &found.text);
     }
@@ -89,6 +42,74 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
         .detail("WHY", |step| step.why.to_string())
         .flexible()
         .print(out);
+    uncertain_taints(report, out);
+    taint_rule_previews(report, out);
+    PageTable::new(report.staying.as_deref().unwrap_or_default())
+        .key("POD NOT EVICTED", |pod| format!("{}/{}", pod.namespace, pod.pod))
+        .essential("NODE", |pod| pod.node.to_string())
+        .print(out);
+    replacements(out, report);
+    receivers(report.receivers.as_deref().unwrap_or_default(), out);
+    caveat_line(report.placement_caveats.iter().flatten().map(|word| caveat(word)).collect(), out);
+}
+
+/// Prints how many nodes and pods are affected.
+fn totals(report: &ForecastReport, out: &mut Page) {
+    let totals = &report.totals;
+    let ahead = report.until.since(report.taken_at);
+    let deleted = match (totals.deleted, totals.deleted_least, totals.deleted_most) {
+        (Some(deleted), Some(least), Some(most)) if least < most => {
+            format!("{} deleted ({least} to {most} by chance)", counted(deleted, "pod", "pods"))
+        }
+        (Some(deleted), ..) => format!("{} deleted", counted(deleted, "pod", "pods")),
+        (None, ..) => "evictions unknown".into(),
+    };
+    let ended = totals.ended.filter(|ended| *ended > 0);
+    let ended = ended.map_or_else(String::new, |ended| {
+        format!("{} ended by their kubelets, ", counted(ended, "pod", "pods"))
+    });
+    let _ = writeln!(
+        out,
+        "within {ahead}: {} Unknown, {} tainted NoExecute, {ended}{}; confidence: {}",
+        totals.unknown,
+        totals.tainted,
+        deleted,
+        confidence::text(report.confidence, None)
+    );
+    if !report.gaps.is_empty() {
+        out.gap(&format!("not known: {}", report.gaps));
+    }
+}
+
+/// Prints what becomes of the pods.
+fn outcomes(report: &ForecastReport, out: &mut Page) {
+    let Some(SuccessionCounts { evicted, left_behind, preempted }) = report.counts else { return };
+    let leaves = match report.totals.ended.is_some_and(|ended| ended > 0) {
+        false => ("pod is evicted", "pods are evicted"),
+        true => ("pod is evicted or ended", "pods are evicted or ended"),
+    };
+    let likely = if report.definite { "" } else { "likely " };
+    // Some outcomes hold now. The others would follow an eviction, which does not come within the forecast.
+    let stays = match left_behind.parts().all(|(kind, _)| kind.holds_without_deletion()) {
+        true => ("pod stays on its lost node", "pods stay on their lost nodes"),
+        false => (
+            "pod stays on its lost node; if it were evicted",
+            "pods stay on their lost nodes; if they were evicted",
+        ),
+    };
+    for (outcomes, one, several) in [
+        (evicted, leaves.0, leaves.1),
+        (left_behind, stays.0, stays.1),
+        (preempted, "pod is preempted for them", "pods are preempted for them"),
+    ] {
+        if outcomes.total() > 0 {
+            let pods = counted(outcomes.total(), one, several);
+            let _ = writeln!(out, "{pods}: {likely}{}", outcomes.text());
+        }
+    }
+}
+
+fn uncertain_taints(report: &ForecastReport, out: &mut Page) {
     for taints in &report.uncertain_taints {
         let (max, candidates) = (taints.max_nodes, taints.candidates.len());
         let zone = zone_name(&taints.region, &taints.zone);
@@ -100,6 +121,10 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
             shown(&zone)
         );
     }
+}
+
+/// Prints what each DeviceTaintRule without an effect would do with the effect NoExecute.
+fn taint_rule_previews(report: &ForecastReport, out: &mut Page) {
     for preview in report.taint_rule_previews.iter().flatten() {
         let selected = match preview.selects_all {
             true => "every device".into(),
@@ -114,13 +139,6 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
             preview.allocated_devices,
         );
     }
-    PageTable::new(report.staying.as_deref().unwrap_or_default())
-        .key("POD NOT EVICTED", |pod| format!("{}/{}", pod.namespace, pod.pod))
-        .essential("NODE", |pod| pod.node.to_string())
-        .print(out);
-    replacements(out, report);
-    receivers(report.receivers.as_deref().unwrap_or_default(), out);
-    caveat_line(report.placement_caveats.iter().flatten().map(|word| caveat(word)).collect(), out);
 }
 
 fn zones(out: &mut Page, report: &ForecastReport) {
