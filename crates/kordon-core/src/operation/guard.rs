@@ -236,10 +236,11 @@ struct Zone {
     lost: usize,
 }
 
-/// The nodes that the plan closes: nodes that it drains or cordons, and nodes that have a NoExecute taint afterwards.
+/// The nodes that the plan closes: nodes that it drains, cordons or deletes, and nodes that have a NoExecute taint
+/// afterwards.
 fn closed(plan: &Plan) -> BTreeSet<NodeName> {
     let closes = |change: &NodeChange| match (&plan.action, change) {
-        (Action::Drain { .. } | Action::Cordon { .. }, _) => true,
+        (Action::Drain { .. } | Action::Cordon { .. }, _) | (_, NodeChange::Deletion) => true,
         (_, NodeChange::Taints { after, .. }) => {
             after.iter().any(|taint| taint.effect == crate::cluster::TaintEffect::NoExecute)
         }

@@ -194,7 +194,11 @@ fn guard_rails_name_what_a_plan_would_break() {
     };
     assert_eq!(names(&strict, &["n1"]), ["protected-namespace"]);
     assert_eq!(names(&strict, &["n3"]), Vec::<&str>::new(), "nothing is on it");
-    assert_eq!(names(&strict, &["n1", "n2"]), ["max-nodes", "max-zone-percent", "protected-namespace"]);
+    let both = ["max-nodes", "max-zone-percent", "protected-namespace"];
+    assert_eq!(names(&strict, &["n1", "n2"]), both);
+    let deleted = harness.plan_action(Action::DeleteNode { nodes: vec!["n1".into(), "n2".into()] });
+    let broken: Vec<&str> = strict.breaches(&deleted, &harness.cluster).iter().map(Breach::guard).collect();
+    assert_eq!(broken, both, "a deleted node is as gone as a drained one");
 }
 
 #[test]
@@ -789,10 +793,13 @@ impl Harness {
 
     fn plan(&self, nodes: &[&str], options: DrainOptions) -> Plan {
         let nodes = nodes.iter().map(|node| NodeName::from(*node)).collect();
+        self.plan_action(Action::Drain { nodes, options })
+    }
+
+    fn plan_action(&self, action: Action) -> Plan {
         let usual = TypicalEnvironment { cluster: &self.cluster, now: self.now };
         let version = ServerVersion::new(1, 36);
-        let plan = Plan::new(Action::Drain { nodes, options }, &self.cluster, &usual, version, self.now);
-        plan.expect("a plan")
+        Plan::new(action, &self.cluster, &usual, version, self.now).expect("a plan")
     }
 
     /// Returns what the journal of an interrupted drain of all nodes would contain.
