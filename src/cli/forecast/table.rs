@@ -49,7 +49,8 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
             _ => ("pod is evicted or ended", "pods are evicted or ended"),
         };
         let likely = if report.definite { "" } else { "likely " };
-        // Some outcomes hold now. The others would follow an eviction, which does not come within the forecast.
+        // Some pods on lost nodes have their outcome already. The others would have it after an eviction, which does
+        // not come within the forecast.
         let stays = match left_behind.parts().all(|(kind, _)| kind.holds_without_deletion()) {
             true => ("pod stays on its lost node", "pods stay on their lost nodes"),
             false => (
