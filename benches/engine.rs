@@ -14,7 +14,7 @@ use kordon_time::Span;
 use median::median;
 use sim::Sim;
 
-/// The allocator of the program itself.
+/// The same allocator as in the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

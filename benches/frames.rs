@@ -29,7 +29,7 @@ use kordon_time::{ClusterTime, Span};
 use median::{median, percentile_of};
 use ratatui::{Terminal, backend::TestBackend};
 
-/// The allocator of the program itself.
+/// The same allocator as in the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -27,7 +27,7 @@ use kordon_core::{
 use kordon_time::{ClusterTime, Timestamp};
 use median::median;
 
-/// The allocator of the program itself.
+/// The same allocator as in the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -38,7 +38,7 @@ use kordon_time::{Span, Timestamp};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-/// The allocator of the program itself.
+/// The same allocator as in the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

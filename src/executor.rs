@@ -1,7 +1,8 @@
-//! Executes what an engine or an operation decides: records it (dry-run) or writes it. Outcomes come back as input.
+//! Executes the decisions of an engine or an operation: writes them, or only records them in a dry-run. Their outcomes
+//! are inputs of the engine or operation.
 //!
-//! [`Executor`] is the same for both. [`effects`] are the writes of the node lifecycle controller, [`requests`] those
-//! of an operation, and a [`hook`] is a command of the operator.
+//! Engines and operations share [`Executor`]. [`effects`] are the writes of the node lifecycle controller, [`requests`]
+//! those of an operation, and a [`hook`] is a command of the operator.
 
 pub mod effects;
 pub mod event_recorder;
@@ -185,7 +186,7 @@ mod tests {
             bench.send(id, &object).await;
             bench.finish(&object);
         }
-        // All that can run has run once the executor waits for room.
+        // Once the channel of outcomes is full, everything that can start has started.
         while bench.link.outcomes.len() < Job::LIMITS.outcomes {
             tokio::task::yield_now().await;
         }

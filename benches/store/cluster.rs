@@ -1,4 +1,5 @@
-//! The cluster that the benchmark connects to, on either server, and the process that changes it.
+//! The cluster that the benchmark connects to, on the embedded API or on a real control plane, and the process that
+//! changes it.
 
 use std::{
     ffi::OsString,

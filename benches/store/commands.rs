@@ -9,7 +9,7 @@ use super::{
 
 /// Exit codes of a printed plan: 0 if the plan completes, 5 if it needs more flags.
 const PRINTED: [i32; 2] = [0, 5];
-/// Number of runs of a command: with a budget, and without one.
+/// Number of runs of a command that has a budget, and of a command that has none.
 const RUNS: (usize, usize) = (20, 5);
 
 /// Measures each command that reads only a part of the cluster. Nodes renew their Leases during the measurement,

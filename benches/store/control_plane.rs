@@ -31,7 +31,7 @@ use super::{
 
 /// File with the server's certificate and the certificate of the authority that signed it.
 const CERTIFICATE: &str = "certificates/apiserver.crt";
-/// File in the folder that holds the size of the cluster; it exists once all objects are in etcd.
+/// File with the size of the cluster, in the folder of its data. The file exists once all objects are in etcd.
 const FILLED: &str = "filled";
 /// Data folders of etcd: the data as first written, and the copy that etcd runs on.
 const DATA: [&str; 2] = ["etcd-filled", "etcd"];

@@ -23,7 +23,7 @@ const NAME: u16 = 18;
 const SELECTED: vt100::Color = vt100::Color::Rgb(0x1f, 0x2c, 0x3d);
 /// Start of each frame: the escape sequence that begins a synchronised update.
 const FRAME: &[u8] = b"\x1b[?2026h";
-/// A program whose screen does not reach the expected state in this time has failed.
+/// Time within which the screen has to reach an expected state; otherwise the program has failed.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub struct Dashboard {
@@ -136,7 +136,7 @@ impl Dashboard {
     /// Moves the selection down and up in turn. Returns the time until the screen shows the move, and the part of this
     /// time in which the loop's thread waited for a core.
     pub fn key_to_frame(&mut self, number: usize) -> (Duration, Duration) {
-        // The pause varies, so that keys do not arrive at a fixed phase of the frames that data causes.
+        // The pause varies, so that keys are not in step with the frames that incoming data causes.
         sleep(Duration::from_millis(40 + 7 * (number as u64 % 13)));
         let before = self.seen.lock().selected();
         let waited = self.process().waited();

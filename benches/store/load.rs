@@ -21,21 +21,21 @@ const KEYS: usize = 600;
 const WINDOW: usize = 30;
 /// Seconds during which CPU time is measured.
 const WATCHED: usize = 90;
-/// Arguments for the shortest interval of history keyframes, instead of ten minutes, so that some of the windows
-/// contain one.
+/// Arguments that shorten the interval between keyframes of the history from ten minutes to its minimum, so that some
+/// of the windows contain a keyframe.
 const OFTEN: [&str; 2] = ["--history", "12m"];
 /// Longest wait for the end of a keyframe.
 const LONGEST_KEYFRAME: Duration = Duration::from_secs(300);
 /// Longest wait for headroom: it is computed in slices that take 3 % of a core, for some time after the last change of
 /// a pod.
 const LONGEST_WORK: Duration = Duration::from_secs(600);
-/// Longest time in which the dashboard computes headroom again after the last changes, although it shows headroom already.
+/// Longest wait until the dashboard no longer recomputes headroom after the last changes. It shows headroom meanwhile.
 const LONGEST_HEADROOM: Duration = Duration::from_secs(1200);
-/// The threads of work beside the loop are idle if they use less than this share of a core, in percent, for
+/// Share of a core in percent. The worker threads beside the loop are idle if they use less than this share for
 /// [`IDLE_FOR`].
 const IDLE: f64 = 1.0;
 const IDLE_FOR: Duration = Duration::from_secs(10);
-/// How long a frozen screen is measured.
+/// Duration of the measurement of a frozen screen.
 const FROZEN: Duration = Duration::from_secs(8);
 /// Length of a window in which nothing arrives, so that nothing may happen. When heartbeats stop, the last ones are up
 /// to 10 s old, and nodes are late after 15 s. Of the 5 s in between, 1 s is for processing earlier data.
@@ -80,8 +80,8 @@ pub fn measure(
     let worst = cpu.windows(WINDOW).map(share).fold(0.0, f64::max);
     report.add("CPU, any 30 s window", Figure::Percent(worst), Budget::AtMost(15.0), format!("mean {mean}"));
 
-    // Only kordon's own delay is of interest. With equal priority the API server's garbage collector would take both
-    // cores for tens of milliseconds, and that would be measured too.
+    // Other processes get a lower priority, so that only kordon's own delay is measured. With equal priority, the API
+    // server's garbage collector would take both cores for tens of milliseconds.
     cluster.server.processes().into_iter().for_each(|(_, server)| server.give_way());
     churn.process().give_way();
     key_delays(&mut dashboard, "as it starts", report);
@@ -111,7 +111,7 @@ pub fn measure(
 
 /// Waits until the dashboard has computed headroom after the last changes of pods, as its verdict shows.
 ///
-/// `churn` is stopped while the CPU of the threads beside the loop is looked at, because some of them read Leases.
+/// Pauses `churn` while the CPU time of the worker threads is measured, because some of them read Leases.
 fn wait_for_headroom(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     let begun = Instant::now();
     while !dashboard.knows_headroom() && begun.elapsed() < LONGEST_WORK {

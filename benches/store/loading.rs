@@ -9,12 +9,12 @@ use super::{
     report::{Budget, ClusterSize, Figure, Report},
 };
 
-/// Number of times that nodes and Leases are loaded by a bare client and the dashboard in turn. Loading them is so
-/// short that one run is not enough.
+/// Number of rounds in which a bare client and the dashboard load nodes and Leases, one after the other. A round is so
+/// short that one is not enough.
 const PAIRS: usize = 9;
 /// Number of rounds of loading pods. In each round, the dashboard loads the pods twice, between two bare clients of
 /// each kind. A real server collects garbage during about every second list, which then takes twice as long. If client
-/// and dashboard simply alternated, one of the two would be slowed down each time or never.
+/// and dashboard simply alternated, the same one of the two would be slowed down every time.
 const ROUNDS_OF_PODS: usize = 5;
 /// Pause after clients that were killed in the middle of a list, while the server cleans up.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -70,7 +70,7 @@ pub fn measure_nodes(cluster: &TestCluster, size: ClusterSize, report: &mut Repo
 
 /// Fills the server's cache of encoded objects, which all clients share.
 fn warm_up(cluster: &TestCluster, lists: Lists) {
-    // A server without protobuf refuses the request. It has no such cache.
+    // A server without protobuf support refuses the request, and has no such cache.
     let _ = Bare::measure(&cluster.kubeconfig, Format::Protobuf, lists);
 }
 

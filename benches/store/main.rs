@@ -73,7 +73,7 @@ enum Part {
     Load,
 }
 
-/// Other roles of this program, for processes that it starts.
+/// Roles in which this program runs when it starts itself as another process.
 #[derive(Parser)]
 #[command(no_binary_name = true)]
 enum Helper {

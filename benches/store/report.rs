@@ -2,8 +2,8 @@
 
 use std::{fmt, time::Duration};
 
-/// The figures with a budget so far. Each figure is printed when it is measured; missed budgets are printed again at
-/// the end.
+/// The figures with a budget that were measured so far. Each figure is printed when it is measured; missed budgets are
+/// printed again at the end.
 #[derive(Default)]
 pub struct Report {
     judged: Vec<(String, Verdict)>,

@@ -17,9 +17,9 @@ use objects::LargeCluster;
 
 /// Serves a large, busy cluster on loopback, to try clients with.
 ///
-/// It prints its address and how to connect. It has nodes with Leases, Deployments with ReplicaSets and PodDisruptionBudgets,
-/// and pods of about 7 KB, all different; Leases are renewed, and pods change and are replaced, at the rates given.
-/// Neither kubelets nor controllers run.
+/// It prints its address and how to connect. It has nodes with Leases, Deployments with ReplicaSets and
+/// PodDisruptionBudgets, and pods of about 7 KB, all different; Leases are renewed, and pods change and are replaced,
+/// at the rates given. Neither kubelets nor controllers run.
 #[derive(Parser)]
 pub struct Arguments {
     /// Address to listen on

@@ -1,5 +1,5 @@
-//! The fuzzer's side of `tests/fuzz/targets`: `kordon-fuzz TARGET` under `cargo afl fuzz`, or `kordon-fuzz TARGET FILE…`
-//! to run single inputs.
+//! The fuzzer's side of `tests/fuzz/targets`: `kordon-fuzz TARGET` under `cargo afl fuzz`, or `kordon-fuzz TARGET
+//! FILE…` to run single inputs.
 
 #[path = "../../tests/program/dashboard_fixture.rs"]
 mod dashboard_fixture;

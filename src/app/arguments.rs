@@ -70,13 +70,13 @@ impl App {
     /// Sets an option of the open maintenance sheet.
     ///
     /// # Errors
-    /// No sheet is open, or the argument is no value of the option.
+    /// No sheet is open, or the argument is not a valid value of the option.
     fn set_maintenance(&mut self, option: MaintenanceOption, argument: &str) -> Result<(), String> {
         let sheet = self.screen.overlays.maintenance_mut().ok_or("the maintenance sheet is not open")?;
         sheet.request.set(option, argument)
     }
 
-    /// Shows a pane with a filter. If the pane is that of the nodes, closes whatever is shown in its place.
+    /// Focuses a pane and sets its filter. To filter the nodes, closes the views that cover them.
     pub(super) fn filter_pane(&mut self, pane: Pane, filter: &str) {
         let pane = match pane {
             Pane::Events => {
@@ -112,7 +112,8 @@ impl App {
         Err(format!("there is no node {name}{}", did_you_mean(nearest_node(&name, cluster))))
     }
 
-    /// The pod `namespace/name`, or the only pod of this name.
+    /// Finds a pod by `namespace/name`, or by its name: first in the namespace `default`, then in all namespaces if
+    /// only one has a pod of this name.
     fn named_pod(&self, name: &str) -> Result<Key, String> {
         let cluster = &self.shown().cluster;
         let (namespace, pod) = name.split_once('/').unwrap_or(("default", name));
@@ -132,8 +133,8 @@ impl App {
         }
     }
 
-    /// Completes the last word of the argument that is being typed, as far as it is unambiguous. Returns whether an
-    /// argument is typed. The footer names the candidates.
+    /// Completes the last word of the typed argument, as far as it is unambiguous. The footer lists the candidates.
+    /// Returns whether the typed text has an argument.
     pub(super) fn complete_argument(&mut self) -> bool {
         let Some(palette) = self.screen.overlays.palette() else { return false };
         let text = palette.input.value().to_owned();
@@ -170,7 +171,7 @@ impl App {
     }
 }
 
-/// The longest common prefix of these texts.
+/// Longest common prefix of the texts; `None` without texts.
 fn common_start(texts: &[String]) -> Option<&str> {
     let (first, rest) = texts.split_first()?;
     let length = first.char_indices().map(|(at, letter)| at + letter.len_utf8());

@@ -1,4 +1,4 @@
-//! The columns of the lists that the configuration chooses, and their widths.
+//! Configured columns of the lists, and their widths.
 
 use std::collections::BTreeMap;
 
@@ -57,12 +57,12 @@ const DEPARTURES: &[&str] = &["ago", "kind", "pod", "node", "evidence"];
 const BUDGETS: &[&str] = &["budget", "room", "healthy", "rule", "pods", "blocks", "drains"];
 const AUDIT: &[&str] = &["object", "cause", "pods", "nodes", "what"];
 
-/// The columns of a list, as the configuration has them.
+/// Configured columns of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PaneColumns {
     /// The columns in their order; empty for the default columns.
     pub show: Vec<ChosenColumn>,
-    /// Widths in cells, of columns that do not have their default width.
+    /// Widths in cells of the columns whose width is configured.
     pub widths: BTreeMap<ChosenColumn, u16>,
 }
 
@@ -78,10 +78,11 @@ pub enum ChosenColumn {
 }
 
 impl ChosenColumn {
-    /// Parses a column of a pane: its heading, `name` for what a row is about, `label:KEY` or `annotation:KEY`.
+    /// Parses a column of a pane: its heading, `name` for the column with the subjects of the rows, `label:KEY` or
+    /// `annotation:KEY`.
     ///
     /// # Errors
-    /// There is no such column; the text names the nearest, or all.
+    /// There is no such column; the text names the nearest column, or all columns.
     pub fn parse(pane: Pane, text: &str) -> Result<Self, String> {
         if let Some(key) = text.strip_prefix("label:").filter(|key| !key.is_empty()) {
             let fault = || format!("{text:?} is not a column: {} have no labels here", title(pane));
@@ -104,7 +105,7 @@ impl ChosenColumn {
         }
     }
 
-    /// The key of the label or annotation; `None` for a column of the table.
+    /// The key of the label or annotation; `None` for other columns.
     pub fn key(&self) -> Option<&str> {
         match self {
             Self::Own(_) => None,
@@ -113,7 +114,7 @@ impl ChosenColumn {
     }
 }
 
-/// Names of the columns of a list, in the order of its table; empty for a pane that is no list.
+/// Names of the columns of a list, in the order of its table; empty for a pane that is not a list.
 pub const fn names(pane: Pane) -> &'static [&'static str] {
     match pane {
         Pane::Zones => ZONES,
@@ -129,7 +130,7 @@ pub const fn names(pane: Pane) -> &'static [&'static str] {
     }
 }
 
-/// The column that names what a row is about.
+/// Name of the column with the subjects of the rows, such as `node`.
 const fn subject(pane: Pane) -> &'static str {
     match pane {
         Pane::Zones => "zone",
@@ -141,12 +142,12 @@ const fn subject(pane: Pane) -> &'static str {
     }
 }
 
-/// Whether the rows of a list are about nodes or pods that are in the cluster, so that their labels are known.
+/// Whether the subjects of the rows are nodes or pods of the cluster, whose labels are known.
 const fn has_labels(pane: Pane) -> bool {
     matches!(pane, Pane::Nodes | Pane::Pods | Pane::Evictions | Pane::Pending)
 }
 
-/// Forms of the label and annotation columns, to be listed after the names of the table's columns.
+/// End of the list of valid columns in an error: how label and annotation columns are written.
 const fn keyed(pane: Pane) -> &'static str {
     match pane {
         Pane::Nodes => ", label:KEY, annotation:KEY",

@@ -111,8 +111,8 @@ columns! {
     }
 }
 
-/// Inputs of a list's order. The list is sorted again only when an input changes. A moved selection changes no input.
-/// Heartbeats change none either, although hundreds arrive in a second from a large cluster.
+/// Inputs of a list's order. The list is sorted again only when an input changes. Moving the selection changes no
+/// input, and neither do heartbeats, of which hundreds arrive in a second from a large cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortBasis<C> {
     pub(super) sort: Sort<C>,

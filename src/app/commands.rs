@@ -149,14 +149,14 @@ pub enum TypedCommand {
     At,
     Speed,
     Save,
-    /// Write what is shown to a file.
+    /// Write all rows of the list, or the screen, to a file.
     Export,
     NotifyTest,
     /// Start the tour.
     Tour,
 }
 
-/// One row of the table.
+/// A row of the command table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     pub name: &'static str,
@@ -602,7 +602,7 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 impl KeyContext {
-    /// Whether a key can run a command of this context with this focus.
+    /// Whether keys run the commands of this key context while the focus is at `focus`.
     pub fn applies(self, focus: KeyFocus) -> bool {
         match (self, focus) {
             (Self::Everywhere | Self::Always, KeyFocus::Pane(_))
@@ -624,7 +624,7 @@ impl KeyContext {
         }
     }
 
-    /// Whether both contexts apply at the same focus, so that the key `chord` would run a command of each.
+    /// Whether both key contexts apply at some focus, so that `chord` would run a command of each.
     pub(super) fn overlaps(self, other: Self, chord: Chord) -> bool {
         let is_typing = |context| matches!(context, Self::Typing | Self::TypingOf(_));
         match (self, other) {

@@ -36,7 +36,8 @@ const LABELS: [&str; 3] = [
 const ANNOTATIONS: [&str; 2] =
     ["cluster-autoscaler.kubernetes.io/scale-down-disabled", "node.alpha.kubernetes.io/ttl"];
 
-/// Keys and values in use in the cluster, and the removals that apply to the plan's nodes.
+/// Words that completion proposes: keys and values in use in the cluster, and words that remove a taint, label or
+/// annotation of the plan's nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
     keys: BTreeMap<Name, BTreeSet<Name>>,
@@ -69,7 +70,8 @@ impl Vocabulary {
         words
     }
 
-    /// Labels or annotations. kordon's own annotations are not proposed, because they cannot be changed.
+    /// Words for editing labels or annotations. kordon's own annotations are not proposed, because they cannot be
+    /// changed.
     pub fn for_metadata(field: MetadataField, cluster: &Cluster, nodes: &[NodeName]) -> Self {
         let mut words = match field {
             MetadataField::Labels => Self::known(&LABELS),
@@ -89,7 +91,7 @@ impl Vocabulary {
         words
     }
 
-    /// Labels of the pods on these nodes, as conditions of a selector.
+    /// Words for a selector of the pods on these nodes: conditions on the labels of the pods.
     pub fn for_pods(cluster: &Cluster, nodes: &[NodeName]) -> Self {
         let mut words = Self { words: Words::Conditions, ..Self::default() };
         for pod in nodes.iter().flat_map(|node| cluster.pods_on(node)) {

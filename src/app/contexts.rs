@@ -29,7 +29,7 @@ impl Elsewhere {
     }
 }
 
-/// What was on the screen of a context.
+/// State of the screen of a context, saved when the user leaves the context.
 #[derive(Clone, Debug)]
 pub struct ScreenMemory {
     focus: Pane,
@@ -45,7 +45,7 @@ pub struct ScreenMemory {
 }
 
 impl App {
-    /// Asks for another context; without a name, lists them.
+    /// Requests a switch to the named context. An empty name returns the names of all contexts as an error.
     ///
     /// # Errors
     /// There is no such context, or this dashboard has no others.
@@ -70,8 +70,8 @@ impl App {
         Ok(())
     }
 
-    /// Leaves this context: enforce mode ends, so that no key can start an operation here after coming back. Returns what
-    /// is on the screen.
+    /// Leaves this context. Ends enforce mode, so that no key can start an operation here after coming back. Returns
+    /// the state of the screen.
     pub fn leave(&mut self, now: Timestamp) -> ScreenMemory {
         self.end_enforcing_here(now);
         let screen = &self.screen;
@@ -93,7 +93,7 @@ impl App {
         }
     }
 
-    /// Shows again what was on the screen of this context.
+    /// Restores the saved state of this context's screen.
     pub fn come_back_to(&mut self, memory: ScreenMemory) {
         let ScreenMemory { focus, pods_of, filters, sort, grouping, wide, zoomed, layout, recent, theme } =
             memory;

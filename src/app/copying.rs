@@ -14,7 +14,7 @@ use super::{
 /// Maximum number of bytes that are copied. Terminals and tmux drop longer sequences.
 pub const MOST_COPIED: usize = 72 * 1024;
 
-/// The part of the focused pane that a user copies or saves.
+/// A part of the focused pane to copy or save, and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TakenAlong {
     /// The selected row, to the clipboard.
@@ -23,11 +23,11 @@ pub enum TakenAlong {
     Rows,
     /// The cell of the selected row in the column with this heading, to the clipboard.
     Cell(String),
-    /// All rows, or the screen, in a file.
+    /// All rows, or the screen, to a file.
     File(PathBuf),
-    /// The focused list as a view of this name, in the configuration.
+    /// The focused list, to the configuration as a view of this name.
     View(String, SavedView),
-    /// The sizes and places of the panes, in the configuration.
+    /// The sizes and places of the panes, to the configuration.
     Layout(PaneLayout),
 }
 
@@ -40,7 +40,7 @@ pub struct Copied {
 }
 
 impl App {
-    /// Returns what is copied here.
+    /// Returns the text that the copy key copies at the present focus.
     ///
     /// # Errors
     /// There is nothing to copy, or it is too long.

@@ -10,7 +10,7 @@ use kordon_time::Timestamp;
 /// Days ahead for which windows are computed.
 const DAYS: u64 = 14;
 
-/// A window of each day.
+/// A time window that repeats every day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DailyWindow {
     from: NaiveTime,
@@ -37,7 +37,7 @@ pub fn window(text: &str) -> Result<DailyWindow, String> {
 }
 
 impl fmt::Display for DailyWindow {
-    /// Writes the window as it is typed.
+    /// Writes the window in the form in which users type it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, to, zone } = self;
         write!(f, "{}-{} {zone}", from.format("%H:%M"), to.format("%H:%M"))
@@ -45,7 +45,7 @@ impl fmt::Display for DailyWindow {
 }
 
 impl DailyWindow {
-    /// The windows of the next days that have not ended: start and end of each, in order.
+    /// Start and end of each window of the next days that has not ended, in order.
     pub fn upcoming(self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let today = self.zone.from_utc_datetime(&now.utc().naive_utc()).date_naive();
         // The window of yesterday may still be open.
@@ -59,8 +59,8 @@ impl DailyWindow {
         Some((self.at(day, self.from)?, self.at(last, self.to)?))
     }
 
-    /// The point in time at which the clock shows a time of day. If a clock change skips this time of day, the point
-    /// one hour later.
+    /// Point in time at which local clocks show `time` on a day. If a clock change skips that time, the point at which
+    /// they show one hour more.
     fn at(self, day: NaiveDate, time: NaiveTime) -> Option<Timestamp> {
         let local = day.and_time(time);
         let found = self.zone.from_local_datetime(&local).earliest();

@@ -54,7 +54,7 @@ pub enum DialogPrompt<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialogReply {
     No,
-    /// Yes, with the index of the choice; 1 for typed words.
+    /// Yes, with the index of the selected choice. Typed words have index 1.
     Yes(usize),
 }
 

@@ -104,7 +104,7 @@ impl App {
     /// The node or pod that the selected Events are about.
     ///
     /// # Errors
-    /// They are about another kind of object, or about one that is gone.
+    /// The Events are about another kind of object, or about an object that is gone.
     pub(super) fn subject_of_event(&self) -> Result<Option<DetailSubject>, String> {
         let selected = self.screen.overlays.event_list().and_then(|view| view.list.selected());
         let Some(EventKey { about, .. }) = selected else { return Ok(None) };
@@ -126,7 +126,7 @@ impl App {
     }
 }
 
-/// Identities of the Events that pass a filter, sorted. Events of equal rank have the newest first.
+/// Identities of the Events that pass a filter, sorted. Among Events of equal rank, the newest come first.
 pub fn event_rows(
     events: &BTreeMap<EventKey, ReportedEvent>,
     filter: &Filter,

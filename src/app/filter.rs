@@ -33,16 +33,16 @@ struct Term {
 
 #[derive(Clone, Debug)]
 enum Test {
-    /// The text, in lower case, occurs in a text of the row.
+    /// A text of the row contains this text, which is in lower case.
     Contains(String),
     Regex(Regex),
     Fuzzy(Fuzzy),
-    /// A word of the field starts or ends with the value, in lower case.
+    /// A word of the field starts or ends with `value`, which is in lower case.
     Word {
         field: String,
         value: String,
     },
-    /// The field, or one of its words, is the value, in lower case.
+    /// The field or one of its words equals `value`, which is in lower case.
     Is {
         field: String,
         value: Glob,
@@ -58,7 +58,7 @@ enum Test {
 #[derive(Clone, Debug)]
 struct Fuzzy {
     atom: Arc<Atom>,
-    /// Memory that all comparisons share.
+    /// Matcher of the fuzzy search. Its memory is reused by all comparisons.
     matcher: Arc<Mutex<Matcher>>,
 }
 
@@ -78,7 +78,7 @@ enum Relation {
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Measure {
     Number(f64),
-    /// A share; 1 is all.
+    /// A share; 1.0 is 100 %.
     Share(f64),
     Time(Span),
 }
@@ -135,7 +135,7 @@ impl Filter {
         fields.iter().map(|field| field.name).filter(|name| name.starts_with(word) && *name != word).collect()
     }
 
-    /// Each condition as it was typed, with a filter made of all other conditions.
+    /// Each condition as it was typed, with a filter that has all conditions but this one.
     pub fn without_each(&self) -> Vec<(String, Self)> {
         let words = words(&self.text);
         let without = |place: usize| {
@@ -187,7 +187,7 @@ pub enum FieldKind {
 }
 
 impl FieldKind {
-    /// The form of the value in a comparison.
+    /// Description of a value of this kind, for errors in comparisons.
     const fn example(self) -> &'static str {
         match self {
             Self::Word => "a word",
@@ -276,7 +276,8 @@ fn split(text: &str) -> Vec<String> {
 }
 
 impl Term {
-    /// Reads a term; `None` for one without a value, such as a half-typed `zone:`, which is left out of the filter.
+    /// Reads a term. Returns `None` for a term without a value, such as a half-typed `zone:`, which is left out of the
+    /// filter.
     fn parse(word: &str) -> Result<Option<Self>, String> {
         let (is_negated, word) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
         Ok(Test::parse(word)?.map(|(is_not, test)| Self { is_negated: is_negated != is_not, test }))

@@ -14,14 +14,14 @@ pub enum Grouping {
     #[default]
     None,
     Zone,
-    /// Node pool, which a label of the node names.
+    /// Node pool, as a label of the node names it.
     Pool,
     Role,
     Label(String),
 }
 
 impl Grouping {
-    /// The grouping that a word names: `zone`, `pool`, `role`, or a label.
+    /// Parses a grouping: `zone`, `pool`, `role`, or the key of a label. An empty text means no grouping.
     pub fn parse(word: &str) -> Self {
         match word {
             "" => Self::None,
@@ -115,7 +115,7 @@ pub struct NodeGroup {
     pub pods: usize,
 }
 
-/// The order of groups.
+/// Sort order of the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupOrder {
     /// Groups are sorted by their most urgent node.
@@ -208,7 +208,7 @@ impl NodeGroups {
     }
 }
 
-/// Lowest index from which every row is a Ready node.
+/// Index at which the Ready nodes at the end of the rows begin.
 pub(super) fn ready_from(rows: &[NodeRow], shown: &Model) -> usize {
     let state = |row: &NodeRow| shown.watchlist.state(row.node()?);
     rows.iter().rposition(|row| state(row) != Some(NodeState::Ready)).map_or(0, |last| last + 1)

@@ -43,7 +43,7 @@ impl App {
     /// Asks the loop to save the history to a file.
     ///
     /// # Errors
-    /// There is no history, or not yet, or no file was named.
+    /// There is no history, it has not begun, or no file was named.
     pub(super) fn save_history(&mut self, file: &str) -> Result<(), String> {
         match &self.history {
             HistoryState::Kept { .. } if file.is_empty() => {

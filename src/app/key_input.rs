@@ -21,7 +21,8 @@ const COUNT_WAIT: Span = Span::from_millis(700);
 const MOST_TIMES: usize = 9_999;
 
 impl App {
-    /// Reacts to a key that was typed at `typed`. Only counts depend on that time; everything else happens at `now`.
+    /// Reacts to a key that was pressed at `typed`. This time decides whether the key belongs to a typed number;
+    /// everything else uses `now`.
     pub fn on_key(&mut self, key: KeyEvent, typed: Timestamp, now: Timestamp) -> Reaction {
         let focus = self.screen.key_focus();
         let prefix = std::mem::take(&mut self.screen.key_prefix);
@@ -41,8 +42,8 @@ impl App {
         }
     }
 
-    /// Adds a digit to the number that is being typed. The first digit also focuses its pane, because the user may have
-    /// typed it for that alone.
+    /// Adds a digit to the number that is being typed. The first digit also focuses its pane, because the user may want
+    /// the pane and not a number.
     fn on_digit(
         &mut self,
         key: KeyEvent,

@@ -192,8 +192,8 @@ impl Binding {
         format!("{} {}", self.command.name, self.argument).trim_end().to_owned()
     }
 
-    /// Whether the key runs the command with this focus. While something is typed, a key that types a character does
-    /// nothing else.
+    /// Whether the key runs the command with this focus. While text is typed, a key that types a character cannot run a
+    /// command that applies everywhere.
     fn applies(&self, focus: KeyFocus) -> bool {
         self.context.applies(focus)
             || self.context == KeyContext::Always

@@ -32,7 +32,7 @@ enum Unselected<K> {
     NotChosen,
 }
 
-/// What happens to the selection when the rows are replaced.
+/// Behaviour of the selection when the rows are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hold {
     /// A selection at the top stays at the top. Any other selection stays with its row. If that row is gone, the row
@@ -40,8 +40,8 @@ enum Hold {
     Place,
     /// The selection stays with its row; no row is selected while that row is gone.
     Row,
-    /// Like `Row`, but after the user has changed what is listed. While the selected row is gone, moves start at the
-    /// top.
+    /// Like `Row`, but while the selected row is gone, moves start at the top. Applies after the user has changed what
+    /// is listed.
     RowFromTop,
 }
 
@@ -114,7 +114,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         if self.unselected.is_none() { Some(self.selected) } else { None }
     }
 
-    /// The rows from this one to the selected one; empty if either is not listed.
+    /// The rows from `from` to the selected row, both included; empty if either is not listed.
     pub(super) fn range(&self, from: &K) -> &[K] {
         let place = self.keys.iter().position(|key| key == from);
         place.zip(self.cursor()).map_or(&[], |(from, to)| &self.keys[from.min(to)..=from.max(to)])

@@ -108,7 +108,7 @@ pub struct App {
     /// Preferences of the configuration for this context. `operations` decides what may be written.
     pub preferences: Preferences,
     pub operations: Operations,
-    /// What the user may not do in this context.
+    /// Rights of the user in this context, as far as the server has answered.
     pub rights: Rights,
     /// Playback that is shown instead of the present; `None` unless a recording or the history is shown.
     pub playback: Option<Playback>,
@@ -120,7 +120,7 @@ pub struct App {
     pub wanted_context: Option<String>,
     /// Operations in contexts that were left.
     pub elsewhere: Vec<Elsewhere>,
-    /// Request to copy or write something that is only known when it is drawn.
+    /// Request to copy or save something that is only known when the screen is drawn.
     pub taken_along: Option<TakenAlong>,
     /// File to save the history to.
     pub save_to: Option<PathBuf>,
@@ -199,13 +199,13 @@ impl App {
         self.model.poll_timeout().into_iter().chain(self.operations.poll_timeout()).min()
     }
 
-    /// Updates views, reports and lists. Returns whether the screen may have changed; times that are shown do not
-    /// count.
+    /// Updates views, reports and lists. Returns whether the screen may have changed, apart from the times that it
+    /// shows.
     pub fn refresh(&mut self, now: Timestamp) -> bool {
         self.refresh_by(Model::refresh, now)
     }
 
-    /// Like `refresh`, but without the leaving pods, which a background job computes.
+    /// Like `refresh`, but does not update the leaving pods, which a background job computes.
     pub fn refresh_nodes(&mut self, now: Timestamp) -> bool {
         self.refresh_by(Model::refresh_nodes, now)
     }
@@ -219,7 +219,8 @@ impl App {
             return false;
         }
         let is_arranged_again = self.arrange(now);
-        // Overlays and operations also show data from outside the views, which may have changed.
+        // Overlays and operations also show data from outside the views. This data may have changed although the views
+        // have not.
         let has_more = self.screen.overlays.iter().next().is_some() || !self.operations.entries.is_empty();
         is_arranged_again || has_more || self.model.views.revision != before
     }
@@ -233,8 +234,8 @@ impl App {
         is_unneeded.then(|| std::mem::take(kept))
     }
 
-    /// Whether the screen changes with time alone. A frozen screen that shows the history also does, because the header
-    /// shows the age of the shown moment.
+    /// Whether the screen changes with time alone. A frozen screen does so only while it shows the history, because the
+    /// header then shows the age of the shown moment.
     pub fn counts_down(&self) -> bool {
         self.is_in_history()
             || self.playback.is_none()

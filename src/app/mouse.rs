@@ -91,7 +91,7 @@ impl App {
         }
     }
 
-    /// The part at a position; `None` while an overlay covers the panes.
+    /// The part of the screen at a position; `None` while an overlay covers the panes.
     fn target_at(&self, at: Position) -> Option<MouseTarget> {
         if self.screen.overlays.top().is_some_and(|overlay| overlay.pane().is_none()) {
             return None;

@@ -1,4 +1,4 @@
-//! For a list without a match: what would match if one condition of the filter were left out.
+//! Near misses: which rows would match a filter if one of its conditions were left out.
 
 use super::{App, Filter, Pane, Sort, order};
 use crate::model::BudgetList;
@@ -6,19 +6,19 @@ use crate::model::BudgetList;
 /// Maximum number of rows of a pane for which matches are counted. They are counted for each condition, at every draw.
 const MOST_ROWS: usize = 20_000;
 
-/// Number of rows without a filter, and the condition whose removal lets the most rows match.
+/// Near miss of a filter that no row matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearMiss {
     /// Number of rows without a filter.
     pub all: usize,
-    /// The condition without which the most rows match, and the number of these rows; `None` if leaving out a single
-    /// condition lets no row match.
+    /// The condition whose removal lets the most rows match, with the number of these rows; `None` if no row matches
+    /// after the removal of any single condition.
     pub without: Option<(String, usize)>,
 }
 
 impl App {
-    /// Finds out what would match in a pane whose filter matches no row. `None` if the pane has too many rows to count,
-    /// or rows that are not counted.
+    /// Finds the near miss in a pane whose filter matches no row. Returns `None` if the pane has too many rows to
+    /// count, or rows that are not counted.
     pub fn near_miss(&self, pane: Pane) -> Option<NearMiss> {
         let all = self.count_matches(pane, &Filter::NONE).filter(|all| *all <= MOST_ROWS)?;
         let filter = self.screen.filter(pane);
@@ -26,7 +26,7 @@ impl App {
             let matches = self.count_matches(pane, &rest).filter(|matches| *matches > 0)?;
             (!rest.is_empty()).then_some((condition, matches))
         });
-        // Of equally good conditions, the first one is named.
+        // Among equally good conditions, the first one is named.
         let without = counted.reduce(|best, other| if other.1 > best.1 { other } else { best });
         Some(NearMiss { all, without })
     }

@@ -27,7 +27,7 @@ impl App {
             .as_ref()
             .filter(|theme| Some(*theme) != self.preferences.theme.as_ref())
         {
-            // The terminal is asked for its theme at the next start.
+            // `auto` takes effect at the next start, which asks the terminal for its theme.
             Some(theme) if theme == "auto" => Ok(()),
             Some(theme) => self.screen.use_theme(theme),
             None => Ok(()),

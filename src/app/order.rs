@@ -143,8 +143,8 @@ impl Screen {
 }
 
 impl Screen {
-    /// Returns the filter to apply if the rows of a pane are outdated: made with another filter or from another
-    /// revision. Returns `None` if the rows are up to date.
+    /// Returns the filter to apply if the rows of a pane were made with another filter or from another revision; `None`
+    /// if the rows are up to date.
     fn outdated(&mut self, pane: Pane, revision: u64) -> Option<Filter> {
         let basis = (revision, self.filter(pane).clone());
         if self.arranged.get(&pane) == Some(&basis) {
@@ -458,7 +458,7 @@ mod tests {
         app
     }
 
-    /// Returns the order after the change and a refresh, and whether anything was sorted.
+    /// Applies a change and refreshes. Returns the order of the nodes, and whether they were sorted again.
     fn after(app: &mut App, change: Node) -> (Vec<String>, bool) {
         let before = app.screen.nodes.arranged.clone();
         app.on_watch_event(FeedEvent::Changes(vec![Change::Node(ObjectEvent::Applied(change))]), NOW);

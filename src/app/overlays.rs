@@ -273,7 +273,7 @@ impl Overlay {
     }
 }
 
-/// Index of the first line of a sheet after a move.
+/// Returns the index of a sheet's first shown line after a move.
 fn scroll(scrolled: usize, step: Movement) -> usize {
     const PAGE: usize = 10;
     // Upper limit of the index: the number of commands and group titles in the help. Drawing stops at the sheet's real

@@ -81,7 +81,7 @@ impl Pane {
     }
 }
 
-/// Kind of text that keys are typed into.
+/// Kind of text that is being typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputTarget {
     Filter,

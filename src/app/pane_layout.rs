@@ -1,5 +1,5 @@
-//! Sizes and places of the panes: a few shares that keys, the mouse and the configuration change. The nodes are always in
-//! the middle; small terminals show all other panes as tabs below them, wherever their places are.
+//! Sizes and places of the panes: a few shares that keys, the mouse and the configuration change. The nodes are always
+//! in the middle; small terminals show all other panes as tabs below them, wherever their places are.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,8 @@ pub struct PaneLayout {
     /// Share of the width below the nodes that the left panes have.
     #[schemars(with = "u16", extend("minimum" = 1, "maximum" = 1000))]
     pub left: Option<u16>,
-    /// Share of the width below the nodes that the middle panes have; below 200 columns they share tabs with the right ones.
+    /// Share of the width below the nodes that the middle panes have; on screens narrower than 200 columns they share
+    /// tabs with the right panes.
     #[schemars(with = "u16", extend("minimum" = 1, "maximum" = 1000))]
     pub middle: Option<u16>,
     /// Share of the width below the nodes that the right panes have.
@@ -167,7 +168,7 @@ impl DrawnLayout {
 }
 
 impl PaneLayout {
-    /// This layout, overridden by the values that are set in another one.
+    /// Returns this layout, with the values that are set in `own` replaced by those of `own`.
     #[must_use]
     pub fn overridden_with(mut self, own: Self) -> Self {
         self.places.extend(own.places);

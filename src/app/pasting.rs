@@ -1,4 +1,4 @@
-//! Text that is pasted: it is inserted where something is typed, and runs nothing anywhere.
+//! Pasted text: it is inserted into an open text input, and never runs anything.
 
 use tui_input::InputRequest;
 
@@ -12,8 +12,8 @@ use kordon_time::Timestamp;
 const MOST_PASTED: usize = 4_096;
 
 impl App {
-    /// Inserts pasted text where something is typed; line breaks and other invisible characters become spaces. A
-    /// question ignores pasted text.
+    /// Inserts pasted text where something is typed; line breaks and other control characters become spaces. A question
+    /// ignores pasted text.
     pub fn on_paste(&mut self, text: &str, now: Timestamp) {
         self.screen.message = None;
         self.screen.before_key(now);

@@ -66,7 +66,8 @@ impl App {
         Some(PreviewJob { request, basis, work })
     }
 
-    /// Lends the kept snapshot, which follows the present. A frozen screen and a recording cannot use it.
+    /// Lends the snapshot that is kept for plans. The snapshot follows the present, so a frozen screen and a recording
+    /// cannot use it.
     fn lend_snapshot(&mut self) -> SnapshotLease {
         if self.is_frozen() || self.is_replay() {
             SnapshotLease::default()
@@ -122,7 +123,7 @@ impl App {
         nodes.cloned().map(Scope::PodsOn).chain(of_approval).chain(devices).collect()
     }
 
-    /// Whether the open plan or the maintenance sheet, or an open question about one, may scale Deployments up.
+    /// Whether the open plan or maintenance sheet may scale up Deployments, also while a question about it is open.
     pub fn plans_surges(&self) -> bool {
         let overlays = &self.screen.overlays;
         let plan = overlays.plan().is_some_and(|preview| preview.request.drain.surge);

@@ -34,8 +34,8 @@ pub struct Playback {
     pub moments: Arc<Vec<Moment>>,
     /// End of the part that was searched for notable moments.
     pub searched: Timestamp,
-    /// Time of the keyframe at which replaying began, while the search has not yet added the events before this
-    /// keyframe. `None` if no earlier events are missing.
+    /// Time of the keyframe at which replaying began, until the search has added the events before this keyframe;
+    /// `None` if no earlier events are missing.
     pub known_from: Option<Timestamp>,
     /// Settings of a counterfactual; empty if the playback shows what actually happened.
     pub other_settings: String,
@@ -115,12 +115,12 @@ impl Playback {
         happened.checked_sub(1).and_then(|last| self.moments.get(last))
     }
 
-    /// Whether the playback shows what other settings would have done.
+    /// Whether the playback shows what would have happened with other settings.
     pub fn is_counterfactual(&self) -> bool {
         !self.other_settings.is_empty()
     }
 
-    /// `REPLAY`, or `REPLAY with node-monitor-grace-period=20s` for a counterfactual.
+    /// Name of the playback: `REPLAY`, or `REPLAY with node-monitor-grace-period=20s` for a counterfactual.
     pub fn title(&self) -> String {
         match self.other_settings.as_str() {
             "" => "REPLAY".into(),
@@ -332,7 +332,7 @@ fn typed_time(text: &str, playback: &Playback) -> Result<Timestamp, String> {
     })
 }
 
-/// Parses a time of day, `03:12` or `03:12:45`, as the first such time that is not before `from`.
+/// Parses a time of day, `03:12` or `03:12:45`. Returns the first such time that is not before `from`.
 fn time_of_day(text: &str, from: Timestamp) -> Option<Timestamp> {
     let full = if text.matches(':').count() == 1 { format!("{text}:00") } else { text.to_owned() };
     let day = |at: Timestamp| at.utc().format("%Y-%m-%d").to_string();

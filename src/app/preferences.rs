@@ -54,7 +54,7 @@ pub struct SavedView {
     pub pane: String,
     /// Filter of the list, as it is typed.
     pub filter: String,
-    /// Column that the list is sorted by; with `-` in front in reverse.
+    /// Column that the list is sorted by; a leading `-` reverses the order.
     pub sort: String,
     /// What nodes are grouped by: `zone`, `pool`, `role` or a label.
     pub group: String,
@@ -62,13 +62,13 @@ pub struct SavedView {
     pub wide: bool,
     /// Whether the pane fills the screen.
     pub zoom: bool,
-    /// Sizes and places of the panes; without it they stay as they are.
+    /// Sizes and places of the panes; if absent, the panes stay as they are.
     #[schemars(with = "PaneLayout")]
     pub layout: Option<PaneLayout>,
 }
 
 impl SavedView {
-    /// The view as a table at the end of a configuration. What has its default value is left out.
+    /// The view as a table to append to a configuration. Values that equal their default are left out.
     pub fn to_toml(&self, name: &str) -> String {
         let mut lines = format!("\n[views.{name}]\npane = {}\n", quoted(&self.pane));
         for (key, text) in [("filter", &self.filter), ("sort", &self.sort), ("group", &self.group)] {
@@ -88,13 +88,13 @@ impl SavedView {
     }
 }
 
-/// A basic string of TOML.
+/// Formats a text as a basic string of TOML.
 fn quoted(text: &str) -> String {
-    // JSON escapes what TOML has to, by sequences that TOML knows, except for DEL.
+    // JSON escapes every character that TOML requires to be escaped except DEL, with sequences that are valid in TOML.
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// How a context is marked, so that nobody takes it for another one.
+/// How a context is marked on screen, so that it is not mistaken for another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextMark {
     /// Word in the header and in confirmations: `PRODUCTION`; the name of the context if the configuration has no word.

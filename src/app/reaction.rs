@@ -17,10 +17,10 @@ pub enum Reaction {
     Quit,
 }
 
-/// What an event of the watches means for the screen.
+/// Effects of a watch event on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchReaction {
-    /// Whether something is new apart from the time at which a watch was last heard from, which the next tick shows.
+    /// Whether the event changed more than the time of the watch's last message, which the next tick shows.
     pub has_news: bool,
     /// Whether the screen has changed, so that it is drawn before the next refresh.
     pub is_shown: bool,

@@ -16,7 +16,7 @@ use kordon_core::{cluster::Namespace, plan::Permission};
 /// Maximum number of namespaces that are asked for at a time.
 const MOST_NAMESPACES: usize = 20;
 
-/// What the server answered about the rights of the user in this context.
+/// Answers of the server about the rights of the user in this context.
 #[derive(Clone, Debug, Default)]
 pub struct Rights {
     /// Whether the user has a right. Rights without an answer are unknown.
@@ -42,7 +42,7 @@ impl Rights {
         self.answers.values().any(|allowed| !allowed)
     }
 
-    /// Names those of the needed rights that are missing: `may not patch nodes`; `None` if none is known to be missing.
+    /// Names the needed rights that are missing: `may not patch nodes`; `None` if no right is known to be missing.
     fn missing(&self, needed: &[Permission]) -> Option<String> {
         let missing: Vec<String> =
             needed.iter().filter(|right| self.is_denied(right)).map(right_in_words).collect();
@@ -57,8 +57,8 @@ fn general_rights() -> Vec<Permission> {
     kinds.flat_map(|kind| rights_for(kind, false, &everywhere)).collect()
 }
 
-/// Rights that a plan of this kind needs on all nodes, and on pods of these namespaces. `deletes`: a drain deletes pods
-/// instead of evicting them.
+/// Rights that a plan of this kind needs on all nodes, and on pods of these namespaces. `deletes` is whether a drain
+/// deletes pods instead of evicting them.
 pub fn rights_for(kind: PlanKind, deletes: bool, namespaces: &BTreeSet<Namespace>) -> Vec<Permission> {
     let on_pods = |verb, subresource| {
         namespaces.iter().map(move |namespace| Permission::on_pods(verb, subresource, namespace))
@@ -138,7 +138,8 @@ impl App {
         self.rights.is_asking = false;
         let is_general = asked.iter().all(|right| *right == right.everywhere());
         let Ok(missing) = missing else {
-            // Without answers, no right counts as missing, so the same namespaces are not asked for again and again.
+            // Rights in single namespaces are asked for only if the right for all namespaces is missing. Without
+            // answers no right is missing, so the requests stop.
             return self.rights.answers.clear();
         };
         if is_general {
@@ -151,8 +152,8 @@ impl App {
         self.rights.answers.extend(answers);
     }
 
-    /// Names the rights that an action needs and the user lacks: `may not patch nodes`; `None` if none is known to be
-    /// missing.
+    /// Names the rights that an action needs and the user lacks: `may not patch nodes`; `None` if no right is known to
+    /// be missing.
     pub fn missing_right(&self, action: UserAction) -> Option<String> {
         if !self.rights.lacks_any() {
             return None;

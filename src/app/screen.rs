@@ -84,7 +84,7 @@ pub struct Screen {
     pub zones: SortedList<ZoneKey, ZoneColumn>,
     pub nodes: SortedList<NodeRow, NodeColumn>,
     pub groups: NodeGroups,
-    /// Lowest index in the list of nodes such that this row and all rows after it are Ready nodes.
+    /// Index at which the Ready nodes at the end of the list of nodes begin.
     pub ready_from: usize,
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,
@@ -312,7 +312,7 @@ impl Screen {
         ]
     }
 
-    /// The pane in the place of the nodes while no view is open.
+    /// The pane in the middle while no view is open: the nodes, or the pods of one node.
     pub const fn node_pane(&self) -> Pane {
         if self.pods_of.is_some() { Pane::Pods } else { Pane::Nodes }
     }
@@ -328,7 +328,7 @@ impl Screen {
         self.drawn.contains(&Pane::Audit) || self.focus == Pane::Audit
     }
 
-    /// Whether a pane is open. A closed pane is a single line; panes without open state are always open.
+    /// Whether a pane is open. A closed pane is a single line. Panes without an entry in `openings` are always open.
     pub fn is_open(&self, pane: Pane) -> bool {
         self.openings.get(&pane).is_none_or(|opening| opening.is_open())
     }

@@ -24,8 +24,8 @@ pub enum ScreenPart {
         pane: Pane,
         column: &'static str,
     },
-    /// A line of cells that begins after `indent` cells. The first cell stands for the `nodes_a_cell` nodes from the
-    /// index `first` on, in the order of the zones.
+    /// A line of cells that stand for nodes, in the order of the zones. The first cell is `indent` columns from the
+    /// left; it stands for `nodes_a_cell` nodes from the index `first` on.
     NodeCells {
         first: usize,
         nodes_a_cell: usize,

@@ -1,4 +1,4 @@
-//! Sorts the list of a pane: by the next column, by a named one, or the other way round.
+//! Sorts the list of a pane: by the next column, by a named column, or in reverse.
 
 use super::{
     Screen,
@@ -7,7 +7,7 @@ use super::{
 };
 use kordon_core::cluster::nearest::nearest;
 
-/// The sort order of a pane's list, for lists with any columns.
+/// The sort order of a pane's list, whatever columns the list has.
 pub trait PaneSort {
     fn next(&mut self);
     fn flip(&mut self);
@@ -16,8 +16,8 @@ pub trait PaneSort {
     /// # Errors
     /// There is no such column; the text names the nearest one, or all.
     fn set(&mut self, title: &str, is_reversed: bool) -> Result<(), String>;
-    /// Sorts by the column with this title in its natural direction, or in the other one if the list is sorted by it
-    /// already.
+    /// Sorts by the column with this title in its natural direction; if the list is already sorted by this column,
+    /// reverses the direction.
     ///
     /// # Errors
     /// As [`Self::set`].

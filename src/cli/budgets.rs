@@ -61,11 +61,11 @@ struct BudgetReport {
     namespace: String,
     /// The budget's name.
     budget: String,
-    /// The rule of its spec, as in `minAvailable 2`; `null` if neither rule is set.
+    /// The rule in the budget's spec, as in `minAvailable 2`; `null` if the spec has no rule.
     rule: Option<String>,
-    /// Whether pods may leave: `now`, `after` (after more pods are healthy), `never`, `operator` (not by itself, but its
-    /// operator lifts it or moves the pod), `notComputed` (the disruption controller has not computed it since it was
-    /// changed), `noPods` (it selects none), `unknown` (pods are unknown).
+    /// Whether pods may leave: `now`, `after` (once more pods are healthy), `never`, `operator` (only if an operator
+    /// lifts the budget or moves the pod), `notComputed` (the disruption controller has not computed the budget since
+    /// it was changed), `noPods` (the budget selects no pods) or `unknown` (pods are unknown).
     room: &'static str,
     /// Whether pods may leave, in words; text, not for parsing.
     says: String,
@@ -73,13 +73,13 @@ struct BudgetReport {
     allowed: Option<i32>,
     /// Number of healthy pods.
     healthy: i32,
-    /// Number of healthy pods that the budget wants.
+    /// Number of pods that must be healthy according to the budget.
     desired: i32,
     /// Number of pods that the budget selects.
     pods: usize,
     /// Pods whose eviction would be refused now, as `namespace/name`.
     refused: Vec<String>,
-    /// Nodes of these pods: a drain of each would wait for the budget, or never end.
+    /// Nodes of the pods in `refused`: a drain of such a node would wait for the budget, or never end.
     blocks: Vec<NodeName>,
     /// Other budgets that select some of the pods of this budget, as `namespace/name`. Evictions of such pods are
     /// refused, even if all budgets allow them.
@@ -96,7 +96,7 @@ struct BudgetDrainReport {
     node: NodeName,
     /// Who drains the node; `null` if the drain left no note.
     by: Option<String>,
-    /// Since when the budget blocks the drain; `null` if it does not.
+    /// When the budget began to block the drain; `null` if it does not block the drain.
     blocked_since: Option<Timestamp>,
     /// The drain in words.
     #[serde(skip)]

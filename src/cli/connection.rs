@@ -10,7 +10,8 @@ use crate::k8s::{connect::ConnectOptions, error};
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Connection, as in kubectl")]
 pub struct ConnectionArgs {
-    /// Kubeconfig file (default: $KUBECONFIG, whose files are merged, else ~/.kube/config, else the pod's service account)
+    /// Kubeconfig file (default: $KUBECONFIG, whose files are merged, else ~/.kube/config, else the pod's service
+    /// account)
     #[arg(long, value_name = "FILE", global = true)]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig
@@ -97,7 +98,8 @@ impl ConnectionArgs {
         }
     }
 
-    /// Whether the given flags match a cluster with this context and server. Flags that were not given match any.
+    /// Whether the given flags match a cluster with this context and server. A flag that was not given matches any
+    /// cluster.
     pub fn means(&self, context: &str, server: &str) -> bool {
         let address = |text: &str| match text.parse() {
             Ok(server) => error::server_address(&server),

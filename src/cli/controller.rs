@@ -38,7 +38,8 @@ use kordon_time::Span;
 
 #[derive(Args, Debug)]
 pub struct ControllerArgs {
-    /// Write to the cluster, while it holds its Lease and no kube-controller-manager runs the same controllers
+    /// Write to the cluster, while the controller holds its Lease and no kube-controller-manager runs the same
+    /// controllers
     #[arg(long)]
     enforce: bool,
     /// Address of /metrics, /healthz, /livez and /readyz; anyone who reaches it may read them; port 0 picks a free port
@@ -61,10 +62,11 @@ struct EnforcementArgs {
     /// Replace kube-controller-manager: hold its Lease, so that none of its controllers runs
     #[arg(long, requires = "enforce", conflicts_with_all = ["leader_elect_resource_name", "leader_elect_resource_namespace"])]
     take_over: bool,
-    /// The --controllers of kube-controller-manager, where its pod may not be read: names, -names to exclude, * for all others
+    /// Value of --controllers of kube-controller-manager, if kordon may not read its pod: names, -names to exclude, *
+    /// for all others
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, requires = "enforce")]
     manager_controllers: Option<String>,
-    /// Evict at most this many pods of a zone a minute; further ones wait (default: as many as there are)
+    /// Maximum number of pods evicted per zone and minute; further pods wait (default: no maximum)
     #[arg(long, value_name = "PODS", requires = "enforce", value_parser = clap::value_parser!(u32).range(1..))]
     max_evictions_per_minute: Option<u32>,
     /// Namespace of the Lease

@@ -87,7 +87,7 @@ pub struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// The default scenario, shown as the dashboard was asked to show a cluster.
+    /// Arguments for the default scenario, with the display options that were given for the dashboard.
     pub fn instead_of_dashboard(show: ShowArgs, settings: SettingsArgs) -> Self {
         Self {
             scenario: &SCENARIOS[0],

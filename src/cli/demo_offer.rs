@@ -79,7 +79,7 @@ async fn answer() -> Result<bool, CliError> {
     }
 }
 
-/// Keys are read as they are typed, until this is dropped.
+/// Raw mode of the terminal: keys are read as they are typed. Dropping this value ends raw mode.
 struct RawMode;
 
 impl RawMode {

@@ -64,7 +64,7 @@ struct DeparturesReport {
     unknown: Vec<GapReport>,
     #[serde(skip)]
     gaps: Option<String>,
-    /// Number of departures, without the filter.
+    /// Number of departures, whether or not they pass the filter.
     #[serde(skip)]
     total: usize,
     #[serde(skip)]
@@ -110,7 +110,7 @@ struct PodDepartureReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DepartureReport {
-    /// Who removed the pod: one of the kinds above.
+    /// Who removed the pod: one of the kinds that `docs/reference/departures.md` lists.
     pub kind: &'static str,
     /// Certainty of the kind: `certain`, `likely` or `possible`.
     pub certainty: &'static str,
@@ -160,7 +160,7 @@ impl DeparturesReport {
                 .newest()
                 .filter(|(_, entry)| filter.matches(*entry))
                 .map(|(id, entry)| PodDepartureReport {
-                    // As on screen, rows of loops are not folded while a filter is set.
+                    // As on screen, the departures of a loop are combined in one row only while no filter is set.
                     in_row: if filter.is_empty() { loops.departures_in_row(id) } else { Some(1) },
                     ..PodDepartureReport::new(entry, model, at)
                 })
@@ -232,7 +232,7 @@ fn table(report: &DeparturesReport, out: &mut Page) {
         .essential("IN 2H", |kind| kind.count.to_string())
         .right()
         .print(out);
-    // Programs get a row for each departure, people one for all departures of a loop.
+    // Output for programs has a row for each departure; output for people has one row for all departures of a loop.
     let is_whole = out.export().is_some();
     let rows: Vec<&PodDepartureReport> =
         report.departures.iter().filter(|departure| is_whole || departure.in_row.is_some()).collect();

@@ -1,8 +1,8 @@
 //! Makes the tables of fields in `docs/reference/` from the schemas of reports.
 //!
 //! The meaning of a field is the first paragraph of its doc comment. Headings, text and the order of the rows of a page
-//! are written by hand. Each field that is a value has a row in one of the tables, and so has each object or list with a
-//! doc comment.
+//! are written by hand. Each field that is a value has a row in one of the tables, and so has each object or list with
+//! a doc comment.
 
 use std::{collections::BTreeMap, env, fs};
 

@@ -55,7 +55,7 @@ pub enum Exit {
     Refused = 5,
     /// The plan would never complete, because a pod can never leave.
     Blocked = 6,
-    /// The plan may never complete: the plan may wait forever, or its timeout is too short.
+    /// The plan may never complete: it may wait forever, or its timeout is too short.
     Stalls = 7,
     /// A guard rail forbids the operation; nothing was written.
     Guarded = 8,
@@ -69,8 +69,9 @@ pub enum Exit {
     Partly = 12,
     /// The operation was interrupted, or not confirmed.
     Interrupted = 13,
-    /// With `kordon status --exit-code`: level of the verdict on the cluster. From `kordon audit`: the worst finding is a
-    /// note, a warning, or an error (critical).
+    /// Codes from `Notice` to `Disconnected`: with `kordon status --exit-code`, the level of the verdict on the
+    /// cluster. From `kordon audit`, `Notice`, `Warning` and `Critical` mean that the worst finding is a note, a
+    /// warning or an error.
     Notice = 14,
     Warning = 15,
     Critical = 16,
@@ -102,7 +103,7 @@ pub enum CliError {
         "cannot list nodes, without which kordon shows nothing: {0}; permit get, list and watch of nodes"
     )]
     NodesForbidden(String),
-    /// The user may not list Events; `of` is where.
+    /// The user may not list Events. `of` is "all namespaces" or "namespace NAME".
     #[error("may not list Events of {of}: {why}; permit list of events")]
     EventsForbidden { why: String, of: String },
     #[error("cannot list Events: {why}")]

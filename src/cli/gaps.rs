@@ -42,7 +42,7 @@ impl UnknownReport {
         self.line.is_none()
     }
 
-    /// Says what is not known, if anything is not.
+    /// Prints what is unknown, if anything is.
     pub fn say(&self, out: &mut Page) {
         if let Some(line) = &self.line {
             out.gap(line);

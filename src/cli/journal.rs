@@ -136,7 +136,7 @@ impl Default for JournalReport {
     }
 }
 
-/// An entry as a line of its own.
+/// An entry that is printed as a line of its own.
 #[derive(Debug, Serialize)]
 struct EntryLine<'a> {
     schema: &'static str,
@@ -161,7 +161,8 @@ struct EntryReport {
     objects: Vec<String>,
     /// What happened, as text; not for parsing.
     text: String,
-    /// How the event was predicted, as text, if the controller caused it and the forecast could know; else `null`.
+    /// The prediction of the event, as text; `null` if the controller did not cause the event or the forecast could not
+    /// know it.
     prediction: Option<String>,
     /// The chain of causes; may be empty.
     why: String,
@@ -181,7 +182,7 @@ struct OperationReport {
     context: String,
     /// The API server's address.
     server: String,
-    /// The journal that has the operation's writes.
+    /// The journal file that records the operation's writes.
     file: String,
     /// When the operation started.
     started: Timestamp,

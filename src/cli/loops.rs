@@ -12,11 +12,11 @@ use kordon_core::cluster::NodeName;
 pub struct EvictionLoopReport {
     /// The pods' namespace.
     namespace: String,
-    /// The pods' workload: the Deployment instead of its ReplicaSet.
+    /// The workload of the pods. For pods of a Deployment, this is the Deployment, not its ReplicaSet.
     workload: String,
     /// The node.
     node: NodeName,
-    /// Why the node evicts or rejects the pods: a condition, a taint, or the kind of their departures.
+    /// Why the node evicts or rejects the pods: a condition, a taint, or the way in which the pods leave.
     cause: String,
     /// Number of pods that left in the last minute; 0 for a loop that has not begun.
     last_minute: usize,

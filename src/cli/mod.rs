@@ -1,4 +1,4 @@
-//! The command line: a file for each subcommand, and `act` for the operations. Arguments are converted to options once.
+//! The command line. Each subcommand has a file; the operations are in `act`. Arguments are converted to options once.
 
 mod act;
 mod audit;
@@ -146,7 +146,7 @@ enum Command {
     Evictions(lists::ListArgs),
     /// List the pods that wait for a node: why, since when, and what would help
     Pending(pending::PendingArgs),
-    /// List PodDisruptionBudgets: how many pods each lets go, which drains it holds up, and who drains there
+    /// List PodDisruptionBudgets: how many evictions each allows, which drains it holds up, and who runs these drains
     Budgets(budgets::BudgetsArgs),
     /// Tell which nodes can be drained now, what holds up the others and how to fix it, and what would be lost
     Audit(audit::AuditArgs),
@@ -160,13 +160,14 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Write a postmortem of a recording: what happened, who was affected for how long, how right predictions were
     Report(report::ReportArgs),
-    /// Tell what other settings of the controller would have done over the heartbeats of a recording
+    /// Tell what the controller would have done with other settings, given the heartbeats of a recording
     Tune(tune::TuneArgs),
     /// Compare how soon sets of flags detect a dead node and evict its pods, what they cost, and what they risk
     Timing(timing::TimingArgs),
     /// Drain nodes: cordon them, evict their pods within PodDisruptionBudgets, verify that they are gone
     Drain(act::DrainActArgs),
-    /// Plan the maintenance of many nodes, or carry it out: waves of drains, the work on the machines, and back into service
+    /// Plan the maintenance of many nodes, or carry it out: waves of drains, the work on the machines, and back into
+    /// service
     Maintenance(maintenance::MaintenanceArgs),
     /// Mark nodes as unschedulable
     Cordon(act::ActArgs<plan::NodesArgs>),
@@ -188,7 +189,7 @@ enum Command {
     Journal(journal::JournalArgs),
     /// Print the configuration: each setting, its value, and where that comes from; check and edit it
     Config(configuration::ConfigArgs),
-    /// Make themes of other programs' into themes of kordon
+    /// Convert themes of other programs to themes of kordon
     Theme(theme::ThemeArgs),
     /// Check what kordon depends on, from kubeconfig to terminal, and say how to fix what is wrong
     Doctor(doctor::DoctorArgs),
@@ -357,14 +358,15 @@ impl Cli {
         }
     }
 
-    /// Gives the error of the configuration to `kordon doctor`, which reports it; returns it for other commands.
+    /// If the command is `kordon doctor`, which reports the error of the configuration, gives it the error. Otherwise
+    /// returns the error.
     fn give_to_doctor(&mut self, invalid: Option<ConfigError>) -> Option<ConfigError> {
         let Some(Command::Doctor(args)) = &mut self.command else { return invalid };
         args.configuration_error = invalid;
         None
     }
 
-    /// Whether the command needs no configuration: it is about the program, or about the file itself.
+    /// Whether the command needs no configuration, because it is about kordon itself or about the configuration file.
     const fn is_about_itself(&self) -> bool {
         match &self.command {
             Some(Command::Completions(_) | Command::Man | Command::Theme(_)) => true,
@@ -383,7 +385,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
     let Cli { command, dashboard, mut connection, log } = cli;
     connection.config = config;
     let work = match command {
-        // These commands wait for nothing, so they need neither a log nor the runtime.
+        // These commands neither wait nor log, so they return before the log and the async runtime are started.
         Some(Command::Config(args)) => return configuration::run(&args, &connection.config),
         Some(Command::Theme(args)) => return theme::run(&args),
         Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
@@ -455,7 +457,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         .build()
         .map_err(|error| CliError::Io { doing: "starting the program's threads".into(), error })?;
     let done = runtime.block_on(work);
-    // Watches and requests in progress no longer matter.
+    // Nothing needs the results of watches and requests in progress any more.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }

@@ -19,7 +19,7 @@ pub struct NodeChoice {
     /// Only nodes with these labels
     #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
     selector: Option<Selector>,
-    /// Only nodes of this pool, as labels of providers and autoscalers name it
+    /// Only nodes of this node pool, as named by the labels of cloud providers and autoscalers
     #[arg(long, value_name = "POOL")]
     pool: Option<String>,
     /// Only nodes of this zone
@@ -80,7 +80,7 @@ fn check_pool(pool: &str, cluster: &Cluster) -> Result<(), CliError> {
     Err(CliError::NotFound { what: format!("{known}: pool {pool}"), meant })
 }
 
-/// The zone with this name: with or without its region, or as the dashboard shortens it.
+/// Finds a zone by its name with region, its name without region, or its short name in the dashboard.
 pub fn zone_named(name: &str, zones: &BTreeSet<ZoneKey>) -> Result<ZoneKey, CliError> {
     let short = ZoneNames::for_zones(zones.iter());
     let names: [&dyn Fn(&ZoneKey) -> String; 4] = [

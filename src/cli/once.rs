@@ -78,7 +78,8 @@ impl OnceArgs {
         self.recorded.recording.is_some()
     }
 
-    /// Fails if the answer comes from files or a recording. `why` completes "--from and --with".
+    /// Fails if the answer comes from files or a recording. `why` is the rest of the error text after "--from and
+    /// --with".
     ///
     /// # Errors
     /// A flag was given.
@@ -165,9 +166,9 @@ pub struct OneShot {
     /// Error with which the command ends after it has printed its answer; none if all data arrived in time.
     late: Option<CliError>,
     pub connection: Connection,
-    /// Further events of the watches, which end when this is dropped.
+    /// Events that the watches send later. The watches end when this struct is dropped.
     pub feeds: mpsc::Receiver<FeedEvent>,
-    /// Watched scopes, if [no whole kinds](Self::following) are watched.
+    /// The scopes to watch, when [no whole kinds](Self::following) are watched.
     scopes: watch::Sender<BTreeSet<Scope>>,
     pub clock: Clock,
     _ends_with_us: DropGuard,
@@ -257,7 +258,8 @@ impl OneShot {
         Ok(Self { model, at, ..Self::unread(connection) })
     }
 
-    /// Watches all kinds over the same connection, and waits until the given kinds are listed. A recording has them already.
+    /// Watches all kinds over the same connection, and waits until the given kinds are listed. A recording has them
+    /// already.
     pub async fn listed(self, args: &OnceArgs, wanted: &[FeedKind]) -> Result<Self, CliError> {
         if args.is_recorded() {
             return Ok(self);
@@ -390,7 +392,7 @@ impl OneShot {
         forbidden.into_iter().next().map_or(Ok(()), |error| Err(CliError::NodesForbidden(error)))
     }
 
-    /// Records the flag that excludes these kinds from being read as a whole.
+    /// Records the flag because of which these kinds are not listed as a whole.
     pub fn leave_out(&mut self, flag: &'static str, kinds: impl IntoIterator<Item = FeedKind>) {
         let changes = kinds.into_iter().map(|kind| Change::Known(kind, Known::Off { flag })).collect();
         self.model.apply(changes, self.clock.now());
@@ -444,7 +446,8 @@ impl OneShot {
         }
     }
 
-    /// Reads the usage of all nodes from metrics.k8s.io, for up to `USAGE_PATIENCE`. Without an answer, it is not known.
+    /// Reads the usage of all nodes from metrics.k8s.io. Without an answer within `USAGE_PATIENCE`, the usage stays
+    /// unknown.
     pub async fn read_usage(&mut self) {
         let usage = tokio::select! {
             usage = read_node_metrics(&self.connection.client) => usage,
@@ -464,7 +467,8 @@ impl OneShot {
             WatchedSession::start(&connection, options, kinds, patience).await?;
         let Session { mut model, links, clock, passes: _ } = session;
         let (at, namespace) = (clock.now(), connection.namespace.clone());
-        // The engine's first pass is due as soon as it starts. Whether it was made before the last list arrived is chance.
+        // The engine's first pass is due as soon as the engine starts, and may or may not have been made before the
+        // last list arrived. Making it here removes this chance.
         model.pass_time(at);
         let (feeds, scopes) = (links.feeds, links.wanted);
         Ok(Self { model, at, namespace, late, connection, feeds, scopes, clock, _ends_with_us })
@@ -535,8 +539,8 @@ fn observer_of(connection: &Connection) -> ModelOptions {
     ModelOptions { connection: names, ..ModelOptions::observer(connection.version) }
 }
 
-/// Whether the engine has started, unless none runs, and every wanted kind is listed, forbidden or off; and so are the
-/// devices, if pods need them.
+/// Whether every wanted kind is listed, forbidden or off, including the kinds of devices that pods need, and the engine
+/// has started or none runs.
 fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
     let has_begun = model.engine.is_some() || model.effects.role() == ControllerRole::Observer;
     has_begun

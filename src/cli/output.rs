@@ -14,7 +14,8 @@ use crate::ui::exported_table::ExportFormat;
 
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct OutputArgs {
-    /// How to print it; `wide` neither cuts nor folds rows on a terminal, `csv` and `md` print tables for other programs
+    /// How to print the answer; `wide` neither cuts nor folds rows on a terminal, `csv` and `md` print tables for other
+    /// programs
     #[arg(long, short, value_enum, default_value_t = Output::Table, global = true)]
     output: Output,
     /// When to use colours: `auto` on a terminal unless NO_COLOR is set
@@ -89,7 +90,8 @@ impl OutputArgs {
         }
     }
 
-    /// Fails if tables for other programs were asked of a command that prints one line after the other. `why` says which.
+    /// Fails if a table format for other programs (CSV, Markdown) was requested of a command that prints line by line.
+    /// `why` is the reason in the error text.
     pub fn refuse_export(self, why: &str) -> Result<(), CliError> {
         match self.export() {
             Some(_) => {
@@ -101,7 +103,7 @@ impl OutputArgs {
         }
     }
 
-    /// Formats one of several reports: JSON in one line, YAML as a document.
+    /// Formats one report of a series: JSON in one line, YAML as a document.
     pub fn one_line<T: Serialize>(self, report: &T) -> String {
         match self.output {
             Output::Yaml => format!("---\n{}", exit::to_yaml(report)),

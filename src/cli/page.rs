@@ -22,9 +22,9 @@ pub struct Page {
     layout: Layout,
     /// Whether a table was cut or folded.
     is_shortened: bool,
-    /// Line for other programs whose end is not written yet.
+    /// Start of a line for other programs, kept until the rest of the line is written.
     unfinished: String,
-    /// Text about unknown objects, if the page's format has no place for it.
+    /// Text about unknown objects that the page's format cannot show.
     gaps: Vec<String>,
 }
 
@@ -134,7 +134,7 @@ impl Page {
     /// Adds a drawing made of characters.
     pub fn drawing(&mut self, lines: &[String]) {
         if self.layout.export == Some(ExportFormat::Markdown) {
-            // Indented lines are a block of code.
+            // In Markdown, indented lines are a code block.
             let lines: Vec<String> =
                 lines.iter().map(|line| format!("    {}", visible::text(line))).collect();
             return self.add_block(&lines.join("\n"));
@@ -150,7 +150,7 @@ impl Page {
         self.line(Emphasis::Notice, line);
     }
 
-    /// Text about unknown objects, if the page's format has no place for it.
+    /// Text about unknown objects that the page's format cannot show.
     pub fn unprinted_gaps(&self) -> &[String] {
         &self.gaps
     }

@@ -51,7 +51,7 @@ struct PendingReport {
     schema: &'static str,
     /// When the report was made. Durations below count from here.
     taken_at: Timestamp,
-    /// The pods that wait for a node, those that wait longest first.
+    /// The pods that wait for a node, the longest wait first.
     pods: Vec<PendingPodReport>,
     #[serde(flatten)]
     unknown: UnknownReport,
@@ -81,8 +81,8 @@ struct PendingPodReport {
     /// The cause that the scheduler reports in the pod's condition PodScheduled, shortened; text, not for parsing.
     cause: String,
     /// What comes next: `fits` (a node takes the pod: the scheduler has not tried again), `preempts` (the pod takes the
-    /// place of pods of lower priority), `waits` (the pod takes its nominated node once the pods that it preempts are gone:
-    /// nothing is needed), `unschedulable` (no node takes the pod), `notTried` (the default scheduler
+    /// place of pods of lower priority), `waits` (the pod takes its nominated node once the pods that it preempts are
+    /// gone: nothing is needed), `unschedulable` (no node takes the pod), `notTried` (the default scheduler
     /// does not place the pod), `leftOut` (there are too many pods to compute it for each); `null` if it was not
     /// computed, because nodes or pods are unknown.
     advice: Option<&'static str>,

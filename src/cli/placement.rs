@@ -19,7 +19,7 @@ use kordon_core::{
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementReport {
-    /// Number of nodes that fit.
+    /// Number of nodes on which the pod fits.
     pub feasible: usize,
     /// Number of nodes that share the best score. The scheduler chooses any of them; kordon reports the first by name.
     pub tied: usize,
@@ -29,7 +29,7 @@ pub struct PlacementReport {
     pub close_margin: bool,
     /// The nodes with the best scores, best first.
     pub ranking: Vec<ScoredReport>,
-    /// If no node fits: why nodes do not fit.
+    /// Why nodes do not fit, if none fits.
     pub reasons: Vec<ReasonReport>,
     /// The pods that the placement preempts.
     pub preempts: Vec<PreemptedReport>,
@@ -39,10 +39,10 @@ pub struct PlacementReport {
     pub volumes: Vec<String>,
     /// What was not considered: `volumes` (kordon may not list them), `capacity` (of storage for new volumes),
     /// `services` (kordon may not list them; spreading uses the owner's selector alone), `group` (gang scheduling),
-    /// `newNodes` (an autoscaler may add nodes: Pending may be short), `newer` (the cluster is newer than the schedulers
-    /// that kordon was tested against), `sampled` (in a large cluster the scheduler scores only some of the nodes and
-    /// may miss the best), `oneSample` (with `--percentage-of-nodes-to-score`: the nodes that were scored are one
-    /// possible sample).
+    /// `newNodes` (an autoscaler may add nodes: Pending may be short), `newer` (the cluster is newer than the
+    /// schedulers that kordon was tested against), `sampled` (in a large cluster the scheduler scores only some of the
+    /// nodes and may miss the best), `oneSample` (with `--percentage-of-nodes-to-score`: the nodes that were scored are
+    /// one possible sample).
     pub caveats: Vec<&'static str>,
     /// Why the default scheduler does not place the pod.
     pub obstacle: Option<String>,
@@ -86,7 +86,7 @@ pub struct PluginScoresReport {
 pub struct ReasonReport {
     /// The reason.
     pub reason: String,
-    /// Number of nodes that it applies to.
+    /// Number of nodes to which the reason applies.
     pub nodes: usize,
 }
 
@@ -102,7 +102,8 @@ pub struct PreemptedReport {
     pub node: NodeName,
     /// Where the replacement of the preempted pod lands, as text.
     pub text: String,
-    /// The word of its outcome ([outcomes.md](../outcomes.md)): `moves`, `pending`, `lost`, `failsJob` or `unknown`.
+    /// Outcome of the preempted pod, a word of [outcomes.md](../outcomes.md): `moves`, `pending`, `lost`, `failsJob` or
+    /// `unknown`.
     pub outcome: &'static str,
 }
 
@@ -113,9 +114,9 @@ pub struct PreemptedReport {
 pub struct ReceiverReport {
     /// The node.
     pub node: NodeName,
-    /// Requests of the node's pods before, as the scheduler counts them.
+    /// Requests of the node's pods before the predicted changes, as the scheduler counts them.
     pub before: LoadReport,
-    /// Requests of the node's pods at the end.
+    /// Requests of the node's pods after the predicted changes.
     pub after: LoadReport,
     /// The allocatable resources of the node.
     pub allocatable: LoadReport,
@@ -207,7 +208,7 @@ impl ReceiverReport {
     }
 }
 
-/// Word, node and reason of a landing.
+/// Where a pod lands: the word for reports, the node, and the reason.
 pub fn landing(landing: &Landing) -> (&'static str, Option<NodeName>, Option<String>) {
     match landing {
         Landing::Node { node, why } => ("node", Some(node.clone()), Some(why.to_string())),
@@ -224,13 +225,13 @@ pub fn caveat_line(caveats: BTreeSet<String>, out: &mut Page) {
     }
 }
 
-/// Text of the caveat with this word.
+/// Text of the placement caveat with this word.
 pub fn caveat(word: &str) -> String {
     let caveat = Caveat::ALL.into_iter().find(|caveat| caveat.word() == word);
     caveat.map_or_else(|| word.to_owned(), |caveat| caveat.to_string())
 }
 
-/// Prints the nodes that receive pods: `3 -> 5 of 110`.
+/// Prints the nodes that receive pods, with their load before and after: `3 -> 5 of 110`.
 pub fn receivers(receivers: &[ReceiverReport], out: &mut Page) {
     let share = |receiver: &ReceiverReport, resource: &str, of: fn(&LoadReport) -> i64| {
         let ReceiverReport { before, after, allocatable, .. } = receiver;

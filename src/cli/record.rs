@@ -57,7 +57,7 @@ pub struct RecordArgs {
     settings: SettingsArgs,
 }
 
-/// What is recorded, and for how long.
+/// What a recording contains, and how long it lasts.
 #[derive(Args, Clone, Debug)]
 pub struct RecordHow {
     /// Stop after this time (default: at Ctrl-C or SIGTERM)
@@ -66,7 +66,7 @@ pub struct RecordHow {
     /// Replace names, labels, addresses and messages by hashes that only this recording has
     #[arg(long)]
     redact: bool,
-    /// How often all objects are repeated, from which reading can start
+    /// How often all objects are written again; the file can be read from each of these points
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = keyframes)]
     keyframe_every: Span,
 }
@@ -101,7 +101,7 @@ struct RecordReport {
     pods: usize,
     /// Number of changes of objects, including the objects of lists.
     changes: u64,
-    /// How often all objects were repeated.
+    /// Number of times that all objects were written again.
     keyframes: u64,
     /// Errors that the watches reported.
     watch_errors: u64,

@@ -90,7 +90,8 @@ pub fn open(file: &Path) -> Result<File, CliError> {
     File::open(file).map_err(|error| CliError::Io { doing: format!("opening {shown}"), error })
 }
 
-/// A connection that refuses all requests. Reads besides the watches get the error that a recording has no such data.
+/// A connection that refuses all requests. Reads other than the watches fail with the error that a recording has no
+/// such data.
 pub fn connection(model: &Model) -> Connection {
     let refuse = tower::service_fn(|_: http::Request<Body>| async {
         Err::<http::Response<Body>, _>(tower::BoxError::from("a recording has only what watches report"))

@@ -30,7 +30,8 @@ use kordon_core::counterfactual::Alternative;
 pub struct ReplayArgs {
     /// Recording of `kordon record`
     file: PathBuf,
-    /// Where to start: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end (default: the start)
+    /// Where to start: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end (default: the
+    /// start)
     #[arg(long, value_name = "TIME", value_parser = recorded_time, allow_hyphen_values = true)]
     at: Option<RecordedTime>,
     /// How fast time passes, from 0.1 to 1000; `<` and `>` change it
@@ -78,7 +79,7 @@ pub async fn run(args: ReplayArgs, config: Config) -> Result<(), CliError> {
     (playback.speed, playback.is_paused) = (speed, paused);
     played.seek(from)?;
     playback.go_to(at);
-    // A recording is of no context, so it has the preferences for all of them.
+    // A recording belongs to no context, so only the preferences for all contexts apply.
     let preferences = config.preferences("");
     let mut look = look;
     look.ask_background();

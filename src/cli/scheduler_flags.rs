@@ -9,9 +9,9 @@ use kordon_core::{
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct SchedulerArgs {
-    /// The scheduler's percentageOfNodesToScore: in clusters of 100 nodes and more it looks for as many nodes that fit as this
-    /// percentage of all nodes, and scores these. 0 adapts to the number of nodes, 100 is all nodes; by default all nodes are
-    /// scored, with a caveat where the scheduler may score some of them only
+    /// The scheduler's percentageOfNodesToScore: in clusters of 100 nodes and more, the scheduler stops its search once
+    /// it has found this percentage of all nodes to fit, and scores only these. 0 adapts to the number of nodes, 100 is
+    /// all nodes; by default all nodes are scored, with a caveat where the scheduler may score some of them only
     #[arg(long, value_name = "PERCENT")]
     percentage_of_nodes_to_score: Option<PercentageOfNodesToScore>,
 }

@@ -51,7 +51,7 @@ pub struct ShowArgs {
     history: HistoryArgs,
     #[command(flatten)]
     look: LookArgs,
-    /// Preferences of the configuration for the context.
+    /// Preferences that the configuration has for the context.
     #[arg(skip)]
     preferences: Box<Preferences>,
     /// The configuration, which is read again for this context when its file changes.
@@ -84,7 +84,8 @@ impl Default for HistoryArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Dashboard")]
 pub struct LookArgs {
-    /// Theme to start with: auto takes dark or light as the terminal's background is, NAME also one of ~/.config/kordon/themes
+    /// Theme to start with: auto is dark or light, like the terminal's background; NAME is also a theme of
+    /// ~/.config/kordon/themes
     #[arg(long, value_name = "NAME", value_parser = ThemeNameParser)]
     theme: Option<String>,
     /// Whether the terminal's background is light, if it was asked.
@@ -143,7 +144,8 @@ impl ShowArgs {
         Self { tour: false, ..self }
     }
 
-    /// Returns the same arguments with the preferences for a context. A theme on the command line comes before theirs.
+    /// Returns the same arguments with the preferences for a context. A theme on the command line overrides the
+    /// preferred one.
     pub fn with_preferences(mut self, config: &Config, context: &str) -> Self {
         let preferences = config.preferences(context);
         self.look.prefer(&preferences);
@@ -156,7 +158,7 @@ impl ShowArgs {
         self.look.is_theme_given = true;
     }
 
-    /// Asks the terminal for its background, if the theme is left to it.
+    /// Asks the terminal for its background, if the theme depends on it.
     pub fn ask_background(&mut self) {
         self.look.ask_background();
     }
@@ -269,20 +271,20 @@ impl LookArgs {
         !self.no_mouse && std::env::var_os("STY").is_none()
     }
 
-    /// Asks the terminal for its background, if the theme is left to it. This takes half a second at most, if the terminal
-    /// does not answer.
+    /// Asks the terminal for its background, if the theme depends on it. This takes half a second at most, if the
+    /// terminal does not answer.
     pub fn ask_background(&mut self) {
         self.is_light =
             self.wished().is_none() && self.snapshot.is_none() && has_all_colours() && themes::is_light();
     }
 
-    /// Name of the theme that somebody asked for; `None` if it is left to the terminal.
+    /// Name of the theme that the user chose; `None` if the terminal's background decides.
     fn wished(&self) -> Option<&str> {
         self.theme.as_deref().filter(|name| *name != AUTO)
     }
 
-    /// Themes that suit the terminal, starting with the requested one, and notes about files that are no themes. A frame
-    /// that is written to a file can use all colours.
+    /// Themes that suit the terminal, starting with the requested one, and notes about files that are no themes. A
+    /// frame that is written to a file can use all colours.
     ///
     /// # Errors
     /// The requested theme is one of the user's, and its file is invalid.

@@ -27,8 +27,8 @@ pub struct SourceArgs {
     /// Take the files of --from as all that the cluster has: kinds that are missing in them have no objects
     #[arg(long, requires = "from")]
     complete: bool,
-    /// The moment of --from or --recording: a time such as 2026-01-02T03:04:05Z, or -30s from the newest; 12m is from the
-    /// start of a recording
+    /// The moment of --from or --recording: a time such as 2026-01-02T03:04:05Z, or -30s from the newest; 12m is from
+    /// the start of a recording
     #[arg(long, value_name = "TIME", value_parser = recorded_time, allow_hyphen_values = true)]
     pub at: Option<RecordedTime>,
 }
@@ -83,7 +83,7 @@ impl SourceArgs {
     /// Fails if objects of files were given to a command that writes, or that follows a cluster.
     ///
     /// # Errors
-    /// A flag was given; `why` completes "--from and --with".
+    /// A flag for files was given. `why` is the rest of the error text after "--from and --with".
     pub fn refuse(&self, why: &str) -> Result<(), CliError> {
         if *self == Self::default() {
             Ok(())

@@ -8,8 +8,8 @@ use std::{
 
 use crate::journal;
 
-/// Returns `true` the first time it is called on this machine. Without a state folder it returns `false`, because the tour
-/// would be shown at every start.
+/// Returns `true` the first time it is called on this machine. Without a state folder it returns `false`, because the
+/// tour would be shown at every start.
 pub fn is_first_start() -> bool {
     // The state folder is that of the journals, `kordon/journal`.
     journal::folder().is_some_and(|journals| is_first(&journals.with_file_name("tour-seen")))

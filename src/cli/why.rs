@@ -62,7 +62,8 @@ enum Subject {
         /// Also show what each action would do, by plans over the whole cluster
         #[arg(long)]
         placement: bool,
-        /// Also show how near it is to memory, disk and process id pressure, and which pods its kubelet would evict first
+        /// Also show how near the node is to memory, disk and process id pressure, and which pods its kubelet would
+        /// evict first
         #[arg(long)]
         pressure: bool,
     },
@@ -71,8 +72,8 @@ enum Subject {
     Pod {
         /// Name of the pod, or NAMESPACE/NAME
         name: String,
-        /// Also show what each action would do, and where the scheduler would place the pod now: the best nodes with their
-        /// scores, or why none fits
+        /// Also show what each action would do, and where the scheduler would place the pod now: the best nodes with
+        /// their scores, or why none fits
         #[arg(long)]
         placement: bool,
     },
@@ -189,7 +190,7 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         }
     };
     if rests_on_placements(&mut shot, &args.subject) {
-        // What a drain or a nominated pod waits for, and what becomes of an evicted pod, depends on where pods could run.
+        // Where pods could run decides what a drain or a nominated pod waits for, and what becomes of an evicted pod.
         shot = shot.listed(&args.once, &FeedKind::PREDICTION).await?;
     }
     if let Subject::Node { name, pressure: true, .. } = &args.subject
@@ -224,7 +225,7 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     shot.done()
 }
 
-/// Whether the explanation rests on placements, and not all that decides them has been read.
+/// Whether the explanation depends on placements, and not everything that decides placements has been read.
 fn rests_on_placements(shot: &mut OneShot, subject: &Subject) -> bool {
     match subject {
         Subject::Node { placement: true, .. } | Subject::Pod { placement: true, .. } => false,
@@ -251,7 +252,7 @@ fn is_nominated(cluster: &Cluster, pod: &Key) -> bool {
     cluster.pod(pod).is_some_and(|pod| pod.node.is_none() && pod.nominated.is_some())
 }
 
-/// Reads the Events about the subject; for a pod that is gone, those that still exist.
+/// Reads the Events about the subject. If the subject is a pod that is gone, reads its Events that still exist.
 async fn events(shot: &OneShot, subject: &Subject) -> Result<Vec<ClusterEvent>, String> {
     let cluster = &shot.model.cluster;
     let subject = match subject {

@@ -139,8 +139,8 @@ impl WriteContext {
         Ok((Started { id, by: self.by.clone(), prior: None }, lock))
     }
 
-    /// Locks a maintenance and records its start, before anything is written to the cluster. `id` is that of a maintenance
-    /// that was started on another machine; `None` for a new one.
+    /// Locks a maintenance and records its start, before anything is written to the cluster. `id` is that of a
+    /// maintenance that was started on another machine; `None` for a new one.
     ///
     /// # Errors
     /// Another process runs the maintenance, or the journal cannot be read or written.

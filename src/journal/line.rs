@@ -285,7 +285,7 @@ fn parse_drain(value: &Value) -> Option<DrainOptions> {
         skip_wait_for_delete: span("skipWaitForDeleteNanos"),
         parallel: usize::try_from(value["parallel"].as_u64()?).ok()?,
         pod_selector,
-        // Journals of older versions have no surges.
+        // Journals of older versions do not record `surge`.
         surge: given("surge").unwrap_or(false),
         ..DrainOptions::default()
     })

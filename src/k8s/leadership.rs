@@ -256,8 +256,8 @@ impl LeaderElector {
             let before = state.clone();
             (state.holder, state.error) = (holder, error);
             if let Try::Held = result {
-                // The time is measured from before the request, so that the right to write ends before others see the
-                // Lease expire.
+                // The renewal counts from before the request was sent, so that the right to write ends before others
+                // see the Lease expire.
                 (state.renewed, state.writes_until) =
                     (Some(started), Some(started + self.options.renew_deadline));
             }

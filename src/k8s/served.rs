@@ -30,7 +30,7 @@ struct ApiVersion {
 /// Returns the versions of all API groups except the core group, such as `policy/v1`.
 ///
 /// # Errors
-/// The server did not answer within `limit`, or not with a list of groups. The text gives the reason.
+/// The server did not answer within `limit`, or its answer is not a list of groups. The error text gives the reason.
 pub async fn group_versions(client: &Client, limit: Duration) -> Result<BTreeSet<String>, String> {
     let answer = watch::get(client, "/apis", limit, LONGEST).await?;
     let found: ApiGroups =

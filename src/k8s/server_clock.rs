@@ -24,7 +24,7 @@ pub struct ClockDifferenceRange {
 }
 
 impl ClockDifferenceRange {
-    /// Reads the Date header of a small response; `None` if there is no response or no Date.
+    /// Sends a small request and reads the Date header of the response; `None` if there is no response or no Date.
     pub async fn measure(client: &Client, clock: Clock) -> Option<Self> {
         let request = Request::get("/version").body(Body::empty()).expect("a constant path");
         let before = clock.now();
@@ -38,8 +38,8 @@ impl ClockDifferenceRange {
         Some(Self::new(Timestamp::from_secs(date.timestamp()), before, after))
     }
 
-    /// Returns the range for a response with this Date. The response was written between `before` and `after` by our
-    /// clock.
+    /// Returns the range for a response whose Date header is `date`. The server wrote the response between `before` and
+    /// `after` by our clock.
     fn new(date: Timestamp, before: Timestamp, after: Timestamp) -> Self {
         Self { least: date.since(after), most: (date + SECOND).since(before) }
     }
@@ -66,8 +66,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 
-    /// Returns the range for a response that was written at `at` by our clock and travelled for `way` in each
-    /// direction.
+    /// Returns the range for a response that was written at `at` by our clock. Request and response each took `way`.
     fn answer(ahead: Span, at: Timestamp, way: Span) -> ClockDifferenceRange {
         let whole_seconds = (at + ahead).as_nanos().div_euclid(SECOND.as_nanos());
         ClockDifferenceRange::new(Timestamp::from_secs(whole_seconds), at - way, at + way)

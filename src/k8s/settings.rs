@@ -14,13 +14,13 @@ use super::error::plain;
 pub struct ControllerFlags {
     /// Flags with their values, in the order of the command line. The names have no dashes.
     pub flags: Vec<(String, String)>,
-    /// Source of the flags, as text for the screen; if there are no flags, the reason.
+    /// Source of the flags, as text for the screen. If there are no flags, the reason why.
     pub note: String,
 }
 
 const COMPONENT: &str = "kube-controller-manager";
 
-/// Timeout of reading the flags. Without a response, upstream's defaults are used.
+/// Timeout of reading the flags. If it expires, upstream's defaults are used.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Reads the command line of kube-controller-manager, if it runs as a pod that the user may read.
@@ -72,7 +72,8 @@ async fn list(client: &Client, query: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// Returns the flags of the first pod by name. The note says so if another pod has different flags.
+/// Returns the flags of the controller manager's first pod by name. The text in `note` says so if another pod has
+/// different flags.
 fn read(pods: &[Value]) -> ControllerFlags {
     let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let mut found: Vec<(String, Vec<(String, String)>)> =

@@ -54,8 +54,8 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let mut builder = legacy::Client::builder(TokioExecutor::new());
-    // Limits the read buffer. Without the limit, each of about two dozen watches would keep 150 KiB, which only the
-    // list needs.
+    // Limits the read buffer of a connection. Otherwise each of about two dozen watches would keep a buffer of 150 KiB,
+    // which is needed only for its list.
     builder.http1_max_buf_size(PIECE);
     let connections: legacy::Client<_, Body> = builder.build(connector);
 
@@ -132,7 +132,7 @@ fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
     }
 }
 
-/// A stream with a large read buffer. TLS reads 4 KiB at a time, and without the buffer each read would be a system
+/// A stream with a large read buffer. TLS reads 4 KiB at a time, so without the buffer each TLS read would be a system
 /// call.
 struct Buffered(BufReader<TcpStream>);
 

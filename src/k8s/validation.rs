@@ -14,14 +14,15 @@ use kordon_core::{
     plan::PlanStep,
 };
 
-/// Number of concurrent requests.
+/// Maximum number of concurrent dry runs.
 const AT_ONCE: usize = 4;
 
-/// Release whose dry run of an eviction may mark the pod permanently (1.26.0 to 1.26.3). Evictions are not sent to it.
+/// Release in which the dry run of an eviction may mark the pod permanently (bug of 1.26.0 to 1.26.3). Its servers get
+/// no dry runs of evictions.
 const MARKS_PODS: ServerVersion = ServerVersion::new(1, 26);
 
-/// Sends each write once as a dry run, without retries, and returns the outcomes in the order of the writes. The
-/// outcome of an eviction on release `MARKS_PODS` is `None`, because it is not sent.
+/// Sends each write once as a dry run, without retries, and returns the outcomes in the order of the writes. On release
+/// `MARKS_PODS`, evictions are not sent, and their outcomes are `None`.
 pub async fn validate(
     client: &Client,
     steps: &[PlanStep],

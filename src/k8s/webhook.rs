@@ -12,7 +12,7 @@ use super::{
     transport,
 };
 
-/// Time within which the receiver has to answer.
+/// Time within which the receiver of a webhook must answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The receiver of a webhook.
@@ -21,7 +21,7 @@ pub struct Webhook {
     client: Client,
     /// Path and query of the URL, which may be secret.
     path: String,
-    /// Scheme and host, for errors.
+    /// Scheme and host of the URL, for error texts.
     receiver: String,
 }
 
@@ -41,7 +41,8 @@ impl Webhook {
     /// Creates the client. Sends nothing yet. Must be called within the runtime.
     ///
     /// # Errors
-    /// The proxy of the environment, or the certificates of this machine, cannot be used. The text gives the reason.
+    /// The proxy from the environment variables, or the certificates of this machine, cannot be used. The text gives
+    /// the reason.
     pub fn new(url: &Uri) -> Result<Self, String> {
         let mut parts = url.clone().into_parts();
         let path = parts.path_and_query.replace("/".parse().expect("a constant path"));

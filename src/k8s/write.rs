@@ -28,7 +28,7 @@ const FIELD_MANAGER: &str = "kordon";
 /// Timeout of a write. It is longer than the server's own limit for a request.
 const LONGEST: Duration = Duration::from_secs(40);
 
-/// Sends one write. `now` is the time of new taints and events.
+/// Sends one write. `now` becomes the time in new taints and Events.
 pub async fn send_write(client: &Client, write: &Write, now: Timestamp) -> Outcome {
     let done = match write {
         Write::MarkUnknown { node, uid, version, conditions, lease } => {
@@ -68,8 +68,8 @@ pub async fn send_checked_write(client: &Client, write: &Write, now: Timestamp) 
     send_write(client, write, now).await
 }
 
-/// Fails if the node exists but has no NoExecute taint. Succeeds if the node does not exist, because the eviction
-/// timers of its pods remain in effect.
+/// Fails if the node exists but has no NoExecute taint. Succeeds if the node does not exist: the eviction timers of its
+/// pods remain in effect then.
 async fn check_tainted(client: &Client, node: &NodeName) -> Result<(), WriteFailure> {
     match send(client, nodes().get(node, &GetParams::default())).await {
         Ok(live) => {
@@ -122,7 +122,7 @@ impl From<WriteFailure> for Outcome {
             WriteFailure::Refused(error) => match *error {
                 kube::Error::Api(ref status) if status.code == 404 => Self::Gone,
                 kube::Error::Api(ref status) if status.code == 409 => Self::Conflict,
-                // The server's response to a patch of an object that was replaced by another object of the same name.
+                // The server's response to a patch whose object was replaced by another object of the same name.
                 kube::Error::Api(ref status)
                     if status.code == 422 && status.message.contains("metadata.uid") =>
                 {
@@ -173,7 +173,7 @@ async fn check_lease(client: &Client, node: &NodeName, known: Option<Version>) -
     }
 }
 
-/// Fails if the node exists on the API server.
+/// Fails if the API server has the node.
 async fn check_gone(client: &Client, node: &NodeName) -> Result<(), WriteFailure> {
     match send(client, nodes().get(node, &GetParams::default())).await {
         Ok(_) => Err(WriteFailure::Outdated),
@@ -234,12 +234,13 @@ async fn swap_taints(
         return Ok(());
     }
     let metadata = json!({"uid": uid, "resourceVersion": of_meta("resourceVersion")});
-    // The patch has the whole list, because a merge patch replaces a list as a whole.
+    // The patch has the whole list of taints, because a merge patch replaces a list as a whole.
     let patch = json!({"metadata": metadata, "spec": {"taints": taints}});
     send(client, nodes().patch(node, &as_us(), &Patch::Merge(patch))).await.map(drop)
 }
 
-/// Whether one of the controller's taints matches the state of the node. Any other taint always matches.
+/// Whether a taint of the node lifecycle controller matches the Ready condition of the node. Any other taint always
+/// matches.
 fn matches_state(taint: &Taint, node: &Value) -> bool {
     let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
     let ready = conditions.find(|condition| condition["type"] == "Ready").map(|ready| &ready["status"]);
@@ -250,7 +251,7 @@ fn matches_state(taint: &Taint, node: &Value) -> bool {
     }
 }
 
-/// Returns the taints after a swap. Other entries stay as they are, including unknown fields.
+/// Returns the taints after a swap. Other taints stay as they are, including unknown fields.
 fn swapped(mut taints: Vec<Value>, add: &[Taint], remove: &[Taint], now: Timestamp) -> Vec<Value> {
     let same =
         |value: &Value, taint: &Taint| value["key"] == *taint.key && value["effect"] == taint.effect.as_str();
@@ -308,7 +309,7 @@ async fn mark_pod_lost(
     patch_status(client, pod, preconditions(uid, Some(version)), status).await
 }
 
-/// Writes the status that the deletion requires, then deletes the pod.
+/// Updates the pod's status as its deletion requires, then deletes the pod.
 async fn delete_pod(
     client: &Client,
     pod: &Key,
@@ -328,8 +329,8 @@ async fn delete_pod(
         }
         Deletion::WithNode { mark_lost: Some(version) } => {
             let marked = mark_pod_lost(client, pod, uid, version, node).await;
-            // As in upstream, the pod is deleted even if this write fails, unless it fails with a conflict: then the
-            // pod must be read again first.
+            // As in upstream, the pod is deleted even if it cannot be marked as lost. Only after a conflict it is not
+            // deleted, because the pod must be read again first.
             if let Err(failure) = marked
                 && Outcome::from(failure) == Outcome::Conflict
             {

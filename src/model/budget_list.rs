@@ -27,7 +27,8 @@ use kordon_time::{Span, Timestamp};
 pub struct BudgetList {
     /// Number of changes that may alter the list, at the time of the computation.
     changes: u64,
-    /// The drains from which the list was made. Time alone can turn a drain into a blocked one, without any change.
+    /// The drains from which the list was made. They are kept because a drain can become blocked merely because time
+    /// passes.
     drains: KnownDrains,
     rows: BTreeMap<Key, BudgetRow>,
 }
@@ -54,7 +55,7 @@ pub struct BudgetRow {
     pub nodes: BTreeSet<NodeName>,
     /// Pods whose eviction would be refused now, sorted.
     pub refused: Vec<Key>,
-    /// Nodes of the refused pods. A drain of such a node would wait, or never end.
+    /// Nodes of the pods whose eviction would be refused. A drain of such a node would wait, or never end.
     pub blocks: BTreeSet<NodeName>,
     /// Other budgets that select some of the same pods. The API server refuses the eviction of a pod with several
     /// budgets, even if all of them allow it.
@@ -80,11 +81,12 @@ pub enum BudgetRoom {
     Never(BlockPattern),
     /// The budget lets no pod go until this many more pods are healthy.
     After(i32),
-    /// The budget lets no pod go, however many are healthy. This operator lifts the budget, or moves the pod.
+    /// The budget lets no pod go, however many are healthy. This operator (software) lifts the budget, or moves the
+    /// pod.
     Operator(&'static OperatorBudget),
     /// The disruption controller has not computed the budget since it was changed.
     NotComputed,
-    /// Pods or budgets are not known.
+    /// The number cannot be computed, because pods or budgets are not known.
     Unknown(Gaps),
     /// The budget lets this many pods go.
     Now(i32),
@@ -93,7 +95,7 @@ pub enum BudgetRoom {
 }
 
 impl BudgetRoom {
-    /// The name in reports.
+    /// Name of the variant in reports.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Never(_) => "never",
@@ -108,8 +110,8 @@ impl BudgetRoom {
 }
 
 impl BudgetRow {
-    /// Sort key, the most urgent first: budgets that refuse evictions come before others, and of equal budgets, those
-    /// with more drains on the nodes of their pods come first.
+    /// Sort key, the most urgent first: budgets that refuse evictions come before others. Of equally urgent budgets,
+    /// those come first whose pods are on more nodes that are being drained.
     pub fn urgency(&self) -> (i64, i64) {
         let room = match self.room {
             BudgetRoom::Unknown(_) => 3,
@@ -290,7 +292,7 @@ fn room(cluster: &Cluster, state: &BudgetState, pods: &[&Arc<Pod>]) -> BudgetRoo
     }
 }
 
-/// Returns the operator of the pods, if all of them are healthy and the budget still lets none go.
+/// Returns the operator (software) of the pods, if all pods are healthy and the budget still lets none of them go.
 fn operator_of(pods: &[&Arc<Pod>], state: &BudgetState) -> Option<&'static OperatorBudget> {
     let are_well = pods.iter().all(|pod| pod.is_ready() && pod.termination.is_none());
     let operator = operator_of_pod(pods.first()?).filter(|_| are_well)?;

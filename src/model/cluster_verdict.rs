@@ -61,7 +61,7 @@ impl VerdictLevel {
         }
     }
 
-    /// Returns the level of a cluster whose worst node has this role.
+    /// Returns the level of a cluster from the visual role of its worst node.
     pub(super) const fn from_role(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::Critical,
@@ -78,7 +78,7 @@ pub struct ClusterVerdict {
     pub level: VerdictLevel,
     /// Parts of the verdict, the worst problem first; never empty. If space is short, the last parts are left out.
     pub parts: Vec<String>,
-    /// All parts without countdowns and ages, which change merely because time passes.
+    /// All parts of the verdict as one text, without countdowns and ages, which change merely because time passes.
     pub outline: String,
 }
 
@@ -116,7 +116,7 @@ impl ClusterVerdict {
         );
         findings.extend(users);
         findings.extend(why_pending(model));
-        // The finding about deleted nodes already says when their pods are removed.
+        // If nodes were deleted, their finding already says when their pods are removed.
         if deleted.is_none_or(|deleted| deleted.leaving < model.views.counts.leaving()) {
             findings.extend(next(model, subject.as_ref(), now));
         }
@@ -140,11 +140,11 @@ impl ClusterVerdict {
 
 const SEPARATOR: &str = " · ";
 
-/// A text that may contain times, such as countdowns.
+/// A phrase of a finding, which may contain times, such as countdowns.
 #[derive(Debug)]
 struct Phrase {
     text: String,
-    /// The text without its times.
+    /// The phrase without its times.
     outline: String,
 }
 
@@ -322,7 +322,7 @@ fn stuck(model: &Model) -> usize {
     model.views.counts.hanging.of(OutcomeKind::Stuck)
 }
 
-/// Whether all pods that have nowhere to run are stuck on dead nodes, and no other pod will have nowhere to run.
+/// Whether all pods that have nowhere to run are stuck on dead nodes, and no further pods will have nowhere to run.
 fn are_all_stuck(model: &Model) -> bool {
     stuck(model) == model.views.nowhere_now() && will_have_nowhere(model) == 0
 }
@@ -533,7 +533,7 @@ fn is_disrupted(zone: &ZoneView) -> bool {
     matches!(zone.state, ZoneState::FullDisruption | ZoneState::PartialDisruption)
 }
 
-/// Returns the reason why the controller evicts nothing now: `evictions paused until a node is Ready: every zone is
+/// Returns the reason why the controller pauses all evictions: `evictions paused until a node is Ready: every zone is
 /// down (24 of 24 nodes)`. `None` if the controller evicts.
 pub fn pause(zones: &[ZoneView]) -> Option<String> {
     let down = || zones.iter().map(|zone| zone.not_ready).sum::<usize>();
@@ -608,7 +608,8 @@ fn all_well(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Healthy, text))
 }
 
-/// Returns a finding for each DeviceTaintRule without an effect that would delete pods if its effect were NoExecute.
+/// Returns a finding for each DeviceTaintRule with the effect `None` that would delete pods if its effect were
+/// NoExecute.
 fn taint_rules(model: &Model) -> Vec<Finding> {
     let previews = taint_rule_previews(&model.cluster, model.settings.version);
     let words = |preview: &TaintRulePreview| {
@@ -632,11 +633,11 @@ fn unknown_heartbeats(model: &Model) -> Option<Finding> {
     is_unknown.then(|| Finding::new(VerdictLevel::Notice, "heartbeats unknown: the files have no Leases"))
 }
 
-/// Returns the finding that the pods are not known, because the list of pods is stale, the files have no pods, a flag says
-/// not to read them, or kordon has no permission to list pods.
+/// Returns the finding that the pods are not known. Either the list of pods is stale, or the files have no pods, or a
+/// flag says not to read pods, or kordon has no permission to list them.
 fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     if matches!(model.views.confidence, None | Some(Confidence::Disconnected { .. })) {
-        // Another finding already reports that the watches are disconnected or that lists are missing.
+        // The finding about the connection or about missing lists already reports this.
         return None;
     }
     let gap = model.cluster.gap(FeedKind::Pods)?;
@@ -648,7 +649,7 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
         Known::Forbidden { .. } => "evictions unknown: no permission to list pods",
         Known::Absent => "evictions unknown: the files have no pods",
         Known::Off { flag } => {
-            // The user who gave the flag knows this, so the finding does not raise the level.
+            // The user turned off the pods with this flag, so the finding does not raise the level.
             return Some(Finding::new(VerdictLevel::Healthy, format!("pods are not read ({flag})")));
         }
         // Pods that are not listed yet are reported by `loading`.
@@ -657,9 +658,9 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, text))
 }
 
-/// Returns the headroom, or the progress of its computation: `N-1: losing n-3 would strand 4 pods (4 Pending) (2m ago)`. The
-/// headroom is left out if another finding is worse than Notice. A result marked "likely" has the level Notice instead
-/// of Healthy, because missing data could change it.
+/// Returns the headroom, or the progress of its computation: `N-1: losing n-3 would strand 4 pods (4 Pending) (2m
+/// ago)`. The headroom is left out if another finding is worse than Notice. A result marked "likely" has the level
+/// Notice instead of Healthy, because missing data could change it.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
     if model.cluster.nodes().is_empty() {
         return None;
@@ -684,7 +685,7 @@ fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Optio
     (worst <= Some(VerdictLevel::Notice)).then(|| Finding::new(level, phrase))
 }
 
-/// Adds the progress of the computation of headroom: `working out 12 %`.
+/// Returns the progress of the computation of headroom: `working out 12 %`.
 fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
     let HeadroomRest { percent, goes_on } = rest;
     match goes_on {
@@ -693,7 +694,8 @@ fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
     }
 }
 
-/// Minimum age of an answer that is shown with its age. The age of a younger answer would flicker with each change.
+/// Minimum age of a headroom result that is shown with its age. A younger result is shown without its age, because the
+/// age would flicker with each change.
 const TELLS_AGE: Span = Span::from_secs(5);
 
 /// Returns the age in seconds or, from one minute on, in whole minutes: `12s`, `2m`.

@@ -57,7 +57,7 @@ pub enum DepartureStage {
     Terminating,
     /// The pod has Succeeded or Failed, and its object remains.
     Finished,
-    /// The pod's object was removed at this time.
+    /// The pod's object was removed at the time `at`.
     Gone {
         at: Timestamp,
     },
@@ -81,7 +81,7 @@ pub struct Departures {
 
 #[derive(Clone, Copy, Debug)]
 struct Minute {
-    /// Minutes since the Unix epoch.
+    /// Number of the minute since the Unix epoch.
     number: i64,
     counts: [u32; DepartureKind::ALL.len()],
 }
@@ -254,7 +254,8 @@ impl Departures {
         if old.is_some_and(|old| stated(old) == stated(new)) {
             return None;
         }
-        // If the pod had already left when it was first seen, the time is known only if the pod's object states it.
+        // If the pod had already left when it was first seen, the time of its departure is known only if the pod's
+        // object states it.
         let at = departed_at(new, cluster).or(old.map(|_| now));
         // To save time, pods that finished long ago are not classified: a list may have thousands of them.
         if self.known(new).is_none() && !at.is_some_and(|at| is_recent(at, now)) {
@@ -387,8 +388,8 @@ impl Departures {
     }
 }
 
-/// Whether a newer classification replaces an older one. A mere fallback does not replace evidence that was seen when
-/// the deletion began.
+/// Whether a newer classification of a departure replaces an older one. A mere fallback does not replace evidence that
+/// was seen when the deletion began.
 fn tells_more(new: &PodDeparture, old: &PodDeparture) -> bool {
     let is_fallback = |departure: &PodDeparture| {
         departure.evidence.first().is_none_or(|evidence| evidence.source == EvidenceSource::Deletion)
@@ -453,7 +454,7 @@ mod tests {
         Pod { phase, ending: Some(ending.into()), ..pod.clone() }
     }
 
-    /// Records the versions of one pod, each at the given second; `None` means that the pod is removed.
+    /// Records versions of one pod, each with its time in seconds. The version `None` means that the pod is removed.
     fn record(departures: &mut Departures, versions: &[(i64, Option<Pod>)]) {
         let mut old: Option<Arc<Pod>> = None;
         for (secs, version) in versions {

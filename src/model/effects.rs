@@ -16,9 +16,9 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct Effects {
     role: ControllerRole,
-    /// Evictions that are held back; only a controller has any.
+    /// Evictions that are held back. Only a controller holds evictions back; a shadow has none.
     held: HeldEvictions,
-    /// Effects that were not taken yet.
+    /// Effects that wait to be taken.
     outbox: VecDeque<Effect>,
     /// Effects that were taken and have no outcome yet.
     in_flight: BTreeMap<EffectId, Effect>,
@@ -137,7 +137,7 @@ impl Effects {
         full
     }
 
-    /// When the next held eviction can be released.
+    /// Time at which the next held eviction can be released; `None` if there is none.
     pub(super) fn poll_timeout(&self, cluster: &Cluster) -> Option<Timestamp> {
         self.held.next(cluster)
     }

@@ -25,13 +25,14 @@ pub struct EvictionOutcomes {
     pub at: Timestamp,
     pub(super) basis: OutcomesBasis,
     pub(super) by_pod: BTreeMap<Key, PodOutcome>,
-    /// Pods that have nowhere to run, although the forecast does not delete them: their nodes are lost.
+    /// Pods of lost nodes that have nowhere to run, although the forecast does not delete them.
     pub(super) staying: BTreeMap<Key, OutcomeKind>,
-    /// The pods that are preempted on other nodes.
+    /// The pods that replacements preempt on other nodes.
     pub(super) preempted: BTreeMap<Key, PreemptedFor>,
     /// The pods that have nowhere to run, by their node.
     pub(super) nowhere: BTreeMap<NodeName, BTreeMap<Key, OutcomeKind>>,
-    /// Pods whose eviction a budget would refuse, if the earlier evictions were granted; `None` if budgets are unknown.
+    /// Pods whose eviction a budget would refuse if all earlier evictions had been granted; `None` if budgets are
+    /// unknown.
     pub(super) refused: Option<BTreeSet<Key>>,
 }
 
@@ -41,7 +42,7 @@ impl EvictionOutcomes {
         &self.by_pod
     }
 
-    /// The pods that are preempted on other nodes.
+    /// The pods that replacements preempt on other nodes.
     pub const fn preempted(&self) -> &BTreeMap<Key, PreemptedFor> {
         &self.preempted
     }
@@ -78,20 +79,19 @@ pub struct EvictionCounts {
     pub working_out: usize,
     /// Outcomes of the pods that are preempted on other nodes to make room for replacements.
     pub preempted: OutcomeCounts,
-    /// Number of pods that will have nowhere to run, although nothing evicts them within the forecast: pods of nodes that
-    /// will be lost.
+    /// Number of pods of lost nodes that will have nowhere to run, although nothing evicts them within the forecast.
     pub staying: usize,
     /// Number of evictions that a budget would refuse; `None` if budgets or outcomes are unknown.
     pub against_budgets: Option<usize>,
     pub terminating: usize,
-    /// Outcomes of pods on nodes whose kubelet is down: pods that are terminating, and pods that nothing evicts. These pods
-    /// stay there until the kubelet is back.
+    /// Outcomes of the hanging pods: pods on nodes whose kubelet is down that are terminating, or that nothing evicts.
+    /// They stay there until the kubelet is back.
     pub hanging: OutcomeCounts,
     /// Number of the hanging pods whose replacements are Pending.
     pub pending_replacements: usize,
-    /// Number of nodes with hanging pods that are stuck.
+    /// Number of nodes on which at least one hanging pod is stuck.
     pub stuck_on: usize,
-    /// Number of the hanging pods that nothing evicts, even if their node is tainted out-of-service.
+    /// Number of hanging pods that nothing evicts, even if their node is tainted out-of-service.
     pub unfenced: usize,
     pub cancelled: usize,
     /// Number of pods that tolerate the taint without a limit.

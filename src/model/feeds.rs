@@ -56,7 +56,8 @@ impl Feeds {
         self.by_kind.values().fold(0, |sum, health| sum.saturating_add(health.relists))
     }
 
-    /// Whether the server has answered at least once, so that the watch is live, broken, forbidden or off.
+    /// Whether the server has responded at least once, so that the state of the watch is live, broken, forbidden or
+    /// off.
     pub fn has_answered(&self, kind: FeedKind) -> bool {
         match self.state(kind) {
             None | Some(FeedState::Connecting | FeedState::Listing { .. }) => false,
@@ -66,7 +67,8 @@ impl Feeds {
         }
     }
 
-    /// Returns how well the objects of a watch in this state are known. While the watch reconnects, this is `before`.
+    /// Returns how well the objects of a watch in this state are known. While the watch reconnects, the result is the
+    /// earlier one, `before`.
     pub fn known(before: Known, state: &FeedState) -> Known {
         match state {
             FeedState::Live => Known::Live,

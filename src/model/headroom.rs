@@ -29,7 +29,7 @@ impl HeadroomSnapshot {
         Self { is_stopped: true, ..self }
     }
 
-    /// Whether all losses are computed.
+    /// Whether the headroom has an answer for the loss of every node and zone.
     pub const fn is_finished(&self) -> bool {
         self.is_finished
     }
@@ -38,8 +38,8 @@ impl HeadroomSnapshot {
 /// The part of the headroom that can be shown now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KnownHeadroom<'a> {
-    /// The headroom, the clause that states it, and the progress of the computation; `rest` is `None` if it is
-    /// complete.
+    /// The headroom is known, at least in part. `clause` states it in words, and `rest` is the progress of a
+    /// computation that is not complete.
     Known { headroom: &'a Headroom, clause: HeadroomClause, rest: Option<HeadroomRest> },
     /// There is no answer yet, or all answers are too old to show.
     Computing(HeadroomRest),
@@ -57,10 +57,10 @@ impl<'a> KnownHeadroom<'a> {
     }
 }
 
-/// Progress of a computation that has not answered all losses yet.
+/// Progress of a headroom computation that is not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadroomRest {
-    /// Share of the losses that are answered, in percent.
+    /// Share of the nodes and zones whose loss is computed, in percent.
     pub percent: usize,
     /// Whether the computation continues.
     pub goes_on: bool,
@@ -144,7 +144,7 @@ impl HeadroomProgress {
         self.work.state()
     }
 
-    /// Whether a state has a complete snapshot, so that [`state`](Self::state) returns it.
+    /// Whether there is a state with a complete snapshot, which [`state`](Self::state) returns.
     pub const fn has_state(&self) -> bool {
         self.work.has_state()
     }
@@ -154,7 +154,7 @@ impl HeadroomProgress {
         self.work.is_starting()
     }
 
-    /// Removes the limit on the work for zones, so that all zones are answered, however long that takes.
+    /// Removes the limit on the work for zones, so that the loss of every zone is computed, however long that takes.
     pub const fn with_all_zones(mut self) -> Self {
         self.work.limit_looks(usize::MAX);
         self

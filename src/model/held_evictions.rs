@@ -39,7 +39,7 @@ pub struct HeldEvictions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodSight {
     Live,
-    /// The pods may have changed since the last event, so nothing is evicted.
+    /// The watch of pods is not live. Pods may have changed unnoticed, so nothing is evicted.
     Stale,
 }
 
@@ -124,7 +124,7 @@ impl HeldEvictions {
         if self.is_empty() || sight == PodSight::Stale {
             return (Vec::new(), Vec::new());
         }
-        // Retries ignore the limit, because they were counted at their first attempt.
+        // Retries ignore the limit, because the limit has counted their first attempts.
         let (due, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.retries).into_iter().partition(|(at, _)| *at <= now);
         self.retries = later;

@@ -23,7 +23,8 @@ pub fn idle_workloads(cluster: &Cluster) -> Vec<Key> {
     is_idle.into_iter().filter(|(_, is_idle)| *is_idle).map(|(key, _)| key).collect()
 }
 
-/// Key of the workload that owns a controller, such as the Deployment of a ReplicaSet; else of the controller itself.
+/// Returns the key of the workload to which a controller belongs: the Deployment of a ReplicaSet, otherwise the
+/// controller itself.
 fn name(cluster: &Cluster, workload: &Workload) -> Key {
     let above = workload.owner.as_ref();
     let above = above.and_then(|above| owner::workload_of(cluster, &workload.key.namespace, above));

@@ -12,20 +12,20 @@ pub struct AppliedChange {
 /// The part of the model that a change affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Impact {
-    /// Heartbeats only: a Lease, or a node status without other changes.
+    /// Only heartbeats changed: a Lease, or a node status without other changes.
     Heartbeat,
-    /// A node: its health, its place in lists, and the placement of pods.
+    /// A node changed. This affects its health, its place in lists, and the placement of pods.
     Node,
-    /// A pod: evictions, plans, and the placement of pods.
+    /// A pod changed. This affects evictions, plans, and the placement of pods.
     Pod,
-    /// Only the status of a pod, for example its readiness. This affects evictions and plans, but not placement,
-    /// because the pod takes the same room.
+    /// Only the status of a pod changed, for example its readiness. This affects evictions and plans, but not
+    /// placement, because the pod takes the same room.
     PodStatus,
-    /// Only the resource version of a pod.
+    /// Only the resource version of a pod changed.
     PodVersion,
-    /// The holder of the controller's Lease.
+    /// The holder of the controller's Lease changed.
     Leader,
-    /// Any other object that plans and placement read.
+    /// Another object that plans and placement read has changed.
     Other,
 }
 

@@ -38,7 +38,7 @@ pub struct Leaving {
     pub evictions: BTreeMap<Key, EvictionRow>,
     /// Keys of the evictions, sorted by [`EvictionState::urgency`] and then by name.
     pub by_urgency: Arc<Vec<Key>>,
-    /// The next event of each node, without nodes that have no next event.
+    /// The next event of each node that has one.
     pub next: BTreeMap<NodeName, NextEvent>,
     /// Time of the first eviction whose deletion has not begun; `None` if there is no such eviction.
     pub first: Option<Timestamp>,
@@ -52,8 +52,8 @@ pub struct Leaving {
 pub struct LeavingChanges {
     pub evictions: u64,
     pub next: u64,
-    /// Revision of the set of leaving pods whose deletion has not begun. A change of only their times does not change
-    /// it.
+    /// Revision of the set of leaving pods whose deletion has not begun. The revision stays the same if only the times
+    /// of the deletions change.
     pub pods: u64,
 }
 
@@ -79,7 +79,7 @@ pub enum NextEventKind {
     Taint,
     /// Pods of the node are evicted, the first of them at the time of the event.
     Evict {
-        /// Number of pods evicted within one second of the first.
+        /// Number of the node's pods that are evicted within one second of the first.
         first: usize,
         /// Number of all evicted pods of the node.
         pods: usize,
@@ -111,7 +111,7 @@ impl Leaving {
         self.evictions.iter().filter_map(|(key, row)| Some((key.clone(), row.state.leaves_at()?)))
     }
 
-    /// Whether the same pods leave in both, even if their times differ.
+    /// Whether the same pods leave in this result and in `other`, even if their times differ.
     fn has_pods_of(&self, other: &BTreeMap<Key, EvictionRow>) -> bool {
         leaving_keys(&self.evictions).eq(leaving_keys(other))
     }
@@ -176,7 +176,7 @@ impl LeavingJob {
     }
 }
 
-/// The inputs of the computation.
+/// The inputs from which [`Leaving`] is computed.
 #[derive(Clone, Copy)]
 struct Sources<'a> {
     engine: &'a Engine,
@@ -219,7 +219,7 @@ impl Sources<'_> {
         let Self { engine, cluster, forecast, now, .. } = self;
         let mut rows = BTreeMap::new();
         for step in forecast.iter().flat_map(|forecast| &forecast.steps) {
-            // `add_shutdown_ends` adds the pods that kubelets end.
+            // Pods that a kubelet ends because of a shutdown are left out here; `add_shutdown_ends` adds them.
             if let forecast::ForecastKind::Deleted { pod, node }
             | forecast::ForecastKind::Removed { pod, node } = &step.kind
                 && step.at > now
@@ -301,7 +301,7 @@ impl Sources<'_> {
                 | EvictionState::Never
                 | EvictionState::Terminating { .. } => true,
             });
-            // A finished pod does not count as spared by the cancellation: its kubelet has ended it.
+            // A finished pod was not spared by the cancellation: it has ended by itself.
             let is_on = |pod: &Arc<Pod>| !pod.is_finished() && pod.node.as_ref() == Some(&row.node);
             let stays = cluster.pod(key).is_some_and(is_on);
             if stays && !still_leaves {

@@ -61,13 +61,13 @@ pub struct EvictionLoop {
 }
 
 impl EvictionLoop {
-    /// `pods of pinned are evicted from n-1 (DiskPressure) and come back`.
+    /// Says where the pods come back: `pods of pinned are evicted from n-1 (DiskPressure) and come back`.
     pub fn subject(&self) -> String {
         let Self { workload, node, cause, .. } = self;
         format!("pods of {} are evicted from {node} ({cause}) and come back", workload.name)
     }
 
-    /// `30 in the last minute, about 18000 an hour`.
+    /// Says how many pods leave: `30 in the last minute, about 18000 an hour`.
     pub fn rate(&self) -> String {
         let hour = match self.per_hour {
             Some(pods) => format!("about {pods} an hour"),

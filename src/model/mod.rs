@@ -100,7 +100,8 @@ pub struct Model {
     /// The controller's settings, with the origin of each.
     pub settings: Settings,
     pub cluster: Cluster,
-    /// `None` until nodes and Leases have been listed, and always for an [observer](ControllerRole::Observer).
+    /// The engine; `None` until nodes and Leases have been listed, and always for an
+    /// [observer](ControllerRole::Observer).
     pub engine: Option<Engine>,
     pub feeds: Feeds,
     pub effects: Effects,
@@ -349,7 +350,7 @@ impl Model {
         failover_gaps(&self.cluster).is_empty()
     }
 
-    /// Missing inputs of evictions: pods, if nothing is known of them.
+    /// Missing inputs of predicted evictions: the pods, if nothing is known of them.
     pub fn eviction_gaps(&self) -> Gaps {
         self.cluster.gaps([FeedKind::Pods]).unknown()
     }
@@ -487,7 +488,7 @@ impl Model {
                 }
                 self.effects.add(effect);
             }
-            // The engine may decide again after a recorded effect or a withdrawn eviction; the loop then repeats.
+            // After a recorded effect or a withdrawn eviction, the engine may decide again, so the loop repeats.
             if !self.withdraw_evictions(now) && !decides_again {
                 self.release_evictions(now);
                 return any;
@@ -594,7 +595,8 @@ mod tests {
         assert!(next_after(ASLEEP + Span::from_secs(1)) > next_after(Span::ZERO));
     }
 
-    /// Returns what a shadow shows if the clock is measured before or after the lists arrive.
+    /// Returns the confidence and the evictions that a shadow shows if the clock is measured before or after the lists
+    /// arrive.
     fn shown(ahead: Span, measured_first: bool) -> (Option<Confidence>, BTreeMap<Key, EvictionState>) {
         let settings = Settings::defaults(ServerVersion::new(1, 36));
         let connection = ConnectionInfo::default();

@@ -26,7 +26,7 @@ pub struct Moment {
     pub at: Timestamp,
     pub kind: MomentKind,
     pub level: VerdictLevel,
-    /// Name of the first object, or a description of the event.
+    /// Name of the first affected object, or a description of the event.
     pub subject: String,
     /// Number of objects to which the event happened.
     pub count: usize,
@@ -56,7 +56,7 @@ pub enum MomentKind {
 }
 
 impl Moment {
-    /// Returns a moment with one object.
+    /// Returns a moment with one affected object.
     pub fn new(at: Timestamp, kind: MomentKind, level: VerdictLevel, subject: &str) -> Self {
         Self { at, kind, level, subject: subject.into(), count: 1 }
     }
@@ -82,7 +82,7 @@ impl Moment {
         }
     }
 
-    /// Stable word for the kind.
+    /// Stable word for the kind in machine-readable output.
     pub const fn word(&self) -> &'static str {
         match self.kind {
             MomentKind::Node(_) => "nodeState",
@@ -114,7 +114,7 @@ const fn zone_word(state: ZoneState) -> &'static str {
 #[derive(Clone, Debug, Default)]
 pub struct MomentFinder {
     found: Vec<Moment>,
-    /// State of the model at the last look; `None` until the engine has started.
+    /// State of the model at the last comparison; `None` until the engine has started.
     known: Option<Known>,
 }
 
@@ -123,7 +123,7 @@ struct Known {
     names: BTreeSet<NodeName>,
     /// States of the nodes that are not Ready.
     notable: BTreeMap<NodeName, NodeState>,
-    /// Last seen value of [`super::NodeWatchlist::revision`].
+    /// Value of [`super::NodeWatchlist::revision`] at the last comparison.
     states_revision: u64,
     zones: BTreeMap<ZoneKey, ZoneState>,
     connection: Connection,
@@ -133,7 +133,7 @@ struct Known {
     next_entry: usize,
 }
 
-/// State of the connection to the cluster and its controller.
+/// Whether the watches are connected, and whether a controller is active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Connection {
     #[default]
@@ -339,8 +339,7 @@ const fn joins(kind: MomentKind) -> bool {
     !matches!(kind, MomentKind::Disagreement | MomentKind::Gap)
 }
 
-/// Whether a departure of this kind is an eviction. Pods that ended, and pods that were no longer wanted, were not
-/// evicted.
+/// Whether a departure of this kind is an eviction. A pod that ended, or that was no longer wanted, was not evicted.
 pub const fn is_eviction(kind: DepartureKind) -> bool {
     match kind {
         DepartureKind::NodePressure

@@ -72,13 +72,14 @@ impl NodeState {
         Self::Ready,
     ];
 
-    /// Returns the state that follows from the facts.
+    /// Returns the state of a node with these facts.
     pub fn from_facts(facts: &NodeFacts) -> Self {
         let NodeFacts { node, stage, silence, pods, now, .. } = *facts;
         let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
         match node.ready().map(|ready| ready.status) {
             Some(ConditionStatus::True) => {}
-            // The kubelet ends the pods long before the controller evicts them.
+            // On a machine that is being shut down, the kubelet ends the pods long before the controller would evict
+            // them.
             Some(ConditionStatus::False) if node.is_shutting_down() => return Self::ShuttingDown,
             Some(_) if is_tainted && pods.leaving => return Self::Evicting,
             Some(ConditionStatus::Unknown) => return Self::Unknown,
@@ -169,8 +170,8 @@ impl NodeState {
         Self::ALL.get(usize::from(first)).copied()
     }
 
-    /// Whether the node is Ready and its heartbeats arrive. Late and Starting nodes count neither as well nor as
-    /// failing. A change to one of these states therefore does not count as a change.
+    /// Whether the node is Ready and its heartbeats arrive. Late and Starting nodes are neither well nor failing, so a
+    /// change to one of these states does not count as an outage or a recovery.
     pub const fn is_well(self) -> bool {
         match self {
             Self::Pressure
@@ -216,7 +217,7 @@ pub struct NodeFacts<'a> {
     /// The current time. While the watches are broken, the time at which they broke, so that heartbeats that cannot
     /// arrive do not count as missing.
     pub now: Timestamp,
-    /// Time at which the facts may change even if the node, its Lease and its pods do not change.
+    /// Time at which the facts may become invalid even if the node, its Lease and its pods do not change.
     pub expiry: Expiry,
 }
 
@@ -347,10 +348,10 @@ impl Model {
     }
 }
 
-/// Period of time whose changes count towards the badge of a flapping node.
+/// Period of time whose state changes count towards the badge of a flapping node.
 const FLAP_WINDOW: Span = Span::from_secs(600);
 
-/// Minimum number of changes for the badge of a flapping node.
+/// Minimum number of state changes for the badge of a flapping node.
 const FLAPS: usize = 3;
 
 /// Records of nodes that go down and come back. An outage is one change, even if the node passes through several
@@ -423,7 +424,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-    /// A node with these facts. Its last heartbeat was `heartbeat_age` seconds ago.
+    /// A test case: facts about a node whose last heartbeat was `heartbeat_age` seconds ago.
     struct Case {
         ready: Option<ConditionStatus>,
         stage: NodeStage,

@@ -21,7 +21,7 @@ pub enum NoticeRule {
     Node,
     /// A zone became disrupted, or is normal again. Written as `zone`.
     Zone,
-    /// A drain of kordon removed all pods that it had to remove. Written as `drain-done`.
+    /// A drain by kordon removed all pods that it had to remove. Written as `drain-done`.
     DrainDone,
     /// PodDisruptionBudgets block a drain. Written as `drain-blocked`.
     DrainBlocked,
@@ -77,7 +77,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Stable word for commands and webhooks.
+    /// Stable word for the kind, used in commands and webhooks.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Verdict => "verdict",
@@ -90,7 +90,7 @@ impl ChangeKind {
     }
 }
 
-/// A change, in words. The words contain text from the cluster, which may be hostile.
+/// A notice about a change, in words. The words contain text from the cluster, which may be hostile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeNotice {
     pub kind: ChangeKind,
@@ -101,7 +101,7 @@ pub struct ChangeNotice {
 }
 
 impl ChangeNotice {
-    /// A notice by which the user sees whether notices arrive.
+    /// Returns a test notice, which shows the user whether notices arrive.
     pub fn test() -> Self {
         Self {
             kind: ChangeKind::Test,
@@ -127,17 +127,17 @@ impl ChangeNotice {
 pub struct NoticeFinder {
     rules: Vec<NoticeRule>,
     moments: MomentFinder,
-    /// What was known at the last look; `None` until the engine has started and all lists have arrived.
+    /// State at the last comparison; `None` until the engine has started and all lists have arrived.
     known: Option<KnownState>,
 }
 
-/// The facts that notices are about, as known at one moment.
+/// The state that notices are about, as known at one moment.
 #[derive(Clone, Debug)]
 struct KnownState {
     level: VerdictLevel,
     /// Text of the verdict.
     text: String,
-    /// The nodes that a drain has emptied, with the drain.
+    /// The nodes that a drain has emptied, each with the id of the drain.
     drained: BTreeMap<NodeName, OperationId>,
     blocked: BTreeMap<NodeName, String>,
 }
@@ -147,12 +147,12 @@ impl NoticeFinder {
         Self { rules, moments: MomentFinder::default(), known: None }
     }
 
-    /// Replaces the rules. The state at the last look is kept, so the next look compares with it.
+    /// Replaces the rules. The state at the last comparison is kept, so no change is missed.
     pub fn set_rules(&mut self, rules: Vec<NoticeRule>) {
         self.rules = rules;
     }
 
-    /// Forgets the state at the last look, so that the next look has nothing to compare with.
+    /// Forgets the state at the last comparison, so the next call finds no changes.
     pub fn forget(&mut self) {
         if self.known.take().is_some() {
             self.moments = MomentFinder::default();

@@ -15,7 +15,7 @@ use kordon_time::{Span, Timestamp};
 /// Advice at a point in time for the pods that wait for a node.
 #[derive(Clone, Debug)]
 pub struct PendingPods {
-    /// Number of changes that may alter placements, at the time of the computation.
+    /// Number of changes that may alter placements, at the time when the advice was computed.
     changes: u64,
     by_pod: BTreeMap<Key, PendingAdvice>,
     /// The most common cause among the pods that fit no node. If every pod fits a node, the most common cause among the
@@ -95,7 +95,7 @@ const MAX_LOOKS: usize = 10_000_000;
 const LOOKS_PER_POD: usize = 14;
 
 impl PendingAdvice {
-    /// Stable word for the advice.
+    /// Stable word for the advice in machine-readable output.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Fits { .. } => "fits",
@@ -204,7 +204,7 @@ impl PendingPods {
         }
     }
 
-    /// Whether some pod would land on a cordoned node if it were uncordoned.
+    /// Whether some pod would land on a cordoned node if the node were uncordoned.
     pub(super) fn waits_for_uncordon(&self) -> bool {
         self.by_pod.keys().any(|pod| !self.takers_if_uncordoned(pod).is_empty())
     }
@@ -243,7 +243,8 @@ impl PendingJob {
     }
 }
 
-/// Says until when a pod waits for its nominated node: `until batch/old-1, preempted for it, is gone from n-1`.
+/// Returns the text that says until when a pod waits for its nominated node: `until batch/old-1, preempted for it, is
+/// gone from n-1`.
 pub(super) fn until_gone(victims: &[Key], node: &NodeName) -> String {
     match victims {
         [victim] => format!("until {victim}, preempted for it, is gone from {node}"),

@@ -1,4 +1,5 @@
-//! Results of background work on the model: forecasts, and what follows from them for pods and for the cluster.
+//! Results of background work on the model: forecasts, and predictions about pods and about the cluster that follow
+//! from them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,18 +46,18 @@ pub struct Predictions {
     headroom: Option<HeadroomSnapshot>,
     /// Accuracy of the forecasts of this session.
     accuracy: Accuracy,
-    /// Number of results, headroom excepted.
+    /// Number of changes of all results except the headroom.
     results: ChangeCount,
-    /// Number of results that are outcomes.
+    /// Number of changes of the eviction outcomes.
     outcome_results: ChangeCount,
-    /// Number of results that are lists of budgets.
+    /// Number of changes of the list of budgets.
     budget_results: ChangeCount,
-    /// Number of results that are audits.
+    /// Number of changes of the audit.
     audit_results: ChangeCount,
 }
 
 impl Predictions {
-    /// Returns predictions without any results. `period` is the time between the controller's passes.
+    /// Returns predictions without any results. `period` is the time between two monitor passes of the controller.
     pub fn new(period: Span) -> Self {
         Self {
             forecast: None,
@@ -78,7 +79,7 @@ impl Predictions {
         self.forecast.as_ref()
     }
 
-    /// The forecast with a longer horizon.
+    /// The forecast with a longer horizon than the usual one.
     pub const fn outlook(&self) -> Option<&Arc<Forecast>> {
         self.outlook.as_ref()
     }
@@ -113,7 +114,7 @@ impl Predictions {
         self.budgets.as_deref()
     }
 
-    /// Number of results that are lists of budgets.
+    /// Number of changes of the list of budgets.
     pub const fn budgets_revision(&self) -> u64 {
         self.budget_results.get()
     }
@@ -130,7 +131,7 @@ impl Predictions {
         self.audit.as_deref()
     }
 
-    /// Number of audits that were stored.
+    /// Number of changes of the audit.
     pub const fn audit_revision(&self) -> u64 {
         self.audit_results.get()
     }
@@ -163,12 +164,12 @@ impl Predictions {
         self.accuracy.report()
     }
 
-    /// Number of results, headroom excepted.
+    /// Number of changes of all results except the headroom.
     pub const fn revision(&self) -> u64 {
         self.results.get()
     }
 
-    /// Number of results that are outcomes.
+    /// Number of changes of the eviction outcomes.
     pub const fn outcomes_revision(&self) -> u64 {
         self.outcome_results.get()
     }
@@ -199,15 +200,16 @@ impl Predictions {
         self.pending.replace(Arc::new(pending))
     }
 
-    /// Stores the headroom after a slice, if the slice has computed any. Returns whether the headroom has changed.
+    /// Stores the headroom after a slice of its computation, if the slice has a result. Returns whether the headroom
+    /// has changed.
     pub fn set_headroom(&mut self, headroom: Option<HeadroomSnapshot>) -> bool {
         let Some(headroom) = headroom else { return false };
         let before = self.headroom.replace(headroom);
         self.headroom.as_ref().map(|known| &known.headroom) != before.as_ref().map(|known| &known.headroom)
     }
 
-    /// Removes the forecasts when there is nothing to predict, and returns them. They are large, so the caller decides
-    /// where to free them.
+    /// Removes the forecasts when there is nothing to predict, and returns them, so that the caller decides where to
+    /// free these large values.
     pub fn drop_forecasts(&mut self) -> [Option<Arc<Forecast>>; 2] {
         let dropped = [self.forecast.take(), self.outlook.take()];
         self.results.count(dropped.iter().any(Option::is_some));
@@ -226,7 +228,7 @@ impl Predictions {
         }
     }
 
-    /// Compares an applied change with the predictions.
+    /// Compares an applied change with the forecasts, to measure their accuracy.
     pub(super) fn on_applied(
         &mut self,
         applied: &Applied,

@@ -123,7 +123,8 @@ pub struct NodePressure {
     pub ignored_thresholds: Vec<String>,
     /// Signals that have a threshold. Also memory, disk and process ids, if they are measured.
     pub signals: Vec<SignalPressure>,
-    /// Order of eviction for the requested signal. Without a request, for the signal nearest to its threshold.
+    /// Order in which pods are evicted for the requested signal. Without a request, for the signal nearest to its
+    /// threshold.
     pub order: EvictionOrder,
     pub rules: KubeletRules,
     /// Memory capacity in bytes; `None` if unknown.
@@ -140,7 +141,7 @@ pub struct SignalPressure {
     pub samples: Vec<i64>,
     /// Time until the level reaches the nearest threshold, if the current trend continues.
     pub reaches_threshold: Option<Span>,
-    /// The threshold that is met, and the time at which the kubelet evicts because of it.
+    /// A threshold that the level has reached, and the time at which the kubelet evicts pods because of it.
     pub evicts: Option<(Threshold, Timestamp)>,
 }
 
@@ -157,7 +158,7 @@ impl SignalPressure {
         Some(level.available.saturating_sub(self.nearest()?.level(level.capacity)))
     }
 
-    /// The distance as a share of the resource's capacity, in thousandths.
+    /// The distance of the level from its nearest threshold, as a share of the resource's capacity, in thousandths.
     fn distance_share(&self) -> Option<i64> {
         let capacity = self.level?.capacity.max(1);
         Some(i64::try_from(i128::from(self.distance()?) * 1000 / i128::from(capacity)).unwrap_or(i64::MAX))
@@ -238,7 +239,7 @@ impl Model {
 }
 
 impl NodeReadings {
-    /// Returns the signals that are shown, in their usual order.
+    /// Returns the signals that the screen shows, in their usual order.
     fn signals(&self, settings: &EvictionSettings, stats: &NodeStats) -> Vec<SignalPressure> {
         let signals = EvictionSignal::ALL.into_iter().map(|signal| SignalPressure {
             signal,
@@ -268,7 +269,7 @@ impl NodeReadings {
         })
     }
 
-    /// Returns the time until the threshold is reached, if the trend of the last ten minutes continues.
+    /// Returns the time until the level reaches the threshold, if the trend of the last ten minutes continues.
     fn reaches(&self, signal: &SignalPressure) -> Option<Span> {
         const RECENT: Span = Span::from_secs(600);
         let (level, threshold) = (signal.level?, signal.nearest()?);
@@ -296,7 +297,7 @@ fn thresholds(report: &KubeletReport, rules: KubeletRules) -> EvictionSettings {
     report.settings.clone().unwrap_or_else(|_| EvictionSettings::defaults(rules))
 }
 
-/// Returns the rules of the node's kubelet, which may have an older release than the API server.
+/// Returns the rules of the release of the node's kubelet, which may be older than the API server.
 fn rules_of(node: &Node, version: ServerVersion) -> KubeletRules {
     KubeletRules::for_version(ServerVersion::parse(&node.kubelet_version).unwrap_or(version))
 }

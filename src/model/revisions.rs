@@ -28,7 +28,7 @@ impl ChangeCount {
     }
 }
 
-/// Numbers of changes of the cluster, by what they affect.
+/// Numbers of changes of the cluster, by the part of the model that they affect.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChangeCounts {
     nodes: ChangeCount,
@@ -103,11 +103,11 @@ pub struct Revision {
     pub moves: u64,
     pub departures: u64,
     pub journal: u64,
-    /// Number of results of forecasts and other background work.
+    /// Number of changes of the results of background work, such as forecasts.
     pub results: u64,
 }
 
-/// Whether the change is of a pod that waits for a node, or did so before.
+/// Whether the change is of a pod that waits for a node, or that waited before the change.
 fn concerns_unscheduled(applied: &Applied) -> bool {
     let Applied::Pod(delta) = applied else { return false };
     delta.old.iter().chain(&delta.new).any(|pod| pod.is_unscheduled())

@@ -15,12 +15,12 @@ pub struct TimelineEntry {
     pub source: TimelineSource,
 }
 
-/// Source of an entry, with its content.
+/// Source of a timeline entry, with its content.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimelineSource {
     /// The journal of this session.
     Session(JournalEntry),
-    /// A component of the cluster. Events with the same reason, type and source are folded into one.
+    /// A component of the cluster, which reported an Event. Events with the same reason, type and source are merged.
     Cluster(ClusterEvent),
 }
 

@@ -11,10 +11,10 @@ pub struct NodeUpgrades {
     kernel: Versions,
 }
 
-/// The versions of one program, with the number of nodes that have each version.
+/// Versions of one program (kubelet or kernel), with the number of nodes that have each version.
 #[derive(Clone, Debug, Default)]
 struct Versions {
-    /// Number of nodes with each version. Versions without nodes are left out.
+    /// Number of nodes with each version. Versions that no node has are left out.
     counts: BTreeMap<Name, usize>,
     /// The version to which a node has changed last; `None` if no node has changed.
     newest: Option<Name>,

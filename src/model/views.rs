@@ -46,7 +46,7 @@ pub struct Views {
 /// Workloads that want pods, but have no running pod.
 #[derive(Clone, Debug, Default)]
 pub struct IdleWorkloads {
-    /// Number of changes of the cluster when the workloads were found; `None` while pods are not known.
+    /// Revision of the cluster when the workloads were found; `None` while pods are not known.
     changes: Option<u64>,
     /// Keys of the workloads, sorted; empty while pods are not known.
     pub keys: Arc<[Key]>,

@@ -19,8 +19,8 @@ use kordon_core::{
 };
 use kordon_time::{ClusterClock, Span, Timestamp};
 
-/// How far ahead a search for late nodes looks. One search over all nodes costs less than examining every node that
-/// renews its Lease.
+/// Time for which a search for late nodes looks ahead. One search over all nodes costs less than an examination of
+/// every node that renews its Lease.
 const LOOK_AHEAD: Span = Span::from_secs(1);
 
 /// Maximum time between two searches. A node that is added between two searches gets a time of its own for its next
@@ -47,7 +47,7 @@ pub struct NodeWatchlist {
     longest_name: usize,
     /// Nodes that are not Ready.
     notable: BTreeSet<NodeName>,
-    /// Number of nodes in each state. States without nodes are left out.
+    /// Number of nodes in each state. States that no node has are left out.
     counts: BTreeMap<NodeState, usize>,
     /// Ready nodes that still have the out-of-service taint.
     out_of_service: BTreeSet<NodeName>,
@@ -82,20 +82,20 @@ pub struct ZoneNodes {
     states: Vec<NodeState>,
 }
 
-/// Result of the last look at a node, and the node's zone.
+/// Result of the last examination of a node, and the node's zone.
 #[derive(Clone, Debug)]
 struct Seen {
     zone: ZoneKey,
     look: Look,
 }
 
-/// Result of a look at a node.
+/// Result of an examination of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Look {
     state: NodeState,
     is_abnormal: bool,
     is_silent: bool,
-    /// Time of the next look if nothing changes; `None` if no such look is needed.
+    /// Time of the next examination if nothing changes; `None` if none is needed.
     again: Option<Timestamp>,
 }
 
@@ -141,8 +141,8 @@ impl NodeWatchlist {
         match self.clock.replace(cluster.clock()) {
             None => self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone())),
             Some(clock) if clock != cluster.clock() => {
-                // Only nodes without Lease renewals need a new look. The renewals of other nodes were converted to
-                // local time when they arrived.
+                // Only nodes without Lease renewals must be examined again. The renewals of other nodes were converted
+                // to local time when they arrived.
                 self.changed.extend(engine.without_renewals(cluster).map(|node| node.name.clone()));
                 self.all_changed = true;
             }
@@ -240,12 +240,12 @@ impl NodeWatchlist {
         })
     }
 
-    /// Returns the nodes that are not ready, have a NoExecute taint or are silent, by name.
+    /// Returns the nodes that are not ready, have a NoExecute taint or are silent, sorted by name.
     pub fn abnormal(&self) -> &BTreeSet<NodeName> {
         &self.abnormal
     }
 
-    /// Returns the nodes that were silent at the last update ([`Silence`]), by name.
+    /// Returns the nodes that were silent at the last update ([`Silence`]), sorted by name.
     pub fn silent(&self) -> &BTreeSet<NodeName> {
         &self.silent
     }
@@ -255,12 +255,12 @@ impl NodeWatchlist {
         self.seen.get(node).map(|seen| seen.look.state)
     }
 
-    /// Returns the states of all nodes that have one, by name.
+    /// Returns the names and states of all nodes that have a state, sorted by name.
     pub fn states(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
         self.seen.iter().map(|(name, seen)| (name, seen.look.state))
     }
 
-    /// Returns the nodes that have a state, by name.
+    /// Returns the names of the nodes that have a state, sorted.
     pub fn names(&self) -> impl Iterator<Item = &NodeName> {
         self.seen.keys()
     }
@@ -270,12 +270,13 @@ impl NodeWatchlist {
         &self.zones
     }
 
-    /// Index of a zone's first node among all nodes, in the order of [`zones`](Self::zones).
+    /// Index of a zone's first node in the list of all nodes, which has the order of [`zones`](Self::zones).
     pub fn place(&self, zone: &ZoneKey) -> usize {
         self.zones.range(..zone).map(|(_, nodes)| nodes.names.len()).sum()
     }
 
-    /// The worst of `count` nodes, starting at an index in the order of [`zones`](Self::zones).
+    /// The node with the most urgent state among `count` nodes, which start at the index `first` in the order of
+    /// [`zones`](Self::zones).
     pub fn worst_from(&self, first: usize, count: usize) -> Option<&NodeName> {
         let nodes = self.zones.values().flat_map(|nodes| nodes.states.iter().zip(&nodes.names));
         let worst = nodes.skip(first).take(count).min_by_key(|(state, _)| **state);
@@ -329,8 +330,8 @@ impl NodeWatchlist {
         self.revision.set_apart(moment);
     }
 
-    /// Records a look at a node. `zone` is the node's zone if the node object has changed. Writes nothing if the result
-    /// is unchanged, as for most nodes of a failed zone.
+    /// Examines a node and records the result. `zone` is the node's zone if the node object has changed. Writes nothing
+    /// if the result is unchanged, as for most nodes of a failed zone.
     fn look_at(&mut self, facts: &NodeFacts, zone: Option<ZoneKey>) {
         let (name, look) = (&facts.node.name, Look::from_facts(facts, self.calm_until));
         let known = self.seen.get(name);
@@ -357,7 +358,7 @@ impl NodeWatchlist {
         self.set(name, None);
     }
 
-    /// Stores the result of a look at a node, and updates all indexes.
+    /// Stores the result of an examination, and updates all indexes.
     fn set(&mut self, name: &NodeName, seen: Option<Seen>) {
         let before = match seen.clone() {
             Some(seen) => self.seen.insert(name.clone(), seen),
@@ -450,8 +451,8 @@ impl ZoneNodes {
 }
 
 impl Look {
-    /// Returns the result of a look for these facts. A Ready node with a Lease gets a time for its next look only if it
-    /// becomes late by `calm_until`.
+    /// Returns the result of an examination with these facts. A Ready node with a Lease gets a time for its next
+    /// examination only if it becomes late by `calm_until`.
     fn from_facts(facts: &NodeFacts, calm_until: Timestamp) -> Self {
         let NodeFacts { node, silence, now, .. } = *facts;
         let (state, is_silent) = (NodeState::from_facts(facts), silence.is_silent(now));
@@ -459,8 +460,8 @@ impl Look {
         let look = Self { state, is_abnormal, is_silent, again: None };
         let of_silence = next_without_renewal(silence, now);
         let again = match facts.expiry {
-            // The expiry of the facts is ignored for a healthy node: the controller's view of the node matters only
-            // once the node has changed or is late.
+            // The expiry of the facts is ignored for a healthy node, because the controller's view of the node matters
+            // only once the node has changed or is late.
             _ if look.is_calm() => of_silence.filter(|from| !silence.is_of_lease || *from <= calm_until),
             Expiry::AnyTime => Some(Timestamp::EPOCH),
             Expiry::At(at) => Some(of_silence.map_or(at, |from| from.min(at))),
@@ -567,8 +568,8 @@ mod tests {
             self.apply(Change::Lease(ObjectEvent::Applied(lease)), at(seconds));
         }
 
-        /// Returns the abnormal nodes. First checks that incremental updates give the same result as a look at every
-        /// node.
+        /// Returns the abnormal nodes. First checks that incremental updates give the same result as an examination of
+        /// every node.
         fn abnormal(&mut self, seconds: i64) -> Vec<String> {
             let now = at(seconds);
             self.watchlist.update(&self.engine, &self.cluster, now);

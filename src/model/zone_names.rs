@@ -2,7 +2,7 @@
 
 use kordon_core::cluster::ZoneKey;
 
-/// Common prefix of all zone names. Short names leave it out: `b` is zone `eu-central-1b`.
+/// Common prefix of all zone names, which short names leave out: the short name of `eu-central-1b` is `b`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneNames {
     prefix: String,

@@ -20,7 +20,7 @@ pub enum RateReason {
 }
 
 impl RateReason {
-    /// Finds the reason for the rate of a zone. `zones` are all zones.
+    /// Finds the reason for the eviction rate of a zone. `zones` are all zones of the cluster.
     pub fn new(zone: &ZoneView, zones: &[ZoneView]) -> Self {
         match zone.state {
             _ if is_every_zone_down(zones) => Self::AllZonesDown,
@@ -32,7 +32,7 @@ impl RateReason {
         }
     }
 
-    /// The kind of rate: `paused`, `reduced`, `stopped` or `normal`.
+    /// Kind of eviction rate: `paused`, `reduced`, `stopped` or `normal`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::AllZonesDown | Self::ZonePaused => "paused",
@@ -55,8 +55,8 @@ impl RateReason {
     }
 }
 
-/// Why a zone has its state and rate, and what would change them. `zones` are all zones, and `silent` is the number of
-/// silent nodes in `zone`.
+/// Why a zone has its state and rate, and what would change them. `zones` are all zones of the cluster, and `silent` is
+/// the number of silent nodes in `zone`.
 pub fn zone_reason(zone: &ZoneView, zones: &[ZoneView], settings: &Settings, silent: usize) -> String {
     let (not_ready, size) = (zone.not_ready, zone.size);
     let threshold = 100.0 * settings.unhealthy_zone_threshold.value;

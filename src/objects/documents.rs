@@ -2,7 +2,7 @@
 
 use serde_json::{Deserializer, Value};
 
-/// Lines between which `kubectl cluster-info dump` prints a container's log among its JSON documents.
+/// Lines before and after a container's log, which `kubectl cluster-info dump` prints among its JSON documents.
 const LOG_BEGINS: &str = "==== START logs for container ";
 const LOG_ENDS: &str = "==== END logs for container ";
 
@@ -16,7 +16,7 @@ pub fn documents(bytes: &[u8]) -> Result<Vec<Value>, String> {
     if !text.trim_start().starts_with(['{', '[']) {
         return yaml(text);
     }
-    // YAML may begin with a bracket too.
+    // YAML may begin with a bracket too, so text that is not JSON may still be YAML.
     json(text).or_else(|why| yaml(text).map_err(|_| why))
 }
 
@@ -44,7 +44,8 @@ fn remove_logs(text: &str) -> String {
     kept
 }
 
-/// Reads YAML. Its limits grow with the text, because a list of pods is one document. Aliases keep their fixed limits.
+/// Reads YAML. The parser's limits grow with the text, because a list of pods is one document. The limits of
+/// aliases stay fixed.
 fn yaml(text: &str) -> Result<Vec<Value>, String> {
     let size = text.len();
     let options = serde_saphyr::options! {

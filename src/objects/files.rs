@@ -1,5 +1,5 @@
-//! Files with objects: one file, a folder, or an archive. Archives are read in memory, so nothing in them can be written
-//! outside of a folder. Links are not followed.
+//! Files with objects: one file, a folder, or an archive. Archives are read in memory, so nothing in them can be
+//! written outside of a folder. Links are not followed.
 
 use std::{
     fs::{self, File},
@@ -26,7 +26,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub struct NamedFile {
     pub name: String,
     pub bytes: Vec<u8>,
-    /// Whether the file is one of many. A single file must contain objects.
+    /// Whether the file is part of a folder or archive. A file that is read alone must contain objects.
     pub is_one_of_many: bool,
 }
 

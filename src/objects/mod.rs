@@ -81,7 +81,7 @@ pub fn connect(
     Ok(connection)
 }
 
-/// Serves the objects. Kinds without objects are refused.
+/// Serves the objects of a set. Requests for kinds that the set does not know are refused.
 fn serve(set: &ObjectSet, clock: Clock, version: ServerVersion) -> Api {
     let options = ApiOptions {
         is_empty: true,
@@ -96,7 +96,8 @@ fn serve(set: &ObjectSet, clock: Clock, version: ServerVersion) -> Api {
         set.objects(kind).for_each(|object| api.load(kind.plural, object.clone()));
     }
     let absent = Fault::always(FaultAnswer::Refused(NOT_IN_FILES));
-    // A fault applies to the resource of this name in every group: core and events.k8s.io both have Events.
+    // `on` makes a fault apply to all resources of this name, in every API group: core and events.k8s.io both have
+    // Events.
     let knows = |kind: &Kind| KINDS.iter().any(|other| other.plural == kind.plural && set.knows(other));
     for kind in KINDS.iter().filter(|kind| !knows(kind)) {
         api.inject(absent.clone().on(&[], kind.plural));

@@ -25,22 +25,22 @@ use super::{
 use crate::k8s::{connect::Connection, error};
 use kordon_time::Timestamp;
 
-/// Plural of the kind by which a Deployment creates pods.
+/// Plural name of ReplicaSets, through which a Deployment creates its pods.
 const REPLICA_SETS: &str = "replicasets";
 
 /// Number of objects in a page of a list.
 const PAGE: usize = 500;
 
-/// An object in a file of `--with`, or an empty list, which means that there are no objects of a kind.
+/// An object in a file of `--with`, or an empty list. The empty list means that no objects of a kind exist.
 struct LaidOver {
     file: String,
     kind: &'static Kind,
-    /// The object; None for an empty list.
+    /// The object; `None` for an empty list.
     object: Option<Value>,
 }
 
 /// Lays the objects of files over a set: an object that exists is patched, another one is created. The directive
-/// `$patch: delete` removes it. Returns what was done, as text.
+/// `$patch: delete` removes it. Returns notes about the changes, and about objects that were left out.
 ///
 /// # Errors
 /// A file cannot be read, or has an object without a name or of a kind that kordon does not read.
@@ -56,8 +56,8 @@ pub fn apply(set: &mut ObjectSet, files: &[PathBuf], now: Timestamp) -> Result<V
 /// read once; all others are read and watched as before.
 ///
 /// # Errors
-/// A file cannot be read, or has an object that cannot be laid over the cluster; or the cluster's objects of these kinds
-/// cannot be listed.
+/// A file cannot be read, or has an object that cannot be laid over the cluster; or the cluster's objects of these
+/// kinds cannot be listed.
 pub async fn overlaid(mut connection: Connection, files: &[PathBuf]) -> Result<Connection, ObjectsError> {
     let overlay = Overlay::read(files)?;
     connection.notes.extend(overlay.left_out());
@@ -124,7 +124,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Returns a note about the objects of kinds that kordon does not read; `None` if there are no such objects.
+    /// Returns a note about the objects whose kinds kordon does not read; `None` if there are no such objects.
     fn left_out(&self) -> Option<String> {
         let kinds: Vec<String> =
             self.others.iter().map(|(kind, objects)| format!("{objects} {kind}")).collect();
@@ -134,7 +134,7 @@ impl Overlay {
 }
 
 impl LaidOver {
-    /// Lays the object over the set. Returns what was done.
+    /// Lays the object over the set. Returns a note about the change.
     fn apply(self, set: &mut ObjectSet, now: Timestamp) -> Result<String, ObjectsError> {
         let Self { file, kind, object } = self;
         set.know(kind);
@@ -195,13 +195,13 @@ impl LaidOver {
 
 /// Returns how many more pods a changed workload wants.
 fn added_pods(kind: &Kind, before: &Value, after: &Value) -> i64 {
-    // The API server's default is 1.
+    // The API server sets `replicas` to 1 if it is missing.
     let replicas = |object: &Value| object["spec"]["replicas"].as_i64().unwrap_or(1);
     let is_scaled = ["deployments", REPLICA_SETS, "statefulsets"].contains(&kind.plural);
     if is_scaled { replicas(after).saturating_sub(replicas(before)) } else { 0 }
 }
 
-/// Removes the revisions from the status of a changed StatefulSet: its pods may no longer match its template.
+/// Removes the revisions from the status of a changed StatefulSet, because its pods may no longer match its template.
 fn forget_revisions(stateful_set: &mut Value) {
     for revision in ["currentRevision", "updateRevision"] {
         stateful_set["status"][revision] = Value::Null;
@@ -253,7 +253,7 @@ fn set_templates(set: &mut ObjectSet, deployment: &Value) {
     }
 }
 
-/// The versions of each kind.
+/// The kinds in all their versions, grouped by kind.
 fn versions_of_kinds() -> impl Iterator<Item = &'static [Kind]> {
     KINDS.chunk_by(|one, other| (one.group, one.plural) == (other.group, other.plural))
 }
@@ -377,7 +377,7 @@ mod tests {
         }
     }
 
-    /// A cluster that serves the rules of device taints in one version.
+    /// A client of a cluster that serves DeviceTaintRules in one version.
     fn serving(version: &'static str) -> Client {
         let service = tower::service_fn(move |request: Request<Body>| {
             let is_served =

@@ -21,7 +21,7 @@ pub type ObjectName = (String, String);
 /// Objects of the kinds that kordon reads. Other objects, Secrets above all, are dropped when they are read.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectSet {
-    /// Objects by their kind. A kind whose list was empty is known too, and has no objects.
+    /// Objects by their kind. A kind whose list was empty is present, without objects.
     kinds: BTreeMap<KindId, BTreeMap<ObjectName, Value>>,
     /// Files of a folder or archive that could not be read, with the reason.
     unreadable: Vec<String>,
@@ -122,7 +122,7 @@ impl ObjectSet {
         self.kinds.get(&id(kind)).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Whether the files have objects of a kind, or an empty list of them.
+    /// Whether the set has objects of a kind, or an empty list of them.
     pub fn knows(&self, kind: &'static Kind) -> bool {
         self.kinds.contains_key(&id(kind))
     }
@@ -155,13 +155,13 @@ impl ObjectSet {
         nodes.filter_map(release).max()
     }
 
-    /// What was left out, as text.
+    /// Notes about files that were left out because they could not be read.
     pub fn notes(&self) -> Vec<String> {
         self.unreadable.iter().map(|file| format!("left out {}", plain(file))).collect()
     }
 }
 
-/// Namespace and name; none without a name.
+/// Namespace and name of an object; none for an object without a name.
 pub fn name_of(kind: &Kind, object: &Value) -> Option<ObjectName> {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     let name = Some(text("name")).filter(|name| !name.is_empty())?;
@@ -180,7 +180,8 @@ pub fn kind_of(object: &Value) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name && kind.group == group)
 }
 
-/// The kind of the objects of a list, such as `PodList`; none for a `List`, whose objects may have any kinds.
+/// The kind of the items of a list, by the list's kind, such as `PodList`; none for a `List`, whose items may have any
+/// kinds.
 pub fn listed_kind(list: &Value) -> Option<&'static Kind> {
     let (api_version, name) = (list["apiVersion"].as_str()?, list["kind"].as_str()?);
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -188,8 +189,8 @@ pub fn listed_kind(list: &Value) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name && kind.group == group)
 }
 
-/// The kind that a file name states, for lists that do not state their kind: `cluster-resources/pods/web.json`,
-/// `nodes.json`.
+/// The kind that a file's name states, such as `cluster-resources/pods/web.json` or `nodes.json`. It is needed for
+/// lists that do not state their kind.
 fn kind_of_file(name: &str) -> Option<&'static Kind> {
     let words = name.rsplit('/').take(2).map(|word| word.split('.').next().unwrap_or_default());
     let plurals: Vec<String> = words.map(|word| word.replace('-', "")).collect();

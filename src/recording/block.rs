@@ -21,7 +21,7 @@ pub const MAGIC: [u8; 8] = *b"\x89kordon\n";
 /// Size of a header in bytes.
 pub const HEADER: usize = 36;
 
-/// Limit of the decompressed size of a block, in bytes. It is checked because files to read are not trusted.
+/// Limit of the decompressed size of a block, in bytes. It is checked because a recording that is read is not trusted.
 pub const MAX_RAW: usize = 4 << 20;
 
 /// Limit of the compressed size of a payload, in bytes. It is above `MAX_RAW`, because incompressible data becomes a

@@ -190,7 +190,7 @@ pub fn write_change(
             write_event(FeedKind::DeviceTaintRules, event, bytes, dictionary)
         }
         Change::Leader(leader) => put(&(FeedKind::Leader, APPLIED, leader), bytes, dictionary),
-        // Autoscalers are read for a single plan, and NodeClaims for a single detail. Neither is recorded.
+        // Autoscalers are read only for a plan, and NodeClaims only for the details of an object. Neither is recorded.
         Change::Autoscalers(_)
         | Change::NodeClaims(_)
         | Change::Known(..)

@@ -42,7 +42,7 @@ pub enum RecordingError {
 }
 
 impl RecordingError {
-    /// Returns the time range that is lost; none for an error after which reading cannot continue.
+    /// Returns the time range that the error makes unreadable; none for an error after which reading cannot continue.
     pub const fn lost(&self) -> Option<(Timestamp, Timestamp)> {
         match self {
             Self::Damaged { from, until, .. } | Self::Gap { from, until, .. } => Some((*from, *until)),

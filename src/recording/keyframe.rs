@@ -19,8 +19,8 @@ use kordon_time::{Span, Timestamp};
 /// Content of a keyframe.
 #[derive(Clone, Debug)]
 pub struct KeyframeSource<'a> {
-    /// A copy of the cluster. Each pod of the copy is released once it is written. An outdated pod, which only this
-    /// copy holds, is then freed.
+    /// A copy of the cluster. Each pod of the copy is dropped once it is written, so that an outdated pod, which only
+    /// this copy holds, is freed.
     pub cluster: Cluster,
     /// The state of the watches.
     pub health: &'a [(FeedKind, &'a FeedHealth)],
@@ -42,8 +42,8 @@ pub fn write<W: Write>(
     if let Some(difference) = clock_difference {
         blocks.put(&PlainMessage::ClockDifference(difference), now)?;
     }
-    // The leader is written last, because a model starts its engine once nodes, Leases and the leader are known. With
-    // this order, all other kinds are known by then.
+    // The leader is written last, because a model starts its engine once nodes, Leases and the leader are known. The
+    // engine then starts when all other kinds are known.
     let (leader, others): (Vec<_>, Vec<_>) =
         health.iter().copied().partition(|(kind, _)| *kind == FeedKind::Leader);
     for (kind, health) in others.into_iter().chain(leader) {
@@ -86,7 +86,7 @@ fn put_objects<W: Write>(
     }
 }
 
-/// Writes the table of a kind as a list. If the table is not synced, the end of the list is left out.
+/// Writes all objects of a kind as a list. If the objects are not all known yet, the end of the list is left out.
 fn put_table<T, W: Write>(
     kind: FeedKind,
     table: Table<T>,

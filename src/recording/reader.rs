@@ -150,13 +150,12 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.segments.iter().map(|block| self.blocks[*block].header.from)
     }
 
-    /// Whether the recording has no entries before its first keyframe. The entries of that keyframe then repeat no
-    /// earlier entries.
+    /// Whether the recording begins with a keyframe. The entries of that keyframe then do not repeat earlier entries.
     pub fn begins_with_keyframe(&self) -> bool {
         self.segments.first() == Some(&1)
     }
 
-    /// Goes back to the start.
+    /// Goes back to the start of the recording.
     pub fn rewind(&mut self) {
         self.begin_at(1);
     }
@@ -167,7 +166,7 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.begin_at(later.checked_sub(1).map_or(1, |place| self.segments[place]));
     }
 
-    /// Whether a reader can continue from the current position later: all entries of the blocks read so far were
+    /// Whether reading can later continue from the current position: all entries of the blocks read so far were
     /// returned, and the next block has entries of the watches, not a keyframe.
     pub fn is_between_blocks(&self) -> bool {
         let next = self.blocks.get(self.next_block);
@@ -262,7 +261,8 @@ impl<R: Read + Seek> RecordingReader<R> {
 impl Block {
     fn read(&self, source: &mut (impl Read + Seek)) -> Result<Vec<u8>, RecordingError> {
         source.seek(SeekFrom::Start(self.payload)).map_err(RecordingError::Read)?;
-        // The header cannot cause a huge allocation, because the file had at least this many bytes when it was opened.
+        // The header cannot cause a huge allocation, because the file had at least the stated number of bytes when it
+        // was opened.
         let mut payload = vec![0; self.header.length as usize];
         if !block::read_whole(source, &mut payload)? {
             return Err(self.damaged("the file has become shorter".into()));

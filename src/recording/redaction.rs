@@ -88,10 +88,10 @@ const KEPT: &[&str] = &[
     "0.0.0.0",
 ];
 
-/// Prefixes of label keys after which the cluster's owner chooses the rest of the key.
+/// Prefixes of label keys. The cluster's owner chooses the part of the key after the prefix.
 const OWN_SUFFIX: [&str; 2] = ["node-role.kubernetes.io/", "node-restriction.kubernetes.io/"];
 
-/// Common names after the prefixes in `OWN_SUFFIX`. They are not hashed.
+/// Common values of the part after a prefix of `OWN_SUFFIX`. They are not hashed.
 const ROLES: [&str; 3] = ["control-plane", "master", "worker"];
 
 impl Redactor {
@@ -100,7 +100,7 @@ impl Redactor {
         format!("r{:016x}", self.0.hash_one(text))
     }
 
-    /// Returns the function that replaces texts while they are written.
+    /// Returns the function that replaces texts while a recording is written.
     pub fn redaction(&self) -> Redaction {
         let redactor = self.clone();
         Box::new(move |text| redactor.replace(text))

@@ -24,7 +24,7 @@ use super::{
 use kordon_time::{Span, Timestamp};
 
 /// Divisor of the size limit: a segment is full once its entries are larger than the limit divided by this number. The
-/// ring drops whole segments, so with smaller segments it drops less at once.
+/// ring drops whole segments, so smaller segments mean that less is dropped at once.
 const SEGMENTS: u64 = 8;
 
 /// Limits of a [`Ring`] by age and by size.
@@ -45,15 +45,15 @@ pub struct Ring {
     limits: RingLimits,
     /// Segments, oldest first. Entries are appended to the last segment.
     segments: VecDeque<Segment>,
-    /// Whether the next segment is the first segment or follows a gap.
+    /// Whether the next segment will be the first one, or the first one after a gap.
     is_interrupted: bool,
 }
 
 #[derive(Debug)]
 struct Segment {
     from: Timestamp,
-    /// Whether the segment is the first one or follows a gap. Its entries then do not continue the segment before, so
-    /// they can be read only with the keyframe.
+    /// Whether the segment is the first one, or the first one after a gap. Its entries then do not continue the
+    /// previous segment, so they can be read only with the segment's keyframe.
     is_alone: bool,
     /// File of the keyframe; none until the keyframe is complete.
     keyframe: Option<SegmentFile>,
@@ -116,8 +116,8 @@ impl Ring {
         self.drop_oldest(|ring, second| second.from <= oldest || ring.bytes() > ring.limits.size);
     }
 
-    /// Drops the oldest segment again and again, while the second segment has its keyframe and `is_enough` returns true
-    /// for the ring and the second segment. The second segment then becomes the oldest.
+    /// Drops the oldest segments as long as `is_enough` returns true for the ring and its second segment, and the
+    /// second segment, which becomes the oldest, has its keyframe.
     fn drop_oldest(&mut self, is_enough: impl Fn(&Self, &Segment) -> bool) {
         while let Some(second) = self.segments.get(1)
             && second.keyframe.is_some()
@@ -127,7 +127,7 @@ impl Ring {
         }
     }
 
-    /// Whether the entries of the last segment cannot be read because the segment has no keyframe yet.
+    /// Whether the last segment needs a keyframe before its entries can be read.
     pub fn needs_keyframe(&self) -> bool {
         self.segments.back().is_some_and(|last| last.is_alone && last.keyframe.is_none())
     }
@@ -414,7 +414,7 @@ mod tests {
         let mut ring = Fixture::with(RingLimits { span: Span::from_secs(86_400), size });
         let mut random = fastrand::Rng::with_seed(1);
         for number in 0..30 {
-            // Random text does not compress well.
+            // The text is random, so that it does not compress well.
             let text: String = std::iter::repeat_with(|| random.alphanumeric()).take(5000).collect();
             ring.segment(format!("{number} {text}"));
             drop(ring.reader());

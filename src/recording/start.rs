@@ -34,7 +34,7 @@ pub struct RecordingStart {
     /// The server's release, for example `v1.36.3`; empty if the server does not report it.
     #[cbor(n(5), with = "encoding::text")]
     pub server_version: String,
-    /// The Kubernetes release whose rules the controller follows, as major and minor version.
+    /// The Kubernetes release (major and minor version) whose rules the controller follows.
     #[n(6)]
     release: (u32, u32),
     /// The controller's settings, as flags.
@@ -43,7 +43,7 @@ pub struct RecordingStart {
     /// Interval between keyframes.
     #[n(8)]
     pub keyframe_every: Span,
-    /// Whether names were hashed.
+    /// Whether names in the recording are hashed.
     #[n(9)]
     pub redacted: bool,
 }
@@ -87,14 +87,14 @@ impl RecordingStart {
     /// The start cannot be encoded or compressed.
     pub fn head(&self) -> Result<Vec<u8>, RecordingError> {
         let mut raw = Vec::new();
-        // This dictionary redacts nothing. `redacted` removes the names that identify the cluster.
+        // The default dictionary redacts nothing. Names that identify the cluster are removed by `redacted` instead.
         encoding::encode_into(self, &mut raw, &mut Dictionary::default())
             .map_err(|error| RecordingError::Encoding(error.to_string()))?;
         let block = block::block(BlockKind::Start, &raw, (self.at, self.at))?;
         Ok([&block::file_header()[..], &block].concat())
     }
 
-    /// Returns the same start without names: the context is hashed, the server and the user are empty.
+    /// Returns a copy without names: the context is hashed, and the server and the user are empty.
     #[must_use]
     pub fn redacted(self, redactor: &Redactor) -> Self {
         let context = redactor.hash(&self.context);

@@ -29,8 +29,8 @@ const LEVEL: i32 = 5;
 /// this must be cheap.
 const RING_LEVEL: i32 = 1;
 
-/// Number of texts, and number of parts of objects, that the writer of a ring remembers. They take a few MiB. The
-/// writer of a file remembers all texts and parts.
+/// Number of texts, and number of parts of objects, in the dictionary of a ring's writer. They take a few MiB. The
+/// dictionary of a file's writer keeps all texts and parts.
 const RING_REMEMBERS: usize = 10_000;
 
 /// Writes a recording: the messages of the watches as they are received, and a keyframe from time to time.
@@ -53,9 +53,9 @@ pub struct RecordingWriter<W> {
 /// Totals of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingTotals {
-    /// Messages of the watches.
+    /// Number of messages of the watches.
     pub messages: u64,
-    /// Changes of objects. Each object of a list counts as a change.
+    /// Number of changes of objects. Each object of a list counts as a change.
     pub changes: u64,
     pub keyframes: u64,
     /// Total size of all blocks in bytes.

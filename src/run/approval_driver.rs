@@ -13,12 +13,12 @@ use kordon_time::Timestamp;
 /// Connects an approval with the cluster and with the operator.
 #[expect(async_fn_in_trait, reason = "it is driven on the task that implements it")]
 pub trait ApprovalHost {
-    /// Returns the newest state.
+    /// Returns the newest state of the cluster.
     fn situation(&self) -> Situation<'_>;
 
     fn now(&self) -> Timestamp;
 
-    /// Makes a plan for the newest state.
+    /// Makes a plan for the newest state of the cluster.
     async fn plan(&mut self, action: Action) -> Result<Box<Plan>, String>;
 
     /// Asks the API server which permissions the user does not have, and reads the guard rails.
@@ -67,7 +67,7 @@ pub async fn decide(approval: &mut Approval, host: &mut impl ApprovalHost) {
 /// # Errors
 /// An object that the plan names does not exist; the text names the object.
 pub async fn make_plan(job: PlanJob) -> Result<Box<Plan>, String> {
-    // The snapshot is dropped on that thread too, because dropping a large snapshot takes long.
+    // The snapshot is dropped on the other thread too, because dropping a large snapshot takes long.
     match tokio::task::spawn_blocking(move || job.work().plan).await {
         Ok(plan) => plan.map_err(|error| error.to_string()),
         Err(_) => Err("making the plan failed: this is a fault of kordon".into()),

@@ -30,7 +30,7 @@ pub struct Background<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct CoreShare(u32);
 
-/// Share of one core for each kind of work beside the loop: less than 5 %.
+/// Share of one core that each kind of background work may use: less than 5 %.
 pub const BESIDE: CoreShare = CoreShare::one_in(20);
 
 impl CoreShare {
@@ -38,7 +38,7 @@ impl CoreShare {
         Self(parts)
     }
 
-    /// Pause after a piece of work, computed from the duration of that work.
+    /// Returns the pause after a piece of work that took this long.
     pub fn pause_after(self, took: Duration) -> Duration {
         took * self.0
     }
@@ -51,7 +51,7 @@ const SLICE: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub struct Cancelled(Cancellation);
 
-/// The work panicked, which is a fault of kordon.
+/// Error of background work that panicked, which is a fault of kordon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 

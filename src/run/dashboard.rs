@@ -76,7 +76,7 @@ use playing::finish_work;
 pub use playing::{VirtualTyping, replay_frame};
 use work::Work;
 
-/// How long watch events are applied before keys are handled again.
+/// Maximum time for which watch events are applied before keys are handled again.
 const TURN: Duration = Duration::from_millis(1);
 
 /// Everything that a dashboard needs before it is shown.
@@ -90,7 +90,7 @@ pub struct Dashboard {
     pub context: Option<WriteContext>,
     /// Player of the recording that is shown; none if a cluster is shown.
     pub player: Option<Player>,
-    /// History that the session keeps; none if it keeps none.
+    /// History that the session keeps; none if the session keeps no history.
     pub history: Option<History>,
     /// File of the preferences, which is read again when it changes; none if there is no place for it.
     pub preferences: Option<PreferencesFile>,
@@ -184,8 +184,8 @@ pub async fn terminal(dashboard: Dashboard, mouse: bool) -> Result<(), RunError>
 const KEYS: usize = 64;
 
 /// Returns a stream of the same events, which a separate task reads. A poll of crossterm's stream takes a lock that
-/// crossterm's own thread holds while it waits for input. The loop would poll that stream whenever a watch reports
-/// something: hundreds of times a second.
+/// crossterm's own thread holds while it waits for input. Without the task, the loop would poll crossterm's stream
+/// whenever a watch reports something: hundreds of times a second.
 fn read_beside<S>(mut events: S) -> impl Stream<Item = S::Item> + Unpin
 where
     S: Stream<Item: Send> + Send + Unpin + 'static,
@@ -199,7 +199,7 @@ where
         }
     }));
     stream::poll_fn(move |context| {
-        // The stream owns the task that reads.
+        // The stream owns the task that reads the events.
         let _ = &reading;
         read.poll_recv(context)
     })
@@ -217,10 +217,7 @@ pub async fn run_dashboard(
     contexts::run_contexts(dashboard, surface, keys).await
 }
 
-/// Runs the same loop without a terminal until `until`, then draws one frame. Each key is typed at its time.
-///
-/// # Errors
-/// As [`run_dashboard`].
+/// Runs the dashboard's loop without a terminal until `until`, then draws one frame. Each key is typed at its time.
 pub async fn headless(
     dashboard: Dashboard,
     size: (u16, u16),

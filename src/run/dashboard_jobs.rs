@@ -44,8 +44,8 @@ use kordon_core::{
 pub struct OperationsDriver {
     /// Client and journal for writes; none if nothing can be written.
     context: Option<WriteContext>,
-    /// The app's jobs that are in progress. Several run at once, because a job of a dialog that is already closed may
-    /// take long.
+    /// The app's jobs that are in progress. Several may run at once, because a long job continues after its dialog was
+    /// closed.
     jobs: Vec<Background<DoneJob>>,
     running: BTreeMap<OperationId, RunningOperation>,
     maintenances: MaintenanceTasks,
@@ -58,7 +58,7 @@ pub struct OperationsDriver {
 pub enum OperationEvent {
     /// A result for the app.
     Result(Result<Box<JobResult>, Failed>),
-    /// The channel of this operation has room for a request; `None` if the executor of the operation has ended.
+    /// The channel to the executor of this operation has room for a request; `None` if that executor has ended.
     Room(Option<(OperationId, mpsc::OwnedPermit<Request>)>),
 }
 
@@ -85,7 +85,7 @@ struct RunningOperation {
 
 impl OperationsDriver {
     pub fn new(context: Option<WriteContext>) -> Self {
-        // If the file cannot be read now, the first check reports the error.
+        // If the file of the guard rails cannot be read now, the first check of an operation reports the error.
         let guards = context.as_ref().and_then(|_| guards::read(None).ok());
         let maintenances = MaintenanceTasks::default();
         Self { context, jobs: Vec::new(), running: BTreeMap::new(), maintenances, guards }
@@ -129,7 +129,7 @@ impl OperationsDriver {
                 self.end(&id);
             }
             Job::FindInterrupted => {
-                // Without a context this user cannot write, so no operation was interrupted.
+                // Without a write context, this user cannot write, so no operation was interrupted.
                 if self.context.is_some() {
                     self.spawn_in_context(
                         |context| blocking(move || context.interrupted()),

@@ -33,7 +33,7 @@ use kordon_core::{
 pub(super) struct MaintenanceTasks(Vec<MaintenanceTask>);
 
 struct MaintenanceTask {
-    /// Number of the job that started the maintenance.
+    /// Number of the job that started the maintenance, which identifies the maintenance.
     number: u64,
     input: mpsc::Sender<OperatorInput>,
     events: mpsc::UnboundedReceiver<MaintenanceEvent>,
@@ -74,7 +74,7 @@ impl MaintenanceTasks {
         self.0.push(MaintenanceTask { number, input, events: received, newest, _stop, _task });
     }
 
-    /// Passes input to the maintenance with this number.
+    /// Passes the operator's input to the maintenance with this number.
     pub(super) fn steer(&self, number: u64, input: OperatorInput) {
         if let Some(task) = self.0.iter().find(|task| task.number == number) {
             // A maintenance that has just ended takes no input.

@@ -83,13 +83,12 @@ struct Work {
     /// Snapshot for placement; none until all kinds have been listed.
     snapshot: Option<Snapshot>,
     queue: SchedulingQueue,
-    /// Node of each pod that was bound but whose binding the watch has not reported yet. Reports that lack the binding
-    /// are outdated.
+    /// Node of each pod that was bound, until the watch reports the binding. A report without the binding is outdated.
     assumed: BTreeMap<Key, (Uid, NodeName)>,
     /// Requests that fit nowhere and do not depend on other pods, each with the reason. A pod with an equal request is
     /// refused without a search. Each change that makes room clears the list.
     unschedulable: Vec<(SchedulingRequest, String)>,
-    /// Reasons that are in the conditions of pods that fit nowhere, by pod.
+    /// Reason in the condition of each pod that fits nowhere, by pod.
     reported: BTreeMap<Key, String>,
 }
 
@@ -284,8 +283,8 @@ impl Work {
         self.apply(Change::Pod(ObjectEvent::Applied(Pod { nominated, ..(**pod).clone() })));
     }
 
-    /// Reports in a pod's condition why the pod fits nowhere, unless the condition already has this reason. Parks the
-    /// pod.
+    /// Reports in a pod's condition why the pod fits nowhere, unless the condition already has this reason. The pod
+    /// then waits in the queue for another attempt.
     async fn refuse(&mut self, pod: &Arc<Pod>, why: String, room_on: Option<&NodeName>) {
         let now = self.clock.now();
         if room_on.is_some() || self.reported.get(&pod.key) != Some(&why) {
@@ -310,7 +309,7 @@ impl Work {
     }
 }
 
-/// Returns the node whose resources a pod uses.
+/// Returns the node whose resources a pod occupies; `None` for a pod that is not bound or has finished.
 fn takes_room_on(pod: &Option<Arc<Pod>>) -> Option<&NodeName> {
     pod.as_ref().filter(|pod| !pod.is_finished()).and_then(|pod| pod.node.as_ref())
 }

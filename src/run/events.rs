@@ -13,8 +13,8 @@ use crate::{
 };
 use kordon_core::cluster::{EventSubject, EventsOfCluster, ObjectEvents, ObjectRead, Version};
 
-/// Capacity of each queue of reports. While the queue is full, the sender waits. No change is lost: each report has the
-/// full state, so the next report includes the changes of that time.
+/// Capacity of each queue of reports. While the queue is full, the sender waits. No change is lost, because each report
+/// has the full state.
 const REPORTS: usize = 4;
 
 /// An API server from which Events and objects are read.

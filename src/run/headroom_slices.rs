@@ -11,7 +11,7 @@ use kordon_core::placement::ClusterSnapshot;
 /// Runs the slices of the headroom computation one at a time, and keeps the progress between them.
 pub struct HeadroomSlices {
     slice: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
-    /// The progress between slices; a default value while a slice runs.
+    /// Progress of the computation between slices; a default value while a slice runs.
     progress: HeadroomProgress,
     /// Whether the last slice left more to do.
     has_more: bool,
@@ -40,8 +40,8 @@ impl HeadroomSlices {
         self.has_more.then(|| self.slice.due()).flatten()
     }
 
-    /// Returns a copy of the newest state whose snapshot is complete; `None` before the first such state, and while a
-    /// slice runs.
+    /// Returns a copy of the newest state of the cluster whose snapshot is complete; `None` before the first complete
+    /// snapshot, and while a slice runs.
     pub fn state(&self) -> Option<ClusterSnapshot> {
         self.progress.state()
     }
@@ -50,7 +50,8 @@ impl HeadroomSlices {
         self.progress.has_state()
     }
 
-    /// Whether work that uses [`state`](Self::state) can start: no slice runs, and no state is being completed.
+    /// Whether work that uses [`state`](Self::state) can start: no slice runs, and the snapshot of the newest state is
+    /// complete.
     pub fn is_idle(&self) -> bool {
         !self.slice.is_running() && !self.progress.is_starting()
     }
@@ -67,8 +68,8 @@ impl HeadroomSlices {
         });
     }
 
-    /// Waits for the result of the running slice; forever if no slice runs. The result is `None` until a state is
-    /// complete. May be dropped and awaited again.
+    /// Waits for the result of the running slice; forever if no slice runs. The result is `None` until the snapshot of
+    /// a state is complete. May be dropped and awaited again.
     ///
     /// # Errors
     /// The slice panicked.

@@ -39,8 +39,8 @@ use crate::{
 use kordon_core::{cluster::Cluster, engine::Settings};
 use kordon_time::{Span, Timestamp};
 
-/// Number of keyframes in a full history. The interval between two keyframes is at least [`KEYFRAMES`].0 and at most
-/// [`KEYFRAMES`].1, because a keyframe costs as much as some hundred thousand changes.
+/// Number of keyframes in a full history. [`KEYFRAMES`] is the minimum and maximum interval between two keyframes, each
+/// of which costs as much as some hundred thousand changes.
 const KEYFRAMES_KEPT: i64 = 12;
 const KEYFRAMES: (Span, Span) = (Span::from_secs(60), Span::from_secs(600));
 
@@ -117,7 +117,7 @@ struct EventBatch {
     changes: usize,
 }
 
-/// Known state of the cluster and of its watches, for a keyframe.
+/// Content of a keyframe: the cluster, and the state of its watches.
 #[derive(Debug)]
 struct KnownState {
     cluster: Cluster,
@@ -239,7 +239,7 @@ impl History {
             HistoryMessage::Keyframe(_, KeyframeTimes { now, gap }) => {
                 self.phase = HistoryPhase::Behind(gap.unwrap_or(now));
             }
-            // Dropping the message also drops the sender of the reader, so that the caller of `read` gets an error.
+            // Dropping a read request also drops the sender of the reader, so that the caller of `read` gets an error.
             HistoryMessage::Read(..) => {}
         }
     }
@@ -418,8 +418,9 @@ fn changes(event: &FeedEvent) -> usize {
     }
 }
 
-/// Whether the model has an engine and no list is being read. A model that starts from a keyframe of such a state has
-/// an engine at once. Watches that have not reported yet are ignored, because their kinds are listed after the nodes.
+/// Whether a keyframe can be made: the model has an engine, and no list is being read. A model that starts from such a
+/// keyframe has an engine at once. Watches that have not reported yet are ignored, because their kinds are listed after
+/// the nodes.
 fn is_listed(model: &Model) -> bool {
     model.engine.is_some() && model.feeds.iter().all(|(kind, _)| model.feeds.has_answered(kind))
 }
@@ -448,8 +449,8 @@ fn why_ended(error: &RecordingError, folder: &Path) -> String {
     }
 }
 
-/// Returns a player of the history that uses these settings of the cluster's controller. Also returns the start and end
-/// of the recording.
+/// Returns a player of the history, and the times at which the history starts and ends. `settings` are those of the
+/// cluster's controller.
 ///
 /// # Errors
 /// The history cannot be read.
@@ -540,7 +541,7 @@ mod tests {
         history.on_event(&message("before the first keyframe"), at(0));
         history.on_applied(&model, at(1));
         history.on_event(&message("kept"), at(2));
-        // While the thread handles these changes, it does not keep up with the messages that follow.
+        // These changes keep the thread busy, so it falls behind with the messages that follow.
         let changes = (0..300_000)
             .map(|number| Change::Node(ObjectEvent::Deleted(NodeName::from(format!("n{number}").as_str()))));
         history.on_event(&FeedEvent::Changes(changes.collect()), at(3));

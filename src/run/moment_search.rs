@@ -19,7 +19,7 @@ use kordon_time::Timestamp;
 pub struct MomentSearch<R> {
     replay: Replay<R>,
     finder: MomentFinder,
-    /// Start times of the damaged parts of the recording that are already among the moments.
+    /// Start times of the damaged parts of the recording for which a moment was already added.
     damaged: BTreeSet<Timestamp>,
     is_done: bool,
 }
@@ -73,7 +73,7 @@ impl<R: Read + Seek> MomentSearch<R> {
         }
     }
 
-    /// If there is an error, adds a moment with the reason why nothing more can be read. Returns true if there is an
+    /// Adds a moment with the reason why nothing more can be read, if there is an error. Returns whether there is an
     /// error.
     fn note_error(&mut self, played: Result<(), RecordingError>) -> bool {
         let Err(error) = played else { return false };

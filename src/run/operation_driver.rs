@@ -70,7 +70,8 @@ impl OperationRun<'_> {
                             room.send(request);
                         }
                     }
-                    // The receiver is dropped only if the program ends, because the executor ends only then.
+                    // The receiver of requests is dropped only when the executor ends, and the executor ends only with
+                    // the program.
                     Err(_) => return,
                 },
                 news = self.watched.next(self.clock), if is_watching => match news {

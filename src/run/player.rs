@@ -24,7 +24,7 @@ use kordon_time::{Span, Timestamp};
 /// Interval at which the next moment is shown while a recording plays.
 const STEP: Duration = Duration::from_millis(200);
 
-/// A source from which a recording is read: a file in general, memory in tests.
+/// A source from which a recording is read: usually a file, in tests memory.
 pub trait RecordingSource: Read + Seek + Send {}
 
 impl<S: Read + Seek + Send> RecordingSource for S {}
@@ -65,8 +65,8 @@ pub struct PlayedMoment {
     pub at: Timestamp,
     pub model: Result<Box<Model>, RecordingError>,
     pub kind: StepKind,
-    /// Time of the keyframe at which playing began; earlier events are not known yet. None if all events are known.
-    /// Once the search has found the earlier events, the moment is shown again.
+    /// Time of the keyframe at which playing began, while the events before the keyframe are not known; none if all
+    /// events are known. Once the search has found the earlier events, the moment is shown again.
     pub known_from: Option<Timestamp>,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Debug for Player {
 /// Relation of a moment to the moment shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// Only time has passed.
+    /// The moment follows the previous one: only time has passed.
     Continued,
     /// The moment is at another place in the recording, or events before it have become known.
     Jumped,
@@ -113,7 +113,8 @@ impl Player {
         self.replay.as_ref().expect("nothing plays yet").model().clone()
     }
 
-    /// Time at which the next moment should be made; none while a moment is being made, and while nothing changes.
+    /// Time at which the next moment should be made; none while a moment is being made, or if the shown moment will not
+    /// change.
     pub fn due(&self, playback: &Playback) -> Option<Instant> {
         let replay = self.replay.as_ref()?;
         match playback.target {
@@ -123,7 +124,7 @@ impl Player {
         }
     }
 
-    /// Restarts the measurement of the time that has passed, so that the time until now does not count.
+    /// Restarts the clock of the playback, so that the time before this call does not count as played.
     pub fn restart_clock(&mut self) {
         self.asked = Instant::now();
     }
@@ -200,7 +201,7 @@ impl Player {
         Ok(progress)
     }
 
-    /// Adds checkpoints of the search, which has reached the time `searched`.
+    /// Adds checkpoints that the search has made up to the time `searched`.
     pub fn add_checkpoints(&mut self, checkpoints: Checkpoints, searched: Timestamp) {
         self.searched = searched;
         match &mut self.replay {
@@ -210,8 +211,8 @@ impl Player {
     }
 }
 
-/// Makes the moment at `at`. `before` is the model that is shown, if only time has passed since then; none after a
-/// jump.
+/// Plays the replay to the time `at`, and returns the moment. `before` is the model shown before, if only time has
+/// passed since then; none after a jump.
 fn make_moment(
     mut replay: Box<AnyReplay>,
     before: Option<Model>,

@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::notify::NotifyOptions;
 use crate::app::Preferences;
 
-/// Interval at which the file is looked at.
+/// Interval at which the file is checked for changes.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// The parts of a configuration that a running program applies when the file was read again.
@@ -27,7 +27,7 @@ pub struct ReadConfiguration {
 /// The configuration, or what is wrong with the file.
 pub type ReadPreferences = Result<ReadConfiguration, String>;
 
-/// The file of the preferences, and how it is read.
+/// Path of the preferences file, and the function that reads the file.
 #[derive(Clone)]
 pub struct PreferencesFile {
     pub path: PathBuf,

@@ -40,8 +40,8 @@ pub async fn read_needed(
     }
 }
 
-/// Whether the objects of a scope may make further scopes necessary. The scopes in this list do not. One of them is the
-/// list of all nodes, which is the longest list that most plans read.
+/// Whether the objects of a scope can make it necessary to read further scopes. The scopes listed here never do. Among
+/// them are all nodes, the longest list that most plans read.
 const fn leads_on(scope: &Scope) -> bool {
     !matches!(
         scope,
@@ -63,13 +63,12 @@ pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Cloc
     }
 }
 
-/// Reads of scopes. At most `AT_ONCE` of these reads are in flight.
+/// Queue of scopes to read. At most `AT_ONCE` reads are in flight.
 struct Reads<'a> {
     connection: &'a Connection,
     waiting: VecDeque<Scope>,
     running: FuturesUnordered<LocalBoxFuture<'a, (Scope, Vec<Change>)>>,
-    /// Version of the first read of each kind. The results of later reads of the kind must not be older than this
-    /// version.
+    /// Version of the first read of each kind: the minimum version of later reads of this kind.
     versions: BTreeMap<FeedKind, Version>,
 }
 

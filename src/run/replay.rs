@@ -23,9 +23,9 @@ use kordon_time::{Span, Timestamp};
 /// only from the objects, as if kordon had been started at the beginning of the run-up.
 const HISTORY: Span = Span::from_secs(3600);
 
-/// Maximum time that is played from a state that knows all earlier events. If the wanted moment is further away,
-/// playing begins at a later keyframe, and the events before this keyframe are not known. `PLAYED_THROUGH` applies
-/// while time passes, `PLAYED_TO_JUMP` while the user waits for another moment.
+/// Maximum time that is played from a state that knows all earlier events. For a moment that is further away, playing
+/// begins at a later keyframe, and the events before this keyframe are not known. `PLAYED_THROUGH` applies while time
+/// passes, `PLAYED_TO_JUMP` while the user waits for another moment.
 const PLAYED_THROUGH: Span = Span::from_secs(300);
 const PLAYED_TO_JUMP: Span = Span::from_secs(30);
 
@@ -42,7 +42,7 @@ const PODS_PER_NODE: usize = 20;
 
 /// Interval at which the model's views are refreshed while the recording plays. A state that lasts less than the
 /// interval may be missed. If earlier events are not known yet, views are refreshed only at the moment that is shown,
-/// because refreshing takes a third of the time.
+/// because refreshing takes a third of the playing time.
 const LOOK: Span = Span::from_secs(1);
 
 /// Time without any message after which a recording counts as interrupted, for example because the machine slept. Work

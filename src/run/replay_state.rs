@@ -1,4 +1,5 @@
-//! State at a moment of a recording: the model, and the counterfactual that changes the model's input.
+//! State at a moment of a recording: the model, and the counterfactual, which translates recorded changes for other
+//! settings of the controller.
 
 use crate::{
     k8s::feed::{FeedEvent, FeedState},
@@ -16,8 +17,8 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct ReplayState {
     pub model: Model,
-    /// Counterfactual that translates recorded changes for a model with other settings; none with the recorded
-    /// settings.
+    /// Counterfactual that translates recorded changes for a model with other settings; none if the model has the
+    /// recorded settings.
     pub counterfactual: Option<Counterfactual>,
 }
 

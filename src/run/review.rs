@@ -24,8 +24,7 @@ use kordon_time::{Span, Timestamp};
 /// Interval, in the recording's time, at which a forecast is made and the pods of workloads are counted.
 const EVERY: Span = Span::from_secs(5);
 
-/// Minimum duration of an outage of a workload that is reported. A shorter outage occurs whenever pods start or are
-/// replaced.
+/// Minimum duration of a reported outage of a workload. Shorter outages occur whenever pods start or are replaced.
 const LEAST: Span = Span::from_secs(10);
 
 /// Review of a part of a recording.
@@ -72,7 +71,7 @@ pub struct WorkloadOutage {
     pub desired: usize,
     /// Lowest number of ready pods during the outage.
     pub least_ready: usize,
-    /// Sum over the missing pods of the time for which each pod was missing.
+    /// Time for which pods were missing, summed over these pods.
     pub missing: Span,
 }
 
@@ -133,8 +132,8 @@ impl IncidentReview {
         Ok(collector.finish(replay.model()))
     }
 
-    /// Returns the taint evictions whose node was Ready again within this time. Longer tolerations would have prevented
-    /// these evictions.
+    /// Returns the taint evictions that longer tolerations would have prevented: those whose node was Ready again
+    /// within the time `within`.
     pub fn unnecessary(&self, within: Span) -> impl Iterator<Item = &ReviewedEviction> {
         let is_by_taint =
             |eviction: &&ReviewedEviction| eviction.entry.departure.kind == DepartureKind::TaintEviction;

@@ -50,7 +50,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// Adds scopes to those that are wanted.
+    /// Adds `scopes` to the wanted scopes.
     fn want(&self, scopes: impl Iterator<Item = Scope>) {
         let mut scopes = scopes.peekable();
         if scopes.peek().is_some() {
@@ -67,7 +67,7 @@ impl Links {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PassDurations {
     /// Number of passes in each bucket. The upper bound of a bucket is in [`PassDurations::BOUNDS`]; its lower bound is
-    /// the bound before.
+    /// the upper bound of the previous bucket.
     pub counts: [u64; PassDurations::BOUNDS.len()],
     /// Number of all passes.
     pub count: u64,
@@ -110,7 +110,7 @@ pub struct RunningWatches {
 const EVENTS: usize = 32;
 
 impl RunningWatches {
-    /// Starts to watch these kinds, until `cancel` is cancelled or the receiver of the reports is dropped.
+    /// Starts to watch `kinds`, until `cancel` is cancelled or the receiver of the reports is dropped.
     pub fn start(
         kinds: &'static [FeedKind],
         connection: &Connection,
@@ -144,7 +144,7 @@ impl Session {
         Self::watching(&FeedKind::ALL, connection, options, no_pods, executor, clock, cancel)
     }
 
-    /// Starts to watch these kinds of a cluster, until `cancel` is cancelled or the session ends.
+    /// Starts to watch `kinds` of a cluster, until `cancel` is cancelled or the session ends.
     pub fn watching(
         kinds: &'static [FeedKind],
         connection: &Connection,
@@ -222,13 +222,13 @@ impl Session {
     }
 }
 
-/// Whether a message comes from the watch of Leases. Most messages do, and such a message never makes the model want
+/// Whether a message comes from the watch of Leases, as most messages do. Leases never make it necessary to read
 /// devices.
 fn is_renewal(event: &FeedEvent) -> bool {
     matches!(event, FeedEvent::Changes(changes) if matches!(changes.first(), Some(Change::Lease(_))))
 }
 
-/// Watches these kinds until `cancel` is cancelled. Returns the channel on which the watches report.
+/// Watches `kinds` until `cancel` is cancelled. Returns the channel on which the watches report.
 pub(super) fn watch_kinds(
     connection: &Connection,
     kinds: &'static [FeedKind],

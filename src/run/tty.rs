@@ -38,8 +38,8 @@ const BUFFER: usize = 1 << 17;
 const SAVE_TITLE: &str = "\x1b[22;0t";
 const RESTORE_TITLE: &str = "\x1b[23;0t";
 
-/// Maximum time to wait for SIGCONT after SIGTSTP. If there is no shell that could continue the program, the system
-/// does not stop the program, which continues after this time.
+/// Maximum time to wait for SIGCONT after SIGTSTP. Without a shell that could continue the program, the system does not
+/// stop it, and the program continues after this time.
 const NOT_STOPPED: Duration = Duration::from_millis(200);
 
 /// The terminal in raw mode on its alternate screen; dropping it restores the terminal.

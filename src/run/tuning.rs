@@ -34,7 +34,7 @@ pub struct SettingsTrial {
     pub uncertain: Uncertainties,
     /// Cost of the outages with these settings.
     pub paid: Paid,
-    /// Numbers and durations of what the recorded controllers did. They are the same for all settings.
+    /// Numbers and durations of the recorded controllers' actions, which are the same for all settings.
     pub happened: ActsTotals,
     /// Cost of the outages in the recording.
     pub happened_paid: Paid,
@@ -43,7 +43,7 @@ pub struct SettingsTrial {
 }
 
 impl SettingsTrial {
-    /// Plays a recording under these settings.
+    /// Plays a recording under the settings of `alternative`.
     ///
     /// # Errors
     /// The recording cannot be read.

@@ -37,7 +37,7 @@ pub struct ShownModel {
 pub enum WatchNews {
     /// The cluster may have changed.
     Changed,
-    /// The cluster is as before.
+    /// Nothing in the cluster has changed.
     Unchanged,
     /// A watch is broken; the text says which and why.
     Broken(String),
@@ -66,7 +66,7 @@ impl WatchedModel<'_> {
         EvictionRules::from(&self.model().settings)
     }
 
-    /// Returns the state on which the decision of an approval is based.
+    /// Returns the state on which an approval is decided: the cluster, and the state of its watches.
     pub fn situation(&self) -> Situation<'_> {
         Situation { cluster: self.cluster(), watches: self.watches(), locked: None }
     }
@@ -83,7 +83,7 @@ impl WatchedModel<'_> {
         }
     }
 
-    /// The verdict on the cluster now.
+    /// Returns the current verdict on the cluster.
     pub fn verdict(&mut self, clock: Clock) -> ClusterVerdict {
         let now = clock.now();
         match self {
@@ -139,7 +139,8 @@ impl WatchedModel<'_> {
         }
     }
 
-    /// Wakes the engine of an own model. This engine only predicts, so its writes are neither sent nor recorded.
+    /// Wakes the engine of a model with its own watches. This engine only predicts, so its writes are neither sent nor
+    /// recorded.
     fn on_timeout(&mut self, clock: Clock) {
         let Self::Own { model, .. } = self else { return };
         model.on_timeout(clock.now());

@@ -27,7 +27,7 @@ pub fn text(text: &str) -> String {
 /// a verdict.
 fn plain(symbol: &str) -> Option<&'static str> {
     Some(match symbol {
-        // States of nodes, of watches and of rows.
+        // Glyphs of states of nodes, watches and rows.
         "✖" => "X",
         "✕" => "U",
         "◆" => "N",
@@ -45,7 +45,7 @@ fn plain(symbol: &str) -> Option<&'static str> {
         "◇" => "+",
         "↺" => "@",
         "⇅" | "▓" => "%",
-        // Levels and downward signs.
+        // Glyphs of levels, and downward arrows.
         "✔" | "✓" | "↓" | "▾" => "v",
         "▲" => "!",
         "✗" | "×" => "x",
@@ -66,7 +66,7 @@ fn plain(symbol: &str) -> Option<&'static str> {
         "←" | "≤" => "<",
         "↑" => "^",
         "…" => "~",
-        // Replacements of invisible characters.
+        // Characters that stand for invisible characters.
         "\u{FFFD}" => "?",
         symbol
             if symbol.chars().all(|letter| ('\u{2400}'..='\u{243F}').contains(&letter))

@@ -31,8 +31,8 @@ pub fn mixed(one: Rgb, other: Rgb, share: u8) -> Rgb {
     (mix(one.0, other.0), mix(one.1, other.1), mix(one.2, other.2))
 }
 
-/// The shade nearest to a colour that has at least this contrast on all backgrounds. If there is no such shade, black
-/// or white, whichever has the higher contrast.
+/// Returns the shade of a colour that has at least the contrast `least` on all backgrounds and is nearest to the
+/// colour. If there is no such shade, returns black or white, whichever has the higher contrast.
 pub fn readable(colour: Rgb, backgrounds: &[Rgb], least: f64) -> Rgb {
     const ENDS: [Rgb; 2] = [(0, 0, 0), (255, 255, 255)];
     let worst = |colour| backgrounds.iter().map(|behind| contrast(colour, *behind)).fold(21.0, f64::min);
@@ -49,7 +49,7 @@ pub fn readable(colour: Rgb, backgrounds: &[Rgb], least: f64) -> Rgb {
 mod tests {
     use super::*;
 
-    /// WCAG 2.1, G18 and its well-known greys: black on white has 21:1; #767676 is the lightest grey with 4.5:1 on white.
+    /// Known contrasts of WCAG 2.1, G18: black on white has 21:1; #767676 is the lightest grey with 4.5:1 on white.
     #[test]
     fn greys_have_the_contrast_that_is_published_for_them() {
         let white = (255, 255, 255);

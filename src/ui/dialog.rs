@@ -183,7 +183,7 @@ impl Paper<'_> {
         lines
     }
 
-    /// Changes since the operator agreed.
+    /// Lines that list what has changed since the operator agreed.
     fn drifts(&self, approval: &Approval) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         if let Some(question) = approval.question().filter(|question| !question.drifts.is_empty()) {
@@ -194,7 +194,7 @@ impl Paper<'_> {
         lines
     }
 
-    /// Reason and limits of the operation.
+    /// A line with the reason and the limits of the operation.
     fn terms(&self, options: &OperationOptions) -> Runs {
         let (dim, base) = (self.style(Role::Dim), self.style(Role::Base));
         let mut runs = match options.reason.as_str() {
@@ -317,8 +317,8 @@ impl Paper<'_> {
         lines
     }
 
-    /// Lines of the question. If there is nothing to answer, lines that show the state of the approval or that the
-    /// journal is being read.
+    /// Lines of the question. Without a question, lines that show the state of the approval, or that the journal is
+    /// being read.
     fn answer(&self, dialog: &Dialog) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         match (dialog.prompt(), &dialog.subject) {

@@ -1,4 +1,5 @@
-//! Tables for other programs: CSV for spreadsheets, Markdown for documents. They have all columns and all rows, whole.
+//! Tables for other programs: CSV for spreadsheets, Markdown for documents. They have all columns and rows, and no text
+//! is cut.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use super::markdown;
 /// Format of a table for other programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// RFC 4180, with the line breaks of Unix.
+    /// CSV by RFC 4180, but with the line breaks of Unix.
     Csv,
     /// A table of GitHub's Markdown.
     Markdown,

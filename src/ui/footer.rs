@@ -30,7 +30,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         line = line.right(1, Runs::new(&text::cut(&names, room), scene.style(Role::Dim)));
     }
     if let Some(message) = fault.as_ref().or(scene.screen.message.as_ref()) {
-        // While something is typed, it takes the left half.
+        // While the user types, the input takes the left half.
         let room =
             if typing { usize::from(area.width / 2).saturating_sub(3) } else { usize::from(area.width) };
         let runs = Runs::new(&text::cut(message, room), scene.style(Role::LevelWarning));
@@ -46,8 +46,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         let runs = Runs::new(&key, scene.style(role)).and(" ", scene.style(Role::Dim));
         let returns = command.action == UserAction::Freeze && scene.app.is_in_history();
         let runs = runs.and(if returns { "live" } else { command.hint }, scene.style(Role::Dim));
-        // Help and quit are dropped last, because help leads to all other commands. In the history, the key that
-        // returns to the present is dropped last too.
+        // If space is short, help and quit are dropped last, because help leads to all other commands. In the history,
+        // the key that returns to the present is also dropped last.
         let is_kept = returns || matches!(command.name, "help" | "quit");
         // During playback, the keys of the playback come first.
         let plays = scene.app.playback.is_some() && command.action.is_of_playback();
@@ -67,7 +67,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         line = line.right(0, Runs::new(&text, scene.style(Role::ModeReadOnly)));
     }
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    // Typed text gets the left half.
+    // The input takes the left half.
     let taken = if typing { inner.width / 2 } else { 0 };
     let room = Rect { x: inner.x + taken, width: inner.width - taken, ..inner };
     line.render(room, &Span::styled("  ", scene.style(Role::Dim)), buf);
@@ -83,7 +83,7 @@ fn filter_fault(scene: &Scene) -> Option<String> {
     scene.screen.filter(scene.screen.focus).error(fields(scene.screen.focus))
 }
 
-/// The fields by which the rows can be filtered, while the last word may become the name of one.
+/// Names of fields that may complete the last word of the typed filter.
 fn proposals(scene: &Scene) -> Option<String> {
     let names = Filter::proposals(typed_filter(scene)?.value(), fields(scene.screen.focus));
     (!names.is_empty()).then(|| names.join(" "))

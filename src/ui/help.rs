@@ -1,4 +1,4 @@
-//! The help: all commands with their keys, from the command table. Those that apply here come first.
+//! The help: all commands with their keys, from the command table. Commands that apply to the focused pane come first.
 
 use ratatui::{
     buffer::Buffer,

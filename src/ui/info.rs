@@ -65,7 +65,7 @@ fn lines(scene: &Scene) -> Vec<Runs> {
     lines
 }
 
-/// Maximum number of latest misses shown.
+/// Maximum number of missed events shown, the latest ones.
 const MISSES: usize = 5;
 
 /// Accuracy of this session's forecasts. The counts of the first line add up to its total. The reasons of the second
@@ -173,7 +173,7 @@ fn leader(scene: &Scene) -> Runs {
         Leadership::Absent => return name.and("no Lease in the files", dim),
         Leadership::Unknown => return name.and("unknown", dim),
     };
-    // The holder's identity is its host name and a UUID.
+    // The identity of the Lease's holder is its host name and a UUID.
     let host = leader.holder.split('_').next().unwrap_or_default();
     let mut runs = name.and(host, scene.style(Role::Base));
     if let Some(renewed) = leader.renewed {

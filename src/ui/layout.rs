@@ -15,7 +15,8 @@ const BESIDE: (u16, u16) = (150, 44);
 
 /// Minimum size at which the panes below the nodes are in columns. On a smaller screen, they are tabs of one slot.
 const IN_COLUMNS: (u16, u16) = (120, 30);
-/// Minimum width for three such columns. On a narrower screen, the middle panes are tabs beside the right panes.
+/// Minimum width for three columns below the nodes. On a narrower screen, the middle panes are tabs beside the right
+/// panes.
 const THREE_COLUMNS: u16 = 200;
 /// Minimum height in lines that the nodes keep when the user makes the panes below them higher.
 const LEAST_NODES: u16 = 6;
@@ -49,7 +50,7 @@ pub struct ExtraLines {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     pub area: Rect,
-    /// Panes in the order of their digits.
+    /// Panes in the order of the digits in their titles.
     pub tabs: Vec<Pane>,
     /// The shown tab.
     pub active: Pane,
@@ -180,7 +181,7 @@ fn stack(body: Rect, screen: &Screen, zones: usize, drawn: &mut DrawnLayout) -> 
 
 /// A column below the nodes.
 struct LowerColumn {
-    /// Places of its panes.
+    /// Places of the panes in the column.
     places: Vec<PanePlace>,
     tabs: Vec<Pane>,
 }
@@ -202,7 +203,7 @@ impl LowerColumn {
         merged.iter().map(column).filter(|column| !column.tabs.is_empty()).collect()
     }
 
-    /// Share of the width in the usual layout.
+    /// The column's share of the width in the default layout.
     fn usual_share(&self, width: u16) -> u16 {
         let has = |place| self.places.contains(&place);
         match width {
@@ -246,7 +247,7 @@ fn widths(width: u16, columns: &[LowerColumn], screen: &Screen) -> Vec<u16> {
 
 /// Borders between the columns below the nodes.
 fn column_borders(row: Rect, columns: &[LowerColumn], widths: &[u16], screen: &Screen) -> Vec<PaneBorder> {
-    // Places without panes have some width, too, in case that a pane is moved there.
+    // Places without panes also have a width, in case a pane is moved there.
     let mut by_place = [row.width / 4; 3];
     for (column, width) in columns.iter().zip(widths) {
         let shares: Vec<u16> = column.places.iter().map(|place| screen.layout.share(*place)).collect();
@@ -300,7 +301,7 @@ fn row_height(room: u16, slots: &[Slot], screen: &Screen) -> u16 {
     }
 }
 
-/// Height of the lower part of an area while it has content.
+/// Height of the lower part of an area, if that part has content.
 fn open_height(room: u16, framed: bool, screen: &Screen) -> u16 {
     let least = if framed { 6 } else { 5 };
     match screen.layout.below {
@@ -320,7 +321,7 @@ mod tests {
     use crate::app::PaneLayout;
     use kordon_time::Timestamp;
 
-    /// The usual layout, the extremes of sizes, and panes in other places.
+    /// Layouts to test: the default, extreme sizes, and moved panes.
     fn layouts() -> Vec<PaneLayout> {
         let all_in = |place: PanePlace| MOVABLE.map(|pane| (pane, place)).into();
         vec![

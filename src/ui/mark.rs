@@ -45,7 +45,8 @@ fn style(mark: &ContextMark, scene: &Scene) -> Style {
     }
 }
 
-/// Bold text on a colour: black or white, whichever contrasts more, which is at least 4.5.
+/// Style of bold text on a coloured background: black or white, whichever has the higher contrast, which is at least
+/// 4.5.
 fn on(colour: MarkColour) -> Style {
     let background = match colour {
         MarkColour::Ansi(number) => Color::Indexed(number),

@@ -1,4 +1,4 @@
-//! Markdown in which text from outside stays text.
+//! Escapes text for Markdown, so that text from outside is not interpreted as markup.
 
 use kordon_core::visible;
 

@@ -38,7 +38,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let mut right = counts(scene);
     let nodes_a_cell = |zones: &[StripZone]| zones.first().map_or(1, |zone| zone.nodes_a_cell);
     if nodes_a_cell(&fitting) > 1 {
-        // Each cell stands for several nodes anyway, so the strip gets fewer cells and the counts keep their room.
+        // Each cell stands for several nodes anyway, so the strip gives up cells to keep space for the counts.
         fitting = shrunk(&zones, width.saturating_sub(right.width() + UNIT_WIDTH)).unwrap_or(fitting);
         right = unit(scene, nodes_a_cell(&fitting)).join(right);
     }
@@ -62,7 +62,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     line.render(area, &Run::styled("   ", scene.style(Role::Dim)), buf);
 }
 
-/// Room for [`unit`] and the space around it.
+/// Number of cells for [`unit`] and the spaces around it.
 const UNIT_WIDTH: usize = 20;
 
 /// How many nodes a cell stands for: `▪ 2 nodes · `.

@@ -129,7 +129,7 @@ fn moments(scene: &Scene, playback: &Playback) -> Segments {
     line
 }
 
-/// Role of a level as text on the plain background.
+/// Theme role of a level, for text on the plain background.
 const fn role_of(level: VerdictLevel) -> Role {
     match level {
         VerdictLevel::Healthy => Role::NodeReady,
@@ -148,7 +148,7 @@ struct TimeLine(Vec<TimeCell>);
 enum TimeCell {
     Nothing,
     Unsearched,
-    /// Notable moments: `height` is an index into [`HEIGHTS`], `level` the worst level.
+    /// The cell has notable moments: `height` is an index into [`HEIGHTS`], `level` the worst level.
     Moments {
         height: usize,
         level: VerdictLevel,

@@ -104,7 +104,7 @@ impl<'a> Scene<'a> {
         self.styles[role as usize]
     }
 
-    /// Role of frames. In enforce mode they have another colour.
+    /// Theme role of frames, which have another colour in enforce mode.
     pub fn border(&self, focused: bool) -> Role {
         match (self.app.operations.mode, focused) {
             // The history is read-only, so its frames look the same in every mode.

@@ -97,7 +97,7 @@ roles! {
 }
 
 impl Role {
-    /// Role of a node, from the role of its state.
+    /// Theme role of a node, by the `StateRole` of its state.
     pub const fn for_state(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::NodeCritical,
@@ -130,7 +130,7 @@ impl Role {
 }
 
 impl Role {
-    /// Role of a node's row, from the role of the node's state.
+    /// Theme role of a node's row, by the `StateRole` of the node's state.
     pub const fn for_row(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::RowCritical,
@@ -323,7 +323,7 @@ fn read_style(value: &DeValue<'_>) -> Option<Style> {
     Some(style)
 }
 
-/// A value roughly as it is written in the file.
+/// Text of a value, roughly as it is written in the theme's file.
 fn shown(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("{text:?}"),
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn text_can_be_read_on_its_background_also_in_a_tinted_and_in_the_selected_row() {
-        // The colours of these themes depend on the terminal.
+        // The colours of the other themes depend on the terminal.
         let is_rgb = |name: &&ThemeName| !matches!(name, ThemeName::Ansi16 | ThemeName::Mono);
         for name in ThemeName::ALL.iter().filter(is_rgb) {
             let theme = Theme::bundled(*name);

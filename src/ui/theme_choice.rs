@@ -1,4 +1,4 @@
-//! The list of themes, in a corner: the screen itself shows the theme under the cursor.
+//! The list of themes, in a corner. The rest of the screen shows the theme under the cursor.
 
 use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
 

@@ -18,7 +18,7 @@ use kordon_time::Span;
 /// Maximum width of the sheet.
 const WIDEST: u16 = 120;
 
-/// Cells of a row before its bar.
+/// Number of cells of a row before its bar.
 const BEFORE_BAR: usize = 46;
 
 /// ```text

@@ -113,7 +113,7 @@ fn cells_with(wanted: &str, line: Rect, buf: &Buffer) -> Rect {
 fn words(scene: &Scene, step: TourStep, layout: &ScreenLayout) -> String {
     let key = |action| scene.app.preferences.keymap.key_for(action);
     let plan = |kind| key(UserAction::Plan(kind));
-    // Several commands have the same action, each in other panes.
+    // Several commands can have the same action, each in different panes.
     let named = |name: &str| {
         let command = COMMANDS.iter().find(|command| command.name == name);
         command.map_or_else(String::new, |command| scene.app.preferences.keymap.first_key(command))

@@ -18,7 +18,7 @@ use serde_json::Value;
 pub const FIRST_BEAT: i64 = -1;
 pub const STATUS_EVERY: i64 = 5;
 
-/// Allowed difference of a time from the recorded one, in seconds.
+/// Allowed difference, in seconds, between a time in the engine's run and the recorded time.
 pub const TOLERANCE: f64 = 2.0;
 /// Controllers that ran if a recording has no list of controllers.
 const USUAL_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-controller";
@@ -57,7 +57,7 @@ pub struct Recorded {
 /// One visible change made by the controllers.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct RecordedEffect {
-    /// Seconds after the controllers' start.
+    /// Time of the change, in seconds after the controllers' start.
     pub t: f64,
     pub effect: String,
     #[serde(default)]
@@ -406,7 +406,7 @@ impl Beat {
     }
 }
 
-/// Returns the effects in the change of a node from `old` to `new`.
+/// Returns the effects that the change of a node from `old` to `new` shows.
 pub fn node_effects(old: &Node, new: &Node) -> Vec<RecordedEffect> {
     let effect = |effect: &str| RecordedEffect {
         effect: effect.into(),
@@ -435,7 +435,7 @@ pub fn node_effects(old: &Node, new: &Node) -> Vec<RecordedEffect> {
     seen
 }
 
-/// Returns the effects in the change of a pod from `old` to `new`. `new` is `None` if the object was removed.
+/// Returns the effects that the change of a pod from `old` to `new` shows. `new` is `None` if the object was removed.
 pub fn pod_effects(old: &Pod, new: Option<&Pod>) -> Vec<RecordedEffect> {
     let effect = |effect: &str| RecordedEffect {
         effect: effect.into(),

@@ -127,7 +127,7 @@ impl BriefCluster {
             let pod = self.pod(bound, bound["node"].as_str());
             cluster.apply(Change::Pod(ObjectEvent::Applied((*pod).clone())), &mut Vec::new());
         }
-        // There are no devices, and that is known.
+        // The cluster is known to have no devices.
         for change in [
             DeviceChange::Class(ObjectEvent::ListDone),
             DeviceChange::Claim(ObjectEvent::ListDone),
@@ -341,7 +341,7 @@ impl RecordedPlacement {
     }
 }
 
-/// Returns the node and the sorted victims of the chosen preemption, followed by those of each equally good preemption.
+/// Returns the node and the sorted victims of each preemption: first the chosen one, then the equally good ones.
 fn nominations(preemption: &Preemption) -> Vec<(&str, Vec<&str>)> {
     let Preemption::Possible(candidate) = preemption else { return Vec::new() };
     let first = candidate.victims.iter().map(|pod| &pod.key);

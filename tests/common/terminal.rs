@@ -91,7 +91,8 @@ impl Terminal {
         }
     }
 
-    /// Types keys that open a question. Repeats them as long as they are refused because a list or the plan is missing.
+    /// Types keys that open a question. While the program refuses the keys because a list or the plan is missing, types
+    /// them again.
     pub fn type_once_ready(&mut self, keys: &str, words: &str) {
         const REFUSED: [&str; 2] = ["not listed yet", "the plan is not ready yet"];
         loop {

@@ -1,6 +1,6 @@
 //! The alert rules of `docs/alerts.md`, evaluated every 15 seconds on the metrics of `kordon controller` during
 //! incidents in the demo cluster. The tests check when each rule fires. A rule that is meant to fire before evictions
-//! has to do so by the time that the table of the page states.
+//! must fire at least as early as the page's table states.
 
 use std::collections::BTreeMap;
 
@@ -151,8 +151,8 @@ async fn writes_that_fail_are_reported_and_nobody_is_evicted() {
     seen.fires_within("WritesFail", 480);
 }
 
-/// The limit is one eviction per minute. The alert fires at most about five minutes after the first eviction, while
-/// other pods are still waiting.
+/// The controller may evict one pod per minute. The alert fires at most about five minutes after the first eviction,
+/// while other pods are still waiting.
 #[tokio::test(start_paused = true)]
 async fn evictions_that_wait_for_the_limit_are_reported() {
     let mut outage = Outage::start("healthy", Exporter::Leader { evictions_per_minute: Some(1) });
@@ -337,8 +337,8 @@ impl Reported {
         assert!(self.fired[alert] < evicted, "{alert}: {self:#?}");
     }
 
-    /// Asserts that the alert fired before the first eviction of a pod with default tolerations, at least as long as the
-    /// table of `docs/alerts.md` states.
+    /// Asserts that the alert fired before the first eviction of a pod with default tolerations, at least as long as
+    /// the table of `docs/alerts.md` states.
     fn fires_before_evictions(&self, alert: &str) {
         self.fires_this_long_before_evictions(alert, stated_lead(alert));
     }
@@ -388,7 +388,7 @@ fn rules() -> Vec<Rule> {
     rules.flatten().map(rule).collect()
 }
 
-/// Returns how long before evictions an alert fires at least, by the table of `docs/alerts.md`.
+/// Returns the minimum time between an alert and the first eviction, as the table of `docs/alerts.md` states it.
 fn stated_lead(alert: &str) -> Span {
     let start = format!("| `{alert}` |");
     let row = include_str!("../../docs/alerts.md").lines().find(|line| line.starts_with(&start));

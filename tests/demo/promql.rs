@@ -160,7 +160,7 @@ impl Expression {
     /// Parses an expression.
     ///
     /// # Panics
-    /// The text is not an expression of this part of PromQL.
+    /// The text is not an expression of the supported subset of PromQL.
     pub fn parse(text: &str) -> Self {
         let mut tokens = Tokens { rest: text };
         let parsed = tokens.expression();
@@ -313,8 +313,8 @@ fn closing_quote(quoted: &str) -> usize {
     ends.expect("a closing quote").0
 }
 
-/// Time since which an alert is pending, for each series of its expression. The alert fires once it has been pending
-/// for the rule's `for` duration.
+/// The time at which an alert became pending, for each series of its expression. The alert fires once it has been
+/// pending for the rule's `for` duration.
 #[derive(Debug, Default)]
 pub struct Pending(BTreeMap<Labels, Timestamp>);
 

@@ -93,7 +93,7 @@ fn a_damaged_byte_is_noticed_and_what_follows_the_next_keyframe_is_read() {
             }
         }
         let read = texts(&read);
-        // The entries read are in order, and all of them were written.
+        // The reader returns entries in the order in which they were written, and no other entries.
         let mut written = whole.iter();
         assert!(read.iter().all(|entry| written.any(|other| other == entry)), "{place}");
         let is_noticed = errors > 0 || reader.end() != RecordingEnd::Whole;

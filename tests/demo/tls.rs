@@ -32,7 +32,7 @@ async fn a_server_of_the_trusted_authority_is_connected_to() {
 
 #[tokio::test]
 async fn a_server_of_another_authority_is_refused_with_a_clear_error() {
-    // Names of the second authority. It has the name of the first authority if one tool created both clusters.
+    // The server's authority may have the same name as the trusted one, if one tool created both clusters.
     for name in ["theirs", "ours"] {
         let (folder, ours, theirs) = (Folder::new(), Authority::new("ours"), Authority::new(name));
         let server = Server::start(&theirs, None).await;
@@ -116,7 +116,7 @@ async fn in_a_pod_the_service_account_is_used_as_the_kubelet_mounts_it() {
     folder.file("ca.crt", &ours.pem);
     folder.file("namespace", "ops");
     let connection = connect_from(&none, &pod).await.expect("it is trusted, and the token is known");
-    // The demo's API server does not say to which user a token belongs, but it refuses other tokens, as tested below.
+    // The demo's API server does not report the user of a token, but it refuses unknown tokens, as tested below.
     assert_eq!(connection.identity.user, "the pod's service account");
     let of = |connection: &Connection| (connection.context.clone(), connection.namespace.clone());
     assert_eq!(of(&connection), ("in-cluster".into(), "ops".into()));

@@ -162,7 +162,7 @@ async fn kinds_that_may_not_be_listed_are_named_alike_and_the_rest_works() {
                 })
         })
         .await;
-    // The message is the same for each kind, so that the journal can merge them into one line.
+    // Each kind has the same message, so that the journal can merge the messages into one line.
     let words = "may not be listed; continuing without it, and trying again every minute";
     let mut troubles = session.troubles.clone();
     troubles.sort();

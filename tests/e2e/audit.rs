@@ -1,4 +1,4 @@
-//! Compares `kordon audit` with what `kubectl drain` then does to each node, one family of causes after the other.
+//! Compares `kordon audit` with what `kubectl drain` then does to each node, one family of findings after the other.
 //!
 //! With `KORDON_DUMPS=FOLDER` it also writes the objects of each family to `audit-FAMILY.json`, and what kubectl did to
 //! each node to `audit-FAMILY.drains.json`: the inputs of `tests/program/audit.rs`.
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// A family of causes: the objects that create these causes, and the number of pods once the cluster has settled.
+/// A test cluster for one family of findings: its nodes, its objects, and its number of pods once it has settled.
 struct Family {
     name: &'static str,
     nodes: &'static [&'static str],

@@ -69,7 +69,7 @@ async fn two_contexts(first: &mut Plane, second: &mut Plane) -> Result<()> {
     terminal.wait(&format!("operations in {FIRST} (:ctx)"));
     terminal.type_in("2/z\r");
     terminal.wait("/z");
-    // Keys that would pause, cancel or undo the operation, or write here.
+    // Keys that would pause, cancel or undo the operation of the first context, or write to the second cluster.
     for keys in ["p", "C", "U", "X", "2c", "A", "\x1b", "2r", "A", "\x1b"] {
         terminal.type_in(keys);
     }
@@ -169,7 +169,7 @@ async fn is_drained(client: &Client, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Requests of an audit log that change something. Reviews of one's own name and rights do not.
+/// Returns the requests of an audit log that change something. Reviews of the user's own name and rights do not count.
 fn writes(audit: &[Value]) -> Vec<&Value> {
     let is_write = |line: &&Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// The tolerationSeconds that admission adds here, instead of 300.
+/// The `tolerationSeconds` that admission adds in this test; the default is 300.
 pub const TOLERATION: u32 = 4;
 
 /// A user with no rights except those that a scenario grants.
@@ -66,8 +66,8 @@ pub async fn silent_node_is_emptied(plane: &mut Plane) -> Result<()> {
     let last_beat = kubelets.silence("a1").await?;
     let unknown = watcher.wait_for_effect(&EffectKind::unknown("a1"), Span::from_secs(15)).await?;
     let silent = unknown.since(last_beat);
-    // A pass sees the last heartbeat up to one monitor period late, and the end of the grace period up to another
-    // period late.
+    // One monitor pass sees the last heartbeat up to a period late, and another pass sees the end of the grace period
+    // up to a period late.
     let latest = manager.grace_period + manager.monitor_period * 2 + Span::from_secs(1);
     ensure!(manager.grace_period <= silent && silent <= latest, "Unknown after {silent:?}");
     let tainted = watcher.wait_for_effect(&EffectKind::unreachable_taint("a1"), Span::from_secs(5)).await?;
@@ -175,7 +175,7 @@ pub async fn flags_take_as_long_as_timing_says(plane: &mut Plane) -> Result<()> 
     Ok(())
 }
 
-/// Builds the profile of the controller manager's flags and the simulated kubelets' intervals.
+/// Builds kordon's timing profile from the controller manager's flags and the intervals of the simulated kubelets.
 fn timing_profile(manager: &ControllerManager, toleration: Span) -> Result<TimingProfile> {
     let Heartbeats { every, status_each } = Heartbeats::default();
     let kubelet = KubeletFlags {

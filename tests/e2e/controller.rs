@@ -112,7 +112,8 @@ async fn pods_of_a_deleted_node_are_collected(plane: &mut Plane) -> Result<()> {
     start_controllers(plane, &lifecycle_manager()).await?;
     let mut watcher = EffectWatcher::start(&client).await?;
     kubelets.remove("a1").await?;
-    // The collector checks every 20 s, and deletes after 40 s. One check may come just before the 40 s are over.
+    // The pod garbage collector checks every 20 s, and deletes pods after a quarantine of 40 s. One check may come just
+    // before the quarantine is over.
     let gone =
         watcher.wait_for_effect(&EffectKind::PodGone(on("a1", "orphan")), Span::from_secs(110)).await?;
     let removed = watcher.time_of(&EffectKind::NodeGone { node: "a1".into() }).context("the node is gone")?;
@@ -122,7 +123,7 @@ async fn pods_of_a_deleted_node_are_collected(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// No write of the earlier scenarios was beyond the controller's rights.
+/// Checks that the earlier scenarios had no request for which the controller lacks the right.
 async fn every_write_was_permitted(plane: &mut Plane) -> Result<()> {
     let lines = plane.audit_of(CONTROLLER)?;
     ensure!(lines.len() > 100, "only {} requests", lines.len());
@@ -289,7 +290,7 @@ fn lifecycle_manager() -> ControllerManager {
     ControllerManager { controllers: LIFECYCLE.to_vec(), ..ControllerManager::default() }
 }
 
-/// Counts the reasons of all events.
+/// Returns the number of Events for each reason.
 async fn event_reasons(plane: &Plane) -> Result<BTreeMap<String, usize>> {
     let events = Api::<k8s_openapi::api::core::v1::Event>::all(plane.client());
     let mut reasons = BTreeMap::new();

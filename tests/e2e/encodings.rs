@@ -14,8 +14,8 @@ use crate::{
     harness::{eventually::eventually, plane::Plane},
 };
 
-/// Objects with most of the fields that kordon reads are the same in protobuf and in JSON, as lists and as streamed
-/// lists.
+/// Checks that objects with most of the fields that kordon reads are decoded to the same values from protobuf and from
+/// JSON, as lists and as streamed lists.
 pub async fn both_encodings_mean_the_same(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     for (path, object) in objects() {

@@ -1,6 +1,6 @@
-//! `kordon controller --enforce` with an API server that is unreachable, slow, or answers 409, 429 and 500. No pod is
-//! evicted because information is missing, the controller recovers by itself, and work that became due during the fault
-//! is done once.
+//! `kordon controller --enforce` with an API server that is unreachable, slow, or answers 409, 429 and 500. Checks that
+//! the controller evicts no pod for lack of information, recovers by itself, and does work that became due during the
+//! fault only once.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// The tolerationSeconds that admission adds here.
+/// The `tolerationSeconds` that admission adds in this test; the default is 300.
 const TOLERATION: u32 = 4;
 /// Duration of each fault: longer than the grace period, the Lease and the toleration together.
 const LASTS: Duration = Duration::from_secs(20);

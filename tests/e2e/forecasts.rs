@@ -8,8 +8,8 @@
 //!
 //! A third part runs for a minute with a clock that is 28 s behind the cluster's.
 //!
-//! Takes six minutes. With `KORDON_RUN=1h`, each of the first two parts runs for that time. `KORDON_SEED` selects another
-//! script of incidents.
+//! Takes six minutes. With `KORDON_RUN=1h`, each of the first two parts runs for that time. `KORDON_SEED` selects
+//! another script of incidents.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ use crate::harness::{
 /// Zone a is large by the controller's `--large-cluster-size-threshold`, the other two are small.
 const ZONES: [Zone; 3] =
     [Zone { name: "a", nodes: 26 }, Zone { name: "b", nodes: 20 }, Zone { name: "c", nodes: 14 }];
-/// The tolerationSeconds that admission adds here, instead of 300.
+/// The `tolerationSeconds` that admission adds in this test; the default is 300.
 const TOLERATION: u32 = 11;
 /// The time after the last incident until all of its effects have been checked.
 const AFTERMATH: Span = Span::from_secs(30);

@@ -48,7 +48,7 @@ use comparison::Happened;
 use history::History;
 use variant::Variant;
 
-/// The tolerationSeconds that admission adds here, instead of 300.
+/// The `tolerationSeconds` that admission adds in this test; the default is 300.
 const TOLERATION: u32 = 8;
 /// Longest time for which one variant is observed.
 const OBSERVED: Span = Span::from_secs(180);
@@ -405,14 +405,14 @@ fn unexpected(variant: &Variant, answer: &Value) -> Vec<String> {
     found
 }
 
-/// Returns the objects that the question adds to the cluster or replaces in it, as the text of a file.
+/// Returns the text of a file with the objects that the question adds to the cluster or replaces in it.
 fn list(variant: &Variant) -> Result<String> {
     let items = variant.with.iter().map(|object| Ok(variant.object(object)?.1));
     let items = items.collect::<Result<Vec<Value>>>()?;
     Ok(json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
 }
 
-/// Counts the indexes of a Job's status: `0,2-4`.
+/// Counts the indexes in an index list of a Job's status, such as `0,2-4`.
 fn count_of_indexes(text: &str) -> Result<usize> {
     let count = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -39,11 +39,11 @@ use crate::{
 const TOLERATION: u32 = 6;
 /// Two effects at least this far apart, in seconds, have to be in the recorded order.
 const APART: f64 = 2.0;
-/// Effects are optional in this many seconds before the end of a recording, because they may come after its end.
+/// Effects in the last seconds of a recording are optional, because they may come after its end.
 const EDGE: f64 = 2.0;
-/// Delay from a pass to the start of the timeline. Nodes and pods change at whole seconds. With this delay, each pass
-/// is 0.3 s after a whole second, as in the recordings. A pass in the middle of several changes could see any part of
-/// them.
+/// Delay from a monitor pass to the start of the timeline. Nodes and pods change at whole seconds. With this delay,
+/// each pass is 0.3 s after a whole second, as in the recordings. A pass in the middle of several changes could see any
+/// part of them.
 const BEFORE_PASS: Span = Span::from_millis(700);
 /// Maximum number of nodes that are played at once.
 const NODES: usize = 45;

@@ -1,5 +1,5 @@
-//! `kordon maintenance --enforce` on a real control plane: twelve nodes whose kubelets a command restarts, while kordon is
-//! killed again and again.
+//! `kordon maintenance --enforce` on a real control plane: twelve nodes whose kubelets a command restarts, while kordon
+//! is killed again and again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -183,7 +183,7 @@ fn as_words(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-/// The evictions that a budget has refused, by the audit log of the server.
+/// Returns the number of evictions that a budget has refused, according to the API server's audit log.
 fn refused_evictions(plane: &Plane) -> Result<usize> {
     let is_refused = |entry: &Value| {
         entry["objectRef"]["subresource"] == "eviction" && entry["responseStatus"]["code"] == 429
@@ -191,7 +191,7 @@ fn refused_evictions(plane: &Plane) -> Result<usize> {
     Ok(plane.audit()?.iter().filter(|entry| is_refused(entry)).count())
 }
 
-/// Checks that the maintenance left nothing behind: no cordon, no note, and every pod is Ready.
+/// Checks that the maintenance left nothing behind: no cordon, no note on a node, and every pod is Ready.
 async fn ensure_clean(plane: &Plane) -> Result<()> {
     settle(plane).await?;
     for node in Api::<Node>::all(plane.client()).list(&ListParams::default()).await? {
@@ -266,7 +266,8 @@ async fn killed(plane: &mut Plane) -> Result<()> {
                 }
             }
             if notes(plane).await?.is_empty() {
-                // kordon was killed before the maintenance had begun, or just after the last node was done.
+                // No node has a note: kordon was killed before the maintenance had begun, or just after the last node
+                // was done.
                 if !machines.asked()?.is_empty() {
                     return Ok(());
                 }
@@ -317,7 +318,7 @@ async fn deleted(plane: &mut Plane) -> Result<()> {
     .await?;
     let took = begun.elapsed().as_secs();
     println!("pods of a deleted node gone after {took} s, planned 40 to 80; {planned} planned to move");
-    // The limits allow for the time that the program takes, and for a busy machine.
+    // The limits are wider than the plan: the program takes time, and the machine may be busy.
     ensure!((38..=90).contains(&took), "gone after {took} s");
     eventually("replacements", Span::from_secs(30), async || {
         let listed = pods.list(&ListParams::default()).await?.items;

@@ -1,14 +1,14 @@
 //! Predicted pod outcomes compared with those of the real controllers and the real scheduler, for pods of Deployments,
 //! StatefulSets with volumes, DaemonSets, Jobs, and pods with devices.
 //!
-//! First, nodes fail, come back, are deleted and are tainted, several at a time. `kordon status --watch` runs meanwhile; its
-//! last line says how many outcomes were as predicted. Every other outcome needs a cause that leads to exactly that
-//! difference ([`causes`]). Then questions are asked about the cluster and carried out, one after the other ([`asked`]); no
-//! answer may differ from what happens.
+//! First, nodes fail, come back, are deleted and are tainted, several at a time. `kordon status --watch` runs
+//! meanwhile; its last line says how many outcomes were as predicted. Every other outcome needs a cause that leads to
+//! exactly that difference ([`causes`]). Then questions are asked about the cluster and carried out, one after the
+//! other ([`asked`]); no answer may differ from what happens.
 //!
-//! Runs only with `KORDON_RUN`, for that time (`KORDON_RUN=4m`, `1h`), two thirds of it with incidents, and some minutes
-//! more: the real components do not behave the same twice, and each difference without a cause has to be investigated.
-//! `KORDON_SEED` selects other incidents. `KORDON_E2E_ONLY=asked` asks questions for the whole time.
+//! Runs only with `KORDON_RUN` (`KORDON_RUN=4m`, `1h`), because the real components do not behave the same twice, and
+//! each difference without a cause has to be investigated. Takes the given time, two thirds of it with incidents, and
+//! some minutes more. `KORDON_SEED` selects other incidents. `KORDON_E2E_ONLY=asked` asks questions for the whole time.
 
 mod asked;
 mod causes;
@@ -39,7 +39,7 @@ use crate::{
 use workloads::MAINTENANCE;
 
 const ZONES: [&str; 3] = ["a", "b", "c"];
-/// The tolerationSeconds that admission adds here, instead of 300.
+/// The `tolerationSeconds` that admission adds in this test; the default is 300.
 const TOLERATION: u32 = 11;
 /// Time between two incidents.
 const EVERY: Span = Span::from_secs(25);
@@ -119,7 +119,7 @@ struct Done {
     act: Act,
 }
 
-/// The nodes of each pod, by the pod's namespace and name, with the times at which it was first seen there.
+/// The nodes on which each pod was seen, with the time of the first sighting on each; by namespace and name of the pod.
 type Homes = BTreeMap<String, Vec<(Timestamp, String)>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -204,7 +204,7 @@ async fn play(player: &Player<'_>, length: Span, random: &mut Rng, flags: &[Stri
     let others: Vec<String> = others.into_iter().map(|(difference, _)| difference).collect();
     ensure!(others.is_empty(), "not explained:\n{}", others.join("\n"));
     ensure!(count("wrong") as usize == wrong, "some differences were not named");
-    // Only right outcomes and outcomes by chance have a minimum number. The number of other outcomes depends on how
+    // Only the sum of right outcomes and outcomes by chance has a minimum. The number of other outcomes depends on how
     // soon the test acts on the nodes.
     ensure!(count("right") + count("byChance") >= 20, "too few evictions");
     Ok(())
@@ -226,7 +226,7 @@ impl Kordon {
         Ok(Self { _child: child, lines, last: None, differences: BTreeMap::new() })
     }
 
-    /// Reads the output for this time.
+    /// Reads kordon's output for this time.
     async fn read(&mut self, time: Span) -> Result<()> {
         let ends = tokio::time::Instant::now() + time.to_std();
         while let Ok(line) = tokio::time::timeout_at(ends, self.lines.next_line()).await {
@@ -274,7 +274,8 @@ impl Player<'_> {
             let (ready, later): (Vec<_>, Vec<_>) = due.into_iter().partition(|(at, ..)| *at <= now);
             due = later;
             for (_, node, act) in ready {
-                // A lost node is lost from the moment at which it falls silent, any other act is done at its end.
+                // The loss of a node counts from the moment at which its kubelet falls silent. Any other act counts
+                // from its end.
                 let began = clock.now();
                 self.act(&node, act).await?;
                 let at = if act == Act::Lost { began } else { clock.now() };

@@ -103,8 +103,8 @@ async fn compare(plane: &mut Plane) -> Result<()> {
     ));
     wrong.iter().take(SHOWN).for_each(|landing| say(&landing.words()));
     let [planned, created] = replacements(&plan, &before, &after);
-    // Also predicts by the rules of 1.35, which compute some scores differently. Fewer correct predictions by these
-    // rules show that the agreement is significant.
+    // Also predicts by the rules of 1.35, which compute some scores differently. If fewer of these predictions are
+    // correct, the agreement of the others is no coincidence.
     let (older, _) = replay(changes, &scheduler_log, ServerVersion::new(1, 35), drain_started)?;
     let older: Vec<&Attempt> =
         older.iter().filter(|attempt| matches!(attempt.real, ActualOutcome::Bound(_))).collect();
@@ -233,7 +233,7 @@ fn predicted(attempts: &[&Attempt]) -> usize {
     attempts.iter().filter(|attempt| attempt.is_predicted()).count()
 }
 
-/// Returns two counts of pods by owner: those that the plan replaces, and those that were created.
+/// Returns two counts of pods by owner: the pods that the plan replaces, and the pods that were created.
 fn replacements(
     plan: &Value,
     before: &BTreeMap<String, Pod>,

@@ -1,12 +1,11 @@
-//! Recordings of the real control plane, while nodes fail and recover at random and the controller manager is killed,
-//! replaced and paused. `kordon record` records. At the same time a session with watches of its own records its own
-//! events, as a dashboard does. At random moments, the test keeps what the session knows: the output of `kordon
-//! status`, and the journal.
+//! Records the real control plane twice, while nodes fail and recover at random and the controller manager is killed,
+//! replaced and paused: with `kordon record`, and in a session with watches of its own, as a dashboard does. At random
+//! moments, the test keeps what the session knows: the output of `kordon status`, and the journal.
 //!
-//! Asserts that a replay of the session's recording knows exactly the same at these moments. A replay of the program's
-//! recording has to know the same facts, apart from the difference in time between two watches. The program's file has
-//! to be smaller than a tenth of the JSON that the API server sent for it. If the file is truncated at any place, the
-//! rest has to be playable to its end.
+//! Asserts that a replay of the session's recording knows exactly the same at these moments. A replay of the file of
+//! `kordon record` has to know the same facts, apart from the difference in time between two watches. That file has to
+//! be smaller than a tenth of the JSON that the API server sent for it. If it is truncated at any place, the rest has
+//! to be playable to its end.
 //!
 //! Takes three minutes with 20 moments. `KORDON_RUN=30m` records for the given time with 100 moments. `KORDON_SEED`
 //! selects another script of incidents and other moments. `KORDON_RECORDINGS=FOLDER` keeps both files and the session's
@@ -51,7 +50,7 @@ use crate::{
 /// Zone a is large by the controller's `--large-cluster-size-threshold`, the other two are small.
 const ZONES: [Zone; 3] =
     [Zone { name: "a", nodes: 26 }, Zone { name: "b", nodes: 20 }, Zone { name: "c", nodes: 14 }];
-/// The tolerationSeconds that admission adds here, instead of 300.
+/// The `tolerationSeconds` that admission adds in this test; the default is 300.
 const TOLERATION: u32 = 11;
 /// Maximum difference between the times at which two watches, and their shadows, notice a change: a monitor period and
 /// half a second.
@@ -150,7 +149,7 @@ async fn recorded_and_replayed(plane: &mut Plane, kept: Option<&Path>) -> Result
     plays_wherever_it_is_cut(&program, &settings, seed)
 }
 
-/// Returns random moments between the time at which everything is listed and the end.
+/// Returns random moments between the end of the first lists and the end of the run.
 fn random_moments(started: Timestamp, length: Span, seed: u64) -> Vec<Timestamp> {
     let mut random = fastrand::Rng::with_seed(seed);
     let count = (length.as_secs() / 18).clamp(20, 100);
@@ -303,8 +302,8 @@ fn open(file: &Path, settings: &Settings) -> Result<Replay<BufReader<File>>> {
     Ok(Replay::new(RecordingReader::open(BufReader::new(File::open(file)?))?, settings.clone()))
 }
 
-/// Returns the facts in a view of each node, zone, evicted pod and watch, without times. Each field and each taint is a
-/// separate fact, because fields change milliseconds after each other.
+/// Returns the facts about each node, zone, evicted pod and watch in a view, without times. Each field and each taint
+/// is a separate fact, because fields change milliseconds after each other.
 fn facts(view: &Value) -> BTreeMap<String, Value> {
     const ROWS: [(&str, &[&str], &[&str]); 4] = [
         ("nodes", &["name"], &["zone", "state", "unschedulable", "pods", "terminatingPods"]),
@@ -323,8 +322,8 @@ fn facts(view: &Value) -> BTreeMap<String, Value> {
         for row in view["status"][table].as_array().into_iter().flatten() {
             let name: Vec<_> = names.iter().filter_map(|name| row[name].as_str()).collect();
             let subject = format!("{table} {}", name.join("/"));
-            // Whether a node is Late depends only on the clock, and each watch measures the clock difference
-            // separately.
+            // Late counts as Ready: whether a node is Late depends only on the clock, and each watch measures the clock
+            // difference separately.
             let value = |field: &&str| if row[field] == "Late" { "Ready".into() } else { row[field].clone() };
             facts.extend(fields.iter().map(|field| (format!("{subject}, {field}"), value(field))));
             facts.insert(format!("{subject}, Ready"), row["ready"]["status"].clone());

@@ -1,5 +1,5 @@
-//! The dashboard for hours: the program on a pseudo terminal, connected to a constantly changing cluster over a link
-//! that is cut, half open, throttled or down, and whose API server answers with errors.
+//! Runs the dashboard for hours: the program on a pseudo terminal, connected to a constantly changing cluster over a
+//! link that is cut, half open, throttled or down, and whose API server answers with errors.
 //!
 //! Asserts that its memory does not grow, that no watch is lost and that no task is left over: at the end the screen
 //! shows what the API server has.
@@ -37,19 +37,19 @@ use crate::{
 use churn::{Churn, Workloads};
 use observation::{Log, Usage, Vitals};
 
-/// Share by which memory may grow between ten minutes and the end.
+/// Share by which memory may grow from the baseline to the end.
 const GROWTH: f64 = 0.05;
 /// Start and end of the baseline in minutes. Memory at the end of the test is compared with memory in the baseline.
 const BASELINE: (f64, f64) = (8.0, 12.0);
-/// Minutes at the end whose measurements are compared with the baseline.
+/// Length of the period at the end whose memory is compared with the baseline, in minutes.
 const LAST: f64 = 4.0;
 /// Number of additional tasks, threads or files that are allowed after the faults are over: some connections are kept
 /// open for a while.
 const SLACK: u64 = 3;
 /// Time in which idle threads of the runtime end. The runtime keeps an idle thread for ten seconds.
 const IDLE_THREADS: Duration = Duration::from_secs(20);
-/// Two times for outages that last longer than the API server keeps old versions: the interval between two such
-/// outages, and the time before the end of the run in which none begins.
+/// Times for outages that last longer than the API server keeps old versions: the interval between two of them, and the
+/// time before the end of the run in which none begins.
 const OUTAGES: (Duration, Duration) = (Duration::from_secs(1500), Duration::from_secs(600));
 
 /// Size and pace of the run.

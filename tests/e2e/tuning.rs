@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// The tolerationSeconds that admission adds here, instead of 300.
+/// The `tolerationSeconds` that admission adds in this test; the default is 300.
 const TOLERATION: u32 = 8;
 
 /// Nodes by the seconds of their absence; all absences begin at the same time. An absence of 10 s is too short for an
@@ -61,7 +61,7 @@ fn hasty() -> ControllerManager {
     }
 }
 
-/// A slow controller, with another pace.
+/// A slow controller, with another monitor period, grace period and eviction rate.
 fn patient() -> ControllerManager {
     ControllerManager {
         monitor_period: Span::from_secs(2),
@@ -224,7 +224,7 @@ fn play(file: &Path, controller: &ControllerManager, toleration: Option<Span>) -
     if let Some(toleration) = toleration {
         alternative = alternative.with_toleration(toleration);
     }
-    // The shorter of both grace periods, so that all recordings have the same outages.
+    // Outages are counted by the shorter of both grace periods, so that all recordings have the same outages.
     alternative.least_silence = hasty().grace_period;
     let mut replay = Replay::under(reader, alternative);
     replay.seek(until)?;

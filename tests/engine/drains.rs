@@ -330,7 +330,7 @@ fn list<T: kordon_core::cluster::TableObject>(
 }
 
 impl Answer {
-    /// Returns the name of the budget in the causes of a refused eviction.
+    /// Returns the name of the budget that refused the eviction, from the causes in the response.
     fn budget(&self) -> Option<String> {
         let message = &self.causes.as_ref()?.first()?.message;
         Some(message.strip_prefix("The disruption budget ")?.split(' ').next()?.to_owned())
@@ -411,7 +411,7 @@ impl PodSpec {
 impl BudgetSpec {
     fn budget(&self, version: ServerVersion) -> Budget {
         let policy = self.spec["unhealthyPodEvictionPolicy"].as_str().unwrap_or_default();
-        // Servers before 1.27 drop this field because they do not know it.
+        // Servers before 1.27 drop the field `unhealthyPodEvictionPolicy`, because they do not know it.
         let policy = if version >= ServerVersion::new(1, 27) { policy } else { "" };
         Budget {
             key: Key::new("default", &self.name),

@@ -1,5 +1,5 @@
-//! The scopes that an explanation declares as needed are sufficient: an explanation from these scopes is the same as
-//! one from the whole cluster.
+//! Checks that the scopes which an explanation declares as needed are sufficient: an explanation from these scopes is
+//! the same as one from the whole cluster.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -79,7 +79,7 @@ impl LifecycleRecording {
     }
 }
 
-/// How long before the engine's decision an effect may appear in the recording, in seconds.
+/// Seconds by which an effect may appear in the recording before the engine decides it.
 const LATENESS: f64 = 1.0;
 
 /// Random choices of upstream, fixed for one playback of a scenario.
@@ -95,7 +95,7 @@ enum Order {
     ByNextTaint,
 }
 
-/// Returns all combinations of one number for each zone. A zone's number is between zero and the zone's maximum.
+/// Returns every combination of one number per zone, each from zero to the zone's maximum.
 fn numbers(most: &BTreeMap<ZoneKey, usize>) -> Vec<BTreeMap<ZoneKey, usize>> {
     let mut all = vec![BTreeMap::new()];
     for (zone, most) in most {
@@ -467,7 +467,7 @@ impl Playback {
     }
 }
 
-/// Returns the conditions of a node after a post of its kubelet.
+/// Returns the conditions of a node after its kubelet has posted its status.
 fn posted(
     before: &[Condition],
     posts: &BTreeMap<String, ConditionStatus>,

@@ -814,7 +814,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const MASTER: &str = "node-role.kubernetes.io/master";
 
-/// Shortcuts of the tests to place a pod in a scene.
+/// Shortcuts for placing a pod in a test cluster.
 trait SchedulingOutcomeExt {
     fn with(&self, bound: &[Value]) -> BriefCluster;
     fn snapshot(&self, version: ServerVersion) -> Snapshot;

@@ -59,7 +59,7 @@ fn placement() {
     check("placement", placements::PlacementRecording::differences);
 }
 
-/// A file of this kind has a list of recordings.
+/// Each file of the kind `pressure` has a list of recordings.
 #[test]
 fn pressure() {
     let lists =

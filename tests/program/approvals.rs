@@ -69,8 +69,8 @@ enum Newcomer {
 /// Answers to the questions, in order.
 type Answers = &'static [bool];
 
-/// The proposal, the state of the cluster before the proposal, the event while the first question is open, the answers,
-/// and the expected transcript of questions and result.
+/// A case: the proposal, the state of the cluster before the proposal, the event while the first question is open, the
+/// answers, and the expected transcript of questions and result.
 type Case = (Proposal, Event, Event, Answers, &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -140,7 +140,7 @@ const CASES: &[Case] = &[
         &[true],
         &["asked yes", "refused the watch of nodes is not live: nothing is started on old data"],
     ),
-    // The confirmation also covers one more pod, but no new kind of risk.
+    // The confirmation of a drain also covers one more pod on the node, unless the pod has a new kind of risk.
     (Drain(&[QUIET]), Nothing, Event::Pod(Newcomer::Replicated), &[true], &["asked yes", "started"]),
     (
         Drain(&[QUIET]),

@@ -64,7 +64,7 @@ fn texts(list: &Value) -> BTreeSet<&str> {
     list.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
-/// The expected answer for a case is in the case's own test.
+/// Checks only that the audit finds the cause of each case. The case's own test has the expected answer.
 #[tokio::test]
 async fn causes_of_the_cases_are_found() {
     let expected = [
@@ -315,8 +315,8 @@ fn finding<'a>(report: &'a Value, id: &str) -> &'a Value {
     findings.iter().find(|finding| finding["id"] == id).unwrap_or_else(|| panic!("{id}: {:?}", ids(report)))
 }
 
-/// Kubernetes 1.37 `pkg/controller/job/job_controller.go`, `syncJob`: `maxFailedIndexes` counts what the drain of one node
-/// fails.
+/// A Job fails if the drain of one node fails more indexes than `maxFailedIndexes` (kubernetes 1.37
+/// `pkg/controller/job/job_controller.go`, `syncJob`).
 #[tokio::test]
 async fn a_job_fails_by_the_drain_of_one_node_and_one_index_by_that_of_another() {
     let mut objects = three_nodes();
@@ -344,8 +344,8 @@ async fn a_job_fails_by_the_drain_of_one_node_and_one_index_by_that_of_another()
     assert_eq!((texts(&index["nodes"]), texts(&index["pods"])), (["n2"].into(), ["s/idx-2"].into()));
 }
 
-/// Kubernetes 1.37 `pkg/controller/statefulset/stateful_set_control.go`, `processReplica`: with OrderedReady a pod is not
-/// created before those of lower ordinals are Ready.
+/// Kubernetes 1.37 `pkg/controller/statefulset/stateful_set_control.go`, `processReplica`: with OrderedReady a pod is
+/// not created before those of lower ordinals are Ready.
 #[tokio::test]
 async fn a_replacement_that_waits_for_a_crashing_pod_is_found() {
     let mut objects = three_nodes();
@@ -391,7 +391,8 @@ async fn pods_that_replacements_preempt_are_causes_and_counted() {
     assert_eq!(waves["waves"][0]["lost"], json!(["s/tool"]), "{waves:#}");
 }
 
-/// Both evictions are retried as soon as the budget allows a disruption, which is when web-1 is Ready.
+/// In the audit and in the plan, the eviction is retried as soon as the budget allows a disruption, which is when web-1
+/// is Ready.
 #[tokio::test]
 async fn an_audit_and_a_plan_give_a_drain_the_same_time() {
     let mut objects = three_nodes();

@@ -269,7 +269,8 @@ async fn a_verdict_is_followed_one_line_for_each_change() {
     let mut child = shell.command(&line).stdout(std::process::Stdio::piped()).spawn().expect("it starts");
     let mut lines = tokio::io::BufReader::new(child.stdout.take().expect("its output")).lines();
     let mut verdicts: Vec<Value> = Vec::new();
-    // Reads until the controller has tainted the node: only the last verdict counts that event in its predictions.
+    // Reads verdicts until the controller has tainted the node. Only the last verdict counts that event in its
+    // predictions.
     let events = |verdict: &Value| verdict["predictions"]["events"].as_u64();
     while verdicts.last().map(events) == verdicts.first().map(events) {
         let line = tokio::time::timeout(Duration::from_secs(180), lines.next_line()).await;
@@ -323,13 +324,13 @@ async fn why_shows_the_chain_of_causes_of_a_node_and_names_what_is_missing() {
     assert_eq!(taint["command"], json!(command));
     assert!(taint["cautions"][0].as_str().is_some_and(|risk| risk.contains("known to be off")), "{taint}");
 
-    // The effect agrees with the plan of `kordon plan`.
+    // With `--placement`, the effect of deleting the node says what becomes of the node's pods.
     let json: Value =
         serde_json::from_str(&ask(&["-o", "json", "node", lost, "--placement"]).await).expect("JSON");
     let effect = action(&json, "deleteNode")["effect"].as_str().expect("an effect").to_owned();
     assert!(effect.contains("move") || effect.contains("leave"), "{effect}");
 
-    // A missing permission is reported in place of the Events, and nowhere else.
+    // If the permission to read Events is missing, this is reported in place of the Events, and nowhere else.
     server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[], "events"));
     let json: Value = serde_json::from_str(&ask(&["-o", "json", "node", lost]).await).expect("JSON");
     assert_eq!(json["events"], Value::Null);
@@ -642,7 +643,7 @@ async fn status_gives_up_in_time_while_it_connects() {
     for user in [json!({}), plugin] {
         let file = shell.kubeconfig(&server.url, user);
         let line = ["status", "--kubeconfig", &file, "--timeout", "1s"];
-        // Without the timeout, the silent server would take ten seconds, the plugin two minutes.
+        // Without `--timeout`, the silent server would take ten seconds, and the credential plugin two minutes.
         let output = tokio::time::timeout(Duration::from_secs(8), shell.refused(&line, TOO_SLOW)).await;
         let output = output.expect("it ends in time");
         assert!(output.contains("a connection") && output.contains("--timeout"), "{output}");

@@ -206,7 +206,7 @@ async fn an_edited_file_replaces_the_old_one_only_if_it_is_valid() {
     assert!(shell.refused(&["config", "edit"], 1).await.contains("the configuration is as it was"));
     assert!(configured("").refused(&["config", "edit"], USAGE).await.contains("set VISUAL or EDITOR"));
 
-    // A broken file can be repaired.
+    // `config edit` also opens a broken file, so that it can be repaired.
     let shell = with_editor("tehme = 1", "echo 'theme = \"light\"' > \"$1\"");
     shell.run(&["config", "edit"]).await.done();
     assert_eq!(read(&shell), "theme = \"light\"\n");
@@ -284,7 +284,7 @@ async fn own_themes_inherit_and_their_mistakes_name_file_and_line() {
     assert_eq!((code, err.as_str()), (0, ""));
 }
 
-/// `default` and `lightslategray` as in k9s's own skins.
+/// The skin uses the colours `default` and `lightslategray`, like k9s's own skins.
 #[tokio::test]
 async fn a_skin_of_k9s_becomes_a_theme_whose_text_can_be_read() {
     let shell = configured("");
@@ -338,7 +338,7 @@ fn a_running_dashboard_reads_the_file_again_and_only_becomes_stricter() {
     let shell = configured("");
     let file = shell.home.path().join(".config/kordon/config.toml");
     let mut terminal = Terminal::with(shell.under_terminal(&["demo"]));
-    // Wide enough for whole messages.
+    // The terminal is wide enough for whole messages.
     terminal.resize(30, 160);
     terminal.wait("control-plane-1a-01");
     fs::write(&file, "[contexts.demo]\nword = \"PRODUCTION\"\ncolour = \"red\"").expect("written");

@@ -54,7 +54,7 @@ fn the_rows_of_every_pane_are_taken_as_text() {
         fixture.remove_pods_in_every_way();
         fixture.press(keys);
         let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
-        // The forecast is a chart.
+        // Only the pane of the forecast has no rows, because it is a chart.
         assert_eq!(rows.rows.is_empty(), keys == "4", "{keys}: {rows:?}");
         assert!(rows.heads.is_empty() || rows.rows.iter().all(|row| row.len() <= rows.heads.len()), "{keys}");
     }
@@ -80,7 +80,7 @@ fn the_columns_that_can_be_chosen_are_those_of_the_tables() {
         (":events<Enter>", Pane::Events),
     ];
     assert_eq!(lists.map(|(_, pane)| pane).into_iter().collect::<BTreeSet<_>>(), Pane::LISTS.into());
-    // The cluster of the other fixture has no budgets.
+    // The list of budgets is copied from this fixture, because the cluster of the other one has no budgets.
     let mut with_budgets = DashboardFixture::maintenance();
     for (keys, pane) in lists {
         let fixture = if pane == Pane::Budgets { &mut with_budgets } else { &mut fixture };

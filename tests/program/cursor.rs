@@ -105,7 +105,7 @@ fn a_key_on_a_node_that_is_gone_says_so_and_does_nothing() {
         let screen = &fixture.app.screen;
         assert!(screen.overlays.view().is_none() && screen.pods_of.is_none(), "{key}");
         assert!(screen.marked_nodes.is_empty(), "{key}");
-        // The next move selects a row beside the vanished one.
+        // After the selected row has vanished, the next move selects a row beside it.
         fixture.press("jc");
         assert_eq!(planned_nodes(&fixture).len(), 1, "{key}");
     }
@@ -177,7 +177,7 @@ const WITHOUT_CHOICE: &[&str] = &[
     "z",
 ];
 
-/// Keys like those in [`WITHOUT_CHOICE`] that only the Nodes pane has.
+/// Keys that only the Nodes pane has, and that change its list without selecting a row; see [`WITHOUT_CHOICE`].
 const WITHOUT_CHOICE_OF_NODES: &[&str] =
     &["tdedicated<Enter>qcru<Esc>", "lpo ol<Enter>qcru<Esc>", "G", "GGGG"];
 
@@ -292,7 +292,7 @@ fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
             Targets::Nodes(nodes) if plan.request.kind == PlanKind::Failure && pane == Pane::Zones => {
                 fixture.app.model.cluster.node(&nodes[0]).expect("a node").zone().to_string()
             }
-            // A lane can stand for several nodes.
+            // A lane of the forecast can stand for several nodes.
             Targets::Nodes(nodes) if pane == Pane::Forecast => {
                 let node = screen.forecast.node().expect("a lane");
                 assert!(nodes.contains(node));

@@ -199,7 +199,8 @@ async fn a_plan_is_computed_beside_the_loop_and_again_when_an_option_changes() {
     harness
         .while_running(async |harness| {
             let shows = async |text: &str| {
-                // Paused time does not advance while anything is computed.
+                // Paused time advances only while nothing is being computed, so the result is on the screen after this
+                // pause.
                 sleep(Duration::from_millis(100)).await;
                 assert!(harness.screen().contains(text), "{text}\n{}", harness.screen());
             };

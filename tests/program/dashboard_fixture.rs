@@ -119,12 +119,12 @@ impl DashboardFixture {
         self
     }
 
-    /// Withholds kinds from the app, before [`Self::lists`].
+    /// Withholds kinds from the app. Has to be called before [`Self::lists`].
     pub fn withhold(&mut self, kinds: impl IntoIterator<Item = (FeedKind, Withheld)>) {
         self.withheld.extend(kinds);
     }
 
-    /// Reports the withheld objects of a kind.
+    /// Stops withholding a kind, and reports its objects.
     pub fn arrives(&mut self, kind: FeedKind) {
         self.withheld.remove(&kind);
         self.lists();
@@ -331,8 +331,8 @@ impl DashboardFixture {
         self.put(of(ObjectEvent::ListDone));
     }
 
-    /// Adds an owner without a number of replicas. Its name is the name that pods of [`Self::add_pod`] have for their
-    /// owner.
+    /// Adds an owner without a number of replicas. `name` is the name of the owner in the pods that [`Self::add_pod`]
+    /// has added.
     pub fn add_owner(&mut self, kind: WorkloadKind, name: &str) {
         let workload = Workload {
             kind,
@@ -753,7 +753,7 @@ impl DashboardFixture {
                 let nodes = names.into_iter().map(|name| (name.clone(), self.whole_node(&name))).collect();
                 JobResult::NodesRead(Ok(ReadNodes { nodes, by: "sre@laptop".into() }))
             }
-            // No maintenance runs here.
+            // The fixture runs no maintenance, so these jobs have no result.
             Job::Notice { .. } | Job::StartMaintenance { .. } | Job::SteerMaintenance { .. } => return,
             Job::End { id, .. } => JobResult::Written { id, error: None, closed: true },
         };
@@ -1050,8 +1050,8 @@ pub fn set_condition(node: &mut Node, kind: &str, status: ConditionStatus, now: 
     node.conditions = conditions.into();
 }
 
-/// Returns a number for an object; `None` for the end of a list. A watch that is [`Withheld::Late`] reports only
-/// objects with even numbers.
+/// Returns a number that is made from an object's name; `None` for the end of a list. A watch that is
+/// [`Withheld::Late`] reports only objects with even numbers.
 fn place<T: kordon_core::cluster::TableObject>(
     event: &ObjectEvent<T>,
     name: impl Fn(&T) -> String,

@@ -106,8 +106,8 @@ async fn pods_that_share_a_claim_stay_near_its_devices() {
     assert_eq!(of_pod(&plan, "infer-second", "landingNode"), "c30-n3", "nodes 1 and 2 have free devices");
 }
 
-/// Upstream of 1.36, `pkg/controller/resourceclaim/controller.go` `syncClaim`: the allocation is cleared when the last pod of
-/// the claim is gone. Until then no other node has its devices.
+/// Upstream of 1.36, `pkg/controller/resourceclaim/controller.go` `syncClaim`: the allocation is cleared when the last
+/// pod of the claim is gone. Until then no other node has its devices.
 #[tokio::test]
 async fn the_devices_of_a_claim_are_free_once_its_last_pod_is_gone() {
     let plan = with_shared_claim().answer("plan drain c30-n3", DONE).await;
@@ -198,9 +198,9 @@ async fn a_rule_deletes_the_pods_that_have_the_device_that_it_selects() {
     assert_eq!(evictions[0]["pod"], "train-cd4958b9-w5bkd");
 }
 
+/// The new pod of the DaemonSet is bound to the node of the old pod, although the only device of this node is tainted.
 /// The DaemonSet controller and the scheduler of 1.37.1 behave in this way (`dev-rule-daemon-set` in
-/// tests/e2e/kinds/devices.yaml): the new pod is bound to the node of the old pod. The only device of this node is
-/// tainted.
+/// tests/e2e/kinds/devices.yaml).
 #[tokio::test]
 async fn the_pod_of_a_daemon_set_stays_pending_while_its_device_is_tainted() {
     let mut objects = Objects::of(TAINTS);

@@ -1,4 +1,4 @@
-//! The diff of a plan against what the API server holds after the plan has been applied.
+//! Compares the diff in a plan with what the API server holds after the plan has been applied.
 
 use k8s_openapi::api::core::v1::Node;
 use kordon_core::cluster::claim::{CORDON, DRAINED};
@@ -116,7 +116,7 @@ fn apply(diff: &str, text: &str) -> Value {
         }
         let (sign, rest) = line.split_at_checked(1).unwrap_or((" ", ""));
         if sign != "+" {
-            // Heartbeats change the version all the time.
+            // The resourceVersion may differ, because heartbeats change it all the time.
             let is_version = rest.contains("resourceVersion:");
             assert!(is_version || old[at] == rest, "{:?} is not {rest:?}", old[at]);
             (at, left.0) = (at + 1, left.0 - 1);

@@ -324,7 +324,7 @@ impl Town {
     }
 }
 
-/// Returns the counts of the drain in a frame: the place, pods gone, and all pods.
+/// Returns the counts of the drain in a frame. Each has its place on the screen, the pods gone, and all pods.
 fn printed(screen: &str) -> Vec<(&'static str, (usize, usize))> {
     let mut found = Vec::new();
     for line in screen.lines() {

@@ -78,8 +78,8 @@ fn check_progress(notices: &[OperationNotice], facts: &Facts) {
         before.rsplit(' ').next().and_then(|number| number.parse::<usize>().ok()).expect("a number")
     };
     assert!(lines.iter().map(gone).is_sorted() && lines.iter().map(gone).any(|gone| gone > 0), "{lines:#?}");
-    // Each line has the likely end, or what prevents the end. In the second half of the drain, the drain ends no later
-    // than the latest end in each line.
+    // Each progress line has the likely end of the drain, or what prevents the end. In the second half of the drain,
+    // the drain ends no later than the latest end in the line.
     for line in lines {
         let (_, left) = line.text.rsplit_once("; ").expect("how far it is; when it ends");
         let latest = left.strip_prefix("done in ~").and_then(|ends| ends.split_once("(at most "));
@@ -108,7 +108,7 @@ fn seconds(text: &str) -> Option<i64> {
     Some(minutes.parse::<i64>().ok()? * 60 + seconds.parse::<i64>().ok()?)
 }
 
-/// Namespace whose quota refuses the replacements.
+/// Namespace with a quota that refuses replacements.
 const LIMITED: &str = "shop";
 
 #[tokio::test(start_paused = true)]
@@ -311,8 +311,7 @@ impl Town {
             self.model.cluster.nodes().iter().filter(is_worker).map(|node| node.name.clone()).collect();
         let (now, mut chosen) = (self.clock.now(), Vec::new());
         let all = workers.len();
-        // Nodes that are far apart are tried first. If a node would prevent the end of the drain, the next one is
-        // tried.
+        // Tries nodes that are far apart first. Skips a node that would keep the drain from ending.
         for place in (0..count).flat_map(|turn| (turn..all).step_by((all / count).max(1))) {
             if chosen.len() == count {
                 break;

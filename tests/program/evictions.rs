@@ -68,7 +68,7 @@ fn the_pods_of_the_node_that_is_lost_first_get_the_room_there_is() {
         fixture.add_node(node, zone);
         fixture.change_node(node, |known| known.allocatable.cpu_milli = 2000);
     }
-    // The first pod by name is on the node that is lost last.
+    // The pod whose name comes first is on the node that is lost last.
     for (pod, node) in [("default/w0-1", "n0"), ("default/w0-2", "n1")] {
         fixture.add_pod(pod, node, WorkloadKind::ReplicaSet, Vec::new(), 1500, 128);
     }
@@ -128,8 +128,8 @@ proptest! {
             for number in counts_to_be_evicted(&said) {
                 prop_assert_eq!(number, leaving.to_string(), "{}", said);
             }
-            // The forecast itself counts the hanging pods that already have nowhere to run. It does not count Pending
-            // pods.
+            // The forecast's own number includes hanging pods that already have nowhere to run. It does not include
+            // Pending pods.
             let nowhere = model.nowhere_predicted().map(|more| counts.hanging.nowhere() + more);
             if let Some((nowhere, forecast)) = nowhere.zip(model.predictions.forecast()) {
                 let snapshot = Snapshot::new(&model.cluster, model.settings.version);
@@ -171,7 +171,7 @@ fn the_list_has_the_order_that_was_worked_out_with_it() {
     };
     let (soonest_first, mut by_name) = (urgencies(&fixture), listed(&fixture));
     assert!(soonest_first.is_sorted() && soonest_first.first() < soonest_first.last(), "{soonest_first:?}");
-    // With the reverse order, the pane has the same rows.
+    // Reversing the order does not change which rows the pane has.
     fixture.app.screen.evictions.sort.reversed = true;
     fixture.app.arrange(fixture.now);
     let latest_first = urgencies(&fixture);

@@ -1,5 +1,5 @@
-//! Marks that other projects leave on nodes, each on a Node object as the project writes it: the state of the node, and
-//! its explanation by `kordon why`. The sources of the marks are in `cluster/drain_markers.rs`, too.
+//! Checks the state of nodes with the marks of other projects, and their explanation by `kordon why`. The marks are on
+//! Node objects, as the projects write them. Their sources are also in `cluster/drain_markers.rs`.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ struct Case {
     name: &'static str,
     /// Fields of the Node object, in addition to the fields of a Ready node.
     node: Value,
-    /// The state as it is shown in the table, up to the end of the cell.
+    /// Text in the state column of the table, up to the end of the cell.
     state: &'static str,
     /// Steps of the explanation.
     why: &'static [&'static str],
@@ -186,7 +186,8 @@ fn cases() -> Vec<Case> {
             "Rebooting by Self Node Remediation 2h",
             &["reboot by Self Node Remediation (taint remediation.medik8s.io/self-node-remediation)"],
         ),
-        // medik8s/self-node-remediation v0.11.0; its effect was NoExecute, which would evict pods here.
+        // medik8s/self-node-remediation v0.11.0. The project's taint had the effect NoExecute, which would evict pods
+        // in this test.
         case(
             "snr-before-0-12",
             taint("medik8s.io/remediation", "self-node-remediation", Some(CORDONED)),
@@ -437,8 +438,8 @@ fn cases() -> Vec<Case> {
                 "about to be drained, or just restarted, by kured (annotation weave.works/kured-node-lock of its DaemonSet)",
             ],
         ),
-        // rancher/system-upgrade-controller d357e23: pkg/upgrade/job/job.go, pkg/upgrade/handle_batch.go. The pods of its jobs
-        // are in `upgrades()`.
+        // rancher/system-upgrade-controller d357e23: pkg/upgrade/job/job.go, pkg/upgrade/handle_batch.go. The pods of
+        // its jobs are in `upgrades()`.
         case(
             "suc",
             cordoned("kubectl"),
@@ -465,7 +466,7 @@ fn cases() -> Vec<Case> {
                 "perhaps cordoned by a job of system-upgrade-controller, which runs kubectl: it applied os here earlier",
             ],
         ),
-        // The API server has merged the entry of the client that cordoned the node into this one.
+        // The API server has merged the entry of the client that cordoned the node into the entry `ancient-changes`.
         case("forgotten", cordoned("ancient-changes"), "Cordoned 2h", &[]),
     ]
 }
@@ -564,7 +565,7 @@ async fn why_node_names_the_mark_and_who_cordoned_the_node() {
     }
 }
 
-/// When a machine shuts down, its kubelet ends the pods: kubernetes v1.37.1,
+/// The kubelet of a machine that shuts down ends the pods: kubernetes v1.37.1,
 /// `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`.
 #[tokio::test]
 async fn a_forecast_has_the_pods_that_the_kubelet_of_a_stopping_machine_ends() {

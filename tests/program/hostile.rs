@@ -84,7 +84,7 @@ async fn no_command_prints_what_a_terminal_would_obey() {
         vec!["undo", HOSTILE],
     ];
     for (place, line) in lines.iter().enumerate() {
-        // The other formats contain the same reports, so not all are tested.
+        // Only the first five commands are run in all formats, because all formats contain the same reports.
         let formats: &[&str] =
             if place < 5 { &["table", "json", "yaml", "csv", "md"] } else { &["table", "json"] };
         for format in formats {

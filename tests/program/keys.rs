@@ -136,7 +136,7 @@ const SITUATIONS: &[Situation] = &[
     }),
 ];
 
-/// Shows a recording between two notable moments.
+/// Returns a fixture that shows a recording, at a time between two notable moments.
 fn recording() -> DashboardFixture {
     let mut fixture = pressed(DashboardFixture::incident(), "2");
     let (now, hour) = (fixture.now, Span::from_secs(3600));
@@ -230,7 +230,7 @@ fn a_key_that_does_nothing_here_is_answered_with_where_it_does_something() {
     assert_eq!(say(KeyEvent::from(KeyCode::F(5))), "F5 is not a key: ? shows them all");
     assert_eq!(say(KeyEvent::from(KeyCode::Char('d'))), "d does nothing here: ? shows what does");
     assert_eq!(say(KeyEvent::from(KeyCode::Char('z'))), "", "it does");
-    // The detail of a node has no pod to evict.
+    // The detail of a node is open, which has no pod to evict.
     let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter>d");
     let evict = COMMANDS.iter().find(|command| command.name == "evict").expect("a command");
     assert!(!fixture.app.offers(evict));

@@ -1,5 +1,5 @@
-//! Unknown is not the same as empty. Every definite statement that `kordon status`, headroom, forecast or what-if makes
-//! with less knowledge, it also makes with full knowledge. Tested with random clusters and missing kinds.
+//! Unknown is not the same as empty. A definite statement of `kordon status`, headroom, forecast or what-if with less
+//! knowledge is also made with full knowledge. Tested with random clusters and missing kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,8 +37,7 @@ fn random_missing() -> impl Strategy<Value = Missing> {
     })
 }
 
-/// Creates a dashboard that lacks the missing kinds. Its time is this many seconds after nodes fell silent and a pod
-/// changed.
+/// Creates a dashboard without the missing kinds, at `seconds` after nodes fell silent and a pod changed.
 fn known(
     nodes: &[RandomNode],
     pods: &[RandomPod],
@@ -137,7 +136,8 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
     let budgets = FeedKind::Budgets.to_string();
     let replacements_are_known = unknown.iter().all(|gap| gap["kind"] == budgets.as_str());
     let mut found = BTreeSet::new();
-    // The level is definite for nodes only. If pods are not read, problems that they may have are reported separately.
+    // The level `healthy` is definite only for nodes. If pods are not read, their possible problems are reported
+    // separately.
     if report["verdict"]["level"] == "healthy" && knows(FeedKind::Pods) {
         found.insert("healthy".to_owned());
     }
@@ -176,8 +176,8 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
     found
 }
 
-/// Collects the definite statements about an eviction. The outcome of the pod depends on more kinds than the eviction
-/// itself.
+/// Collects the definite statements about an eviction. The outcome of the pod depends on more kinds of objects than the
+/// eviction itself.
 fn of_eviction(eviction: &Value, replacements_are_known: bool, found: &mut BTreeSet<String>) {
     let pod = format!("{}/{}", eviction["namespace"], eviction["pod"]);
     for (field, value) in eviction.as_object().expect("an eviction") {

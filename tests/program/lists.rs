@@ -83,7 +83,7 @@ async fn each_list_and_the_status_are_tables_of_csv_and_markdown() {
         ("status", vec!["ZONE", "NODE", "CORDONED NODE", "POD"]),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
-        // In addition to its tables, the status reports that the files lack the controller's Lease.
+        // `kordon status` also reports that the files lack the controller's Lease.
         let csv = run(&objects, &[&words[..], &["-o", "csv", "--color", "always"]].concat()).await.out;
         let first: Vec<String> = tables(&csv).into_iter().map(|table| table[0][0].clone()).collect();
         assert_eq!(first, heads, "{line}");
@@ -128,7 +128,7 @@ async fn rows_are_sorted_and_filtered_as_in_the_dashboard() {
     assert_eq!((json["pods"].as_array().map(Vec::len), &json["total"]), (Some(1), &json!(1)));
 }
 
-/// The arguments are checked first, so no cluster is needed.
+/// Arguments are checked before the cluster is contacted, so this test needs no cluster.
 #[tokio::test]
 async fn columns_and_fields_that_do_not_exist_are_errors_that_name_the_nearest() {
     let shell = Shell::new();
@@ -181,7 +181,7 @@ async fn hostile_text_stays_text_in_spreadsheets_and_documents() {
     assert_eq!(markdown.lines().count(), 4, "{markdown}");
 }
 
-/// CSV has no place for what is unknown, so this is printed to standard error.
+/// CSV has no place for what is unknown. It is printed to standard error instead.
 #[tokio::test]
 async fn what_is_not_known_is_said_beside_csv() {
     let shell = Shell::new();

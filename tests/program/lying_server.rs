@@ -74,7 +74,7 @@ async fn answer(
     let is_watch = head.uri.query().is_some_and(|query| query.contains("watch=true"));
     head.uri = original(&head.uri.to_string()).parse().expect("it was an address");
     head.headers.remove(http::header::ACCEPT_ENCODING);
-    // The server answers in JSON, which every client accepts.
+    // The server behind this one is asked for JSON, which every client accepts.
     head.headers.insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
     head.headers.remove(http::header::CONTENT_LENGTH);
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();

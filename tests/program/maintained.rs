@@ -179,7 +179,7 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
         .expect("it starts");
     harness.until(|_| !runs.ended().is_empty()).await;
 
-    // Another machine has another home, and so another journal.
+    // A user on another machine has another home folder, and so another journal.
     let elsewhere = crate::common::program::Shell::new();
     let colleague = |words: &[&str]| {
         let words = [&harness.connection()[..], words, &["--enforce", "--yes"]].concat();
@@ -195,7 +195,7 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
     assert!(output.code == CLAIMED && output.err.contains("--take-over"), "{}", output.err);
 
     first.kill().await.expect("killed");
-    // The command that was running may continue for a moment.
+    // The command that was running when kordon was killed may continue for a moment.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let output = run(&["maintenance", "--resume", "--take-over"]).await;
     assert!(output.code == USAGE && output.err.contains("give its --exec"), "{}", output.err);

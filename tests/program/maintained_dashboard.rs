@@ -1,5 +1,5 @@
-//! A maintenance that is started, paused and cancelled on its sheet: the dashboard's real loop with typed keys, and a demo
-//! cluster whose API shows the writes.
+//! A maintenance that is started, paused and cancelled on its sheet: the dashboard's real loop with typed keys, and a
+//! demo cluster whose API shows the writes.
 
 use kordon::app::Mode;
 

@@ -26,7 +26,7 @@ async fn nodes_that_drain_are_in_waves_and_the_others_are_named_with_the_reason(
     assert_eq!(plan["cost"]["moves"].as_u64(), u64::try_from(moves.len()).ok());
 }
 
-/// No two of the four nodes lose pods to each other. A wave has all nodes that can be drained together.
+/// By default, a wave has all nodes that can be drained together. With `--parallel 1`, each wave has one node.
 #[tokio::test]
 async fn one_at_a_time_takes_as_many_waves_as_nodes() {
     let losses = Objects::of("audit-losses");

@@ -116,8 +116,8 @@ const MEASURED: &[Measured] = &[
         outcomes: &[("stuck", 1)],
         ready: &[],
     },
-    // The template requests more than any node has, but the pods of this set have the current revision, which requests
-    // less. There is room for one pod.
+    // The template of the StatefulSet requests more than any node has. Its pods have the current revision, which
+    // requests less, and there is room for one of them.
     Measured {
         case: "stateful-set-below-partition",
         node: "c05-n1",
@@ -215,7 +215,7 @@ async fn a_drain_does_not_empty_a_node_whose_pods_tolerate_the_cordon() {
     assert!(back["text"].as_str().expect("a text").contains("they tolerate its cordon"), "{back}");
 }
 
-/// The replacement of the pod that `mid` preempts stays Pending. The replacement of `mid` does not.
+/// The pod `mid` is preempted. Its replacement preempts a pod `low`, whose own replacement stays Pending.
 #[tokio::test]
 async fn a_preempted_pod_preempts_in_turn() {
     let plan = json("preemption-in-turn", "plan drain j01-n1").await;
@@ -245,8 +245,8 @@ async fn the_outcome_of_a_pod_of_a_failed_job_stays_while_it_terminates() {
     assert!(text.contains("5 pods have nowhere to run"), "{text}");
 }
 
-/// A forced removal on a dead node: with `podReplacementPolicy: Failed` or a `podFailurePolicy`, the Job controller keeps
-/// the objects. They stayed until the node was tainted out-of-service.
+/// A forced removal on a dead node: with `podReplacementPolicy: Failed` or a `podFailurePolicy`, the Job controller
+/// keeps the objects. They stayed until the node was tainted out-of-service.
 #[tokio::test]
 async fn a_forced_removal_does_not_end_a_pod_that_its_job_waits_for() {
     let plan = json("job-pods-on-a-dead-node", "plan delete pod --all -n i42 --force --grace-period=0").await;

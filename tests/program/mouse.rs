@@ -1,4 +1,4 @@
-//! The mouse: clicks focus, select and open, the wheel moves, and nothing is confirmed by a click.
+//! The mouse: a click focuses, selects or opens; the wheel moves; no click confirms anything.
 
 use kordon::{
     app::{Movement, Pane, overlays::Overlay},
@@ -13,7 +13,7 @@ use super::{
 
 const SIZE: (u16, u16) = (160, 48);
 
-/// Draws the fixture, which then knows what can be clicked where.
+/// Draws the fixture. Afterwards the fixture knows what is at each position of the mouse.
 fn shown(fixture: &mut DashboardFixture) -> Buffer {
     terminal_of(fixture, SIZE).backend().buffer().clone()
 }

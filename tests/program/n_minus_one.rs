@@ -113,7 +113,7 @@ pub fn fixture_without(
     fixture
 }
 
-/// Returns the outcomes in the open what-if, and its failing nodes and zones.
+/// Returns the outcomes in the open what-if, and the nodes and zones whose failure it assumes.
 fn what_if(fixture: &DashboardFixture) -> (OutcomeCounts, BTreeSet<NodeName>, BTreeSet<ZoneKey>) {
     let preview = fixture.app.screen.overlays.plan().expect("a what-if is open");
     let outcome = preview.result.as_ref().map(|result| &result.outcome);
@@ -123,7 +123,7 @@ fn what_if(fixture: &DashboardFixture) -> (OutcomeCounts, BTreeSet<NodeName>, BT
     (all_of(&stranded), impact.nodes.clone(), impact.zones.clone())
 }
 
-/// Returns the outcomes of the pods that leave, and of those that are preempted for them.
+/// Adds up the outcomes of the pods that leave and of the pods that are preempted for them.
 fn all_of(counts: &SuccessionCounts) -> OutcomeCounts {
     counts.outcomes() + counts.preempted
 }
@@ -146,8 +146,8 @@ fn header(fixture: &DashboardFixture) -> String {
     snapshot::plain(terminal.backend().buffer()).lines().nth(1).unwrap_or_default().into()
 }
 
-/// Returns five numbers: all losses; losses that strand pods, and the most pods that one of them strands; losses that
-/// leave pods Pending, and the most pods that one of them leaves Pending.
+/// Returns five numbers about losses: how many there are; how many strand pods, and the most pods that one loss
+/// strands; how many leave pods Pending, and the most pods that one loss leaves Pending.
 fn losses<T: Ord + Clone>(stranded: &BTreeMap<T, OutcomeCounts>) -> [usize; 5] {
     let count = |counts: fn(&OutcomeCounts) -> usize| {
         let counts = stranded.values().map(counts);

@@ -227,7 +227,7 @@ async fn missing_permissions_are_named_before_anything_is_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cordon_that_is_refused_ends_the_drain_before_any_pod_is_touched() {
     let harness = Harness::start(SPEED).await;
-    // The fault is temporary, so that an access review still allows the cordon.
+    // A fault with a share below 1 is temporary, so an access review still allows the cordon.
     harness
         .server
         .api
@@ -534,7 +534,7 @@ impl Harness {
         tokio::time::sleep(Duration::from_millis(chance.u64(..2000))).await;
     }
 
-    /// Checks that every cordoned node is in the journal.
+    /// Checks that the journal has every cordoned node.
     async fn check_cordons(&self, output: &str) {
         let operations = self.operations();
         let known: BTreeSet<String> =

@@ -221,7 +221,7 @@ async fn what_one_may_not_do_is_named_before_it_is_tried_until_it_is_granted() {
             dashboard.press("<Esc>:evict").await;
             dashboard.wait("Plan to evict the marked pods").await;
             assert!(!dashboard.screen().contains("may not"), "{}", dashboard.screen());
-            // The preview stays possible. Pressing the key asks the server again.
+            // The preview stays possible without the permission. Pressing the key asks the server again.
             harness.server.api.clear_faults();
             dashboard.press("<Esc>2c").await;
             dashboard.wait("may not patch nodes: this is a preview").await;
@@ -244,7 +244,7 @@ async fn a_right_that_is_missing_in_one_namespace_is_named_for_its_pods_only() {
             dashboard.ready().await;
             dashboard.press("2/general-1a-02<Enter><Enter>").await;
             dashboard.wait("2 Pods").await;
-            // The table is longer than the screen.
+            // The table of commands is longer than the screen, so the test searches in it.
             dashboard.press("?/Plan to<Enter>").await;
             dashboard.wait("(may not create pods/eviction in ").await;
             let screen = dashboard.screen();

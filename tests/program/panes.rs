@@ -151,7 +151,7 @@ fn on_a_small_screen_all_other_panes_stay_tabs_below_the_nodes() {
 
 #[test]
 fn the_layout_is_kept_in_the_configuration_and_shown_at_the_next_start() {
-    // Without evictions the pane is a line, which has no border to move.
+    // Without evictions, the Evictions pane is only a line, which has no border to move.
     const PANE: &str = "╭─[3 Evictions]";
     let shell = Shell::new();
     let file = shell.home.path().join(".config/kordon/config.toml");

@@ -25,8 +25,8 @@ fn advice_is_what_the_filters_of_the_scheduler_find() {
     assert_eq!(advice(&fixture, "new-1"), Some(PendingAdvice::Fits { node: "pool-a-01".into() }));
 }
 
-/// Kubernetes 1.37.1 `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`,
-/// `PodEligibleToPreemptOthers`.
+/// A pod whose victims are still terminating preempts no other pods (kubernetes 1.37.1
+/// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`, `PodEligibleToPreemptOthers`).
 #[test]
 fn a_pod_whose_victims_are_terminating_needs_no_help() {
     let mut fixture = DashboardFixture::well();

@@ -51,7 +51,7 @@ fn options() -> AppOptions {
     AppOptions { mode: Mode::Replay, ..AppOptions::default() }
 }
 
-/// Returns the frame a second after the last of these keys.
+/// Plays a recording while keys are typed. Returns the frame a second after the last key.
 async fn frame(file: &[u8], keys: &str, size: (u16, u16)) -> String {
     let player = Player::new(replay_of(file), replay_of(file));
     let dashboard = Dashboard::for_recording(playback_of(file), player, options(), Clock::system());
@@ -62,13 +62,12 @@ async fn frame(file: &[u8], keys: &str, size: (u16, u16)) -> String {
     snapshot::plain(&frame)
 }
 
-/// Returns the keys that go to a moment.
+/// Returns the keys that jump to a moment.
 fn going_to(at: Timestamp) -> String {
     format!(":at {}<Enter>", at.to_micro_time())
 }
 
-/// Returns the frame that a dashboard would show if it had watched the cluster itself, instead of replaying the
-/// recording.
+/// Returns the frame of a dashboard that has watched the cluster itself, instead of replaying the recording.
 fn live_frame(model: &Model, at: Timestamp, file: &[u8], size: (u16, u16)) -> String {
     let mut model = model.clone();
     model.refresh_nodes(at);

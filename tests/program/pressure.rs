@@ -114,7 +114,7 @@ async fn a_kubelet_evicts_pods_in_the_predicted_order() {
                     assert!(predicted.contains(&place), "{place:?} was evicted, predicted was {predicted:?}");
                     evicted.push(place);
                 }
-                // The pod arrived under pressure and was rejected.
+                // The pod had not started: its kubelet rejected it on its arrival, because of the pressure.
                 None => assert_eq!(pod.resources.kubelet.qos, QosClass::BestEffort, "{pod:?}"),
             }
         }

@@ -1,5 +1,5 @@
-//! A screen that is not drawn again shows nothing outdated: if the app does not request a frame for a change, the
-//! change affects no cell.
+//! Checks that a screen which is not redrawn shows nothing outdated: a change for which the app does not request a
+//! frame affects no cell.
 
 use kordon::{k8s::feed::FeedEvent, run::Surface, ui::snapshot};
 use kordon_core::cluster::{
@@ -14,7 +14,7 @@ use crate::{
     screens::drawn,
 };
 
-/// Size with room for about a quarter of the nodes.
+/// Size of the screen, with room for about a quarter of the nodes.
 const SIZE: (u16, u16) = (140, 24);
 
 /// Keys that bring the screen into the tested states.

@@ -58,8 +58,8 @@ async fn a_replayed_model_knows_what_the_live_one_knew() {
             let (at, report) = &live.reports[random.usize(..live.reports.len())];
             assert_same(report, &report_at(&mut replay, *at), &format!("{scenario} back at {at}"));
         }
-        // Jumps in another replay, whose only checkpoints come from a search. A jump that finds no checkpoint starts at
-        // a keyframe.
+        // Jumps in another replay, which has only the checkpoints of a search. A jump without a checkpoint starts at a
+        // keyframe.
         let found = MomentSearch::new(live.replay()).advance(|| false);
         let mut replay = live.replay().without_run_up();
         replay.add_checkpoints(found.checkpoints, found.until);

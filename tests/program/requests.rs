@@ -45,7 +45,7 @@ async fn cordons_labels_and_taints_read_nodes_alone() {
     ];
     for (line, nodes) in cases {
         let (_, reads) = asked(&server, line, DONE).await;
-        // A preview of a cordon names the operators that move roles away from the node.
+        // A preview of a cordon also reads the node's pods, to name the operators that move roles away from the node.
         let pods = format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{NODE}");
         let reads: Vec<String> =
             reads.into_iter().filter(|uri| line[0] != "cordon" || !uri.starts_with(&pods)).collect();
@@ -119,7 +119,7 @@ async fn a_plan_does_not_wait_for_placement_and_says_that_it_is_left_out() {
         let text = |warning: &Value| warning["text"].as_str().unwrap_or_default().to_owned();
         warnings.iter().map(text).find(|text| text.contains("where pods land is unknown"))
     };
-    // On a busy machine, the lists may take longer than `auto` waits for them.
+    // On a busy machine, the lists may take longer than `--placement=auto` waits for them.
     let whole = plan(&["--placement=wait"]).await;
     assert_eq!(left_out(&whole), None);
     server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::List, Verb::Watch], "services"));

@@ -232,7 +232,7 @@ fn without_age(frame: &str) -> String {
     (1..10).fold(frame.to_owned(), |text, age| text.replacen(&format!(" live {age}s"), " live 0s", 1))
 }
 
-/// Returns the counts of pods to be evicted in a frame if they differ, and `None` if they are equal. The header, the
+/// Returns the different counts of pods to be evicted in a frame; `None` if all counts are equal. The header, the
 /// evictions and the forecast have to show the same count.
 fn different_counts(frame: &str) -> Option<BTreeSet<&str>> {
     let numbers: BTreeSet<&str> = counts_to_be_evicted(frame).collect();

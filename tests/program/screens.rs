@@ -237,7 +237,7 @@ fn wide_shows_what_nodes_use_and_the_gpus_that_they_have() {
         memory_bytes: (29 << 30) / 100 * (30 + 7 * number % 66),
         measured: None,
     };
-    // The kubelets of nodes that are down no longer answer.
+    // Only Ready nodes are measured, because the kubelets of nodes that are down no longer answer.
     let nodes = fixture.world.nodes().iter().filter(|node| node.is_ready()).map(|node| node.name.clone());
     let usage = nodes.zip((0..).map(usage)).collect();
     fixture.app.model.measurements.on_usage(Ok(usage), fixture.now);
@@ -280,7 +280,7 @@ fn a_table_that_is_cut_says_that_all_the_rest_is_ready() {
     };
     let shown = screen.lines().filter(is_row).count();
     assert!(screen.contains(&format!("… {} more, all Ready", 30 - shown)), "{screen}");
-    // At its end, the list has no more rows below.
+    // Scrolled to its end, the list has no more rows below.
     fixture.press("2<End>");
     let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
     assert!(!screen.contains("all Ready"), "{screen}");
@@ -692,7 +692,7 @@ fn options_of_a_drain_are_typed_completed_and_shown() {
     // Esc leaves the line without a change, and the plan stays open.
     fixture.press("I<Ctrl-u>5s<Esc>");
     assert_eq!(options(&fixture), (selector, Some(timeout), Some(skip), None, 0));
-    // Any value is typed after the name of the command; an empty text removes the value.
+    // Any value can be typed after a command's name. An empty text removes the value.
     fixture
         .press(":grace-period 45<Enter>:parallel 3<Enter>I<Ctrl-u><Enter>W<Ctrl-u><Enter>L<Ctrl-u><Enter>");
     assert_eq!(options(&fixture), (None, None, None, Some(Span::from_secs(45)), 3));
@@ -721,7 +721,7 @@ fn the_diff_of_a_plan_takes_the_place_of_its_rows() {
     fixture.press("<Esc>");
     assert_eq!(is_open(&fixture), None);
 
-    // A node that cannot be read is named, and so is a plan that changes nothing.
+    // The diff names a node that cannot be read, and says if a plan changes nothing.
     fixture.press("cy");
     fixture.unreadable = Some("nodes is forbidden".into());
     fixture.serve();
@@ -808,7 +808,7 @@ fn no_key_sequence_panics_and_the_focus_is_always_on_a_pane() {
         for step in 0..600 {
             let key = keys[chance.usize(..keys.len())];
             fixture.app.on_key(key, fixture.now, fixture.now);
-            // Plans are computed after a random number of keys.
+            // Some plans are computed before the next key, others later, at random.
             if chance.u8(..3) > 0 {
                 fixture.plan();
             }

@@ -156,7 +156,8 @@ async fn a_replacement_on_a_silent_node_is_not_counted_on() {
     assert_eq!(pod(&heard, "web-1-0")["landingNode"], "n1");
 }
 
-/// `doNoScheduleTaintingPass` in `node_lifecycle_controller.go`: the taint comes with the node's next event.
+/// The controller taints a node that has become not ready at the node's next event (`doNoScheduleTaintingPass` in
+/// `node_lifecycle_controller.go`).
 #[tokio::test]
 async fn a_node_that_has_just_become_not_ready_takes_no_replacement() {
     let mut objects = cluster(NOW);
@@ -165,7 +166,7 @@ async fn a_node_that_has_just_become_not_ready_takes_no_replacement() {
     assert_eq!(pod(&plan, "web-1-0")["landingNode"], "n2", "{plan:#}");
 }
 
-/// No pod that the assumed failure displaces is placed on a node that fails on its own in the meantime. The forecast
+/// A pod that the assumed failure displaces is not placed on a node that fails by itself in the meantime. The forecast
 /// follows the same rule.
 #[tokio::test]
 async fn the_prediction_of_a_failure_leaves_out_nodes_that_are_down_by_then() {
@@ -175,7 +176,8 @@ async fn the_prediction_of_a_failure_leaves_out_nodes_that_are_down_by_then() {
     assert!(replaced.iter().all(|pod| pod["landingNode"] == "n2"), "{replaced:#?}");
 }
 
-/// Kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`.
+/// The taint eviction controller deletes the pods of a dead node when their tolerations end (kubernetes 1.37.1
+/// `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`).
 #[tokio::test]
 async fn a_drain_waits_for_pods_that_leave_a_dead_node_by_themselves() {
     let mut objects = cluster("2026-11-29T14:55:00Z");
@@ -198,7 +200,8 @@ async fn a_drain_waits_for_pods_that_leave_a_dead_node_by_themselves() {
     assert_eq!(pod(&plan, "api-1-1")["verdict"], "waits", "nothing evicts the other pod");
 }
 
-/// Kubernetes 1.37.1 `pkg/controller/podgc/gc_controller.go`, `gcOrphaned`.
+/// The pod garbage collector deletes the pods of a node that no longer exists (kubernetes 1.37.1
+/// `pkg/controller/podgc/gc_controller.go`, `gcOrphaned`).
 #[tokio::test]
 async fn a_drain_waits_for_pods_of_a_deleted_node() {
     let mut objects = cluster(NOW);
@@ -282,8 +285,9 @@ async fn why_names_the_outcome_of_a_pod_on_a_dead_node() {
     }
 }
 
-/// The API server refuses every eviction from a budget that allows no disruption. In the count of a drain by another
-/// process, the pods of such a budget are blocked once the drain has made no progress for 30 s, as in the verdict.
+/// The API server refuses every eviction from a budget that allows no disruption. For a drain by another process,
+/// kordon counts the pods of such a budget as blocked once the drain has made no progress for 30 s. The verdict does
+/// the same.
 #[tokio::test]
 async fn a_drain_of_another_process_counts_what_its_budgets_block() {
     for (cordoned, blocked, waiting) in [("2026-11-29T14:58:00Z", 2, 0), ("2026-11-29T14:59:40Z", 0, 2)] {
@@ -348,8 +352,8 @@ async fn nobody_is_advised_to_tolerate_the_taints_of_a_dead_node() {
     assert!(pending.contains("more on n2") && !pending.contains("taints of n1"), "{pending}");
 }
 
-/// Kubernetes 1.37.1 `node_lifecycle_controller.go`, `processTaintBaseEviction` and `doNoScheduleTaintingPass`: a Ready node
-/// loses its taints in the next pass.
+/// Kubernetes 1.37.1 `node_lifecycle_controller.go`, `processTaintBaseEviction` and `doNoScheduleTaintingPass`: a Ready
+/// node loses its taints in the next pass.
 #[tokio::test]
 async fn a_node_that_recovers_takes_replacements_again() {
     let mut objects = cluster("2026-11-29T14:55:00Z");
@@ -367,7 +371,8 @@ async fn a_node_that_recovers_takes_replacements_again() {
     assert!(replaced.iter().all(|pod| pod["landingNode"] == "n1"), "{replaced:#?}");
 }
 
-/// Built-in admission (kubernetes 1.37.1 `staging/src/k8s.io/pod-security-admission/policy/check_privileged.go`).
+/// Built-in pod security admission refuses the replacement (kubernetes 1.37.1
+/// `staging/src/k8s.io/pod-security-admission/policy/check_privileged.go`).
 #[tokio::test]
 async fn pod_security_refuses_a_privileged_replacement() {
     let mut objects = cluster(NOW);
@@ -384,7 +389,9 @@ async fn pod_security_refuses_a_privileged_replacement() {
     }
 }
 
-/// Component-helpers 0.37.1 `resource/helpers.go`, `AggregateContainerRequests`.
+/// During a resize, a pod counts with the largest of its requested, allocated and actual resources. A request that is
+/// infeasible on its node does not count (component-helpers 0.37.1 `resource/helpers.go`,
+/// `AggregateContainerRequests`).
 #[tokio::test]
 async fn a_pod_that_is_resized_counts_with_what_it_has() {
     let resized = |wants: &str, has: &str, condition: Value| {
@@ -571,7 +578,8 @@ async fn a_pod_whose_nominated_node_loses_another_pod_preempts_again() {
     assert_eq!(pending["pods"][0]["advice"], "preempts", "{pending:#}");
 }
 
-/// Kubernetes 1.37.1 `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`, `PodEligibleToPreemptOthers`.
+/// A pod preempts no other pods while victims on its nominated node terminate (kubernetes 1.37.1
+/// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`, `PodEligibleToPreemptOthers`).
 #[tokio::test]
 async fn a_pod_that_waits_for_its_nominated_node_needs_nothing() {
     let objects = nominated("PreemptionByScheduler");
@@ -595,8 +603,8 @@ async fn a_pod_that_waits_for_its_nominated_node_needs_nothing() {
     }
 }
 
-/// Kubernetes 1.37.1 `pkg/scheduler/framework/plugins/volumebinding/binder.go`, `checkBoundClaims`: a node has to match the
-/// affinity of every volume, and a label has one value.
+/// Kubernetes 1.37.1 `pkg/scheduler/framework/plugins/volumebinding/binder.go`, `checkBoundClaims`: a node has to match
+/// the affinity of every volume, and a label has one value.
 #[tokio::test]
 async fn a_pod_with_volumes_in_two_zones_is_told_so_and_nothing_else() {
     let mut objects = cluster(NOW);
@@ -717,7 +725,7 @@ async fn commands_agree_when_a_node_becomes_unknown() {
     assert_eq!(unknown.expect("a step")["at"], *at, "{why:#}");
 }
 
-/// Adds a bound claim that is being deleted to the pod web-1-1 and to its template.
+/// Adds a bound claim that is being deleted. The pod web-1-1 and its template use the claim.
 fn add_ending_claim(objects: &mut Objects, claim: &str) {
     objects.0.push(json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "disks"},
@@ -813,8 +821,8 @@ fn add_daemon_set(objects: &mut Objects, cpu: &str, on: &[&str]) {
     }
 }
 
-/// Kubernetes 1.37.1 `pkg/controller/daemon/daemon_controller.go`, `syncNodes`: the new pod is of the current template, and the
-/// scheduler binds it.
+/// Kubernetes 1.37.1 `pkg/controller/daemon/daemon_controller.go`, `syncNodes`: the new pod is of the current template,
+/// and the scheduler binds it.
 #[tokio::test]
 async fn the_pod_of_a_daemon_set_stays_pending_if_its_template_does_not_fit_its_node() {
     let mut objects = cluster(NOW);
@@ -889,8 +897,8 @@ async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
     );
 }
 
-/// Kubernetes 1.37.1 `pkg/controller/deployment/sync.go`, `scale`: the pods that a Deployment adds may become Ready, so the drain
-/// waits for them.
+/// Kubernetes 1.37.1 `pkg/controller/deployment/sync.go`, `scale`: the pods that a Deployment adds may become Ready, so
+/// the drain waits for them.
 #[tokio::test]
 async fn a_drain_waits_for_the_pods_that_a_deployment_would_add() {
     let mut objects = cluster(NOW);
@@ -912,8 +920,8 @@ async fn a_drain_waits_for_the_pods_that_a_deployment_would_add() {
     assert!(then.err.contains("the pods that it adds (1) are not modelled"), "{}", then.err);
 }
 
-/// Kubernetes 1.37.1 `pkg/volume/csi/csi_plugin.go`, `skipAttach`: the volumes of a driver without `attachRequired` are attached to
-/// no node, so they hold no replacement.
+/// Kubernetes 1.37.1 `pkg/volume/csi/csi_plugin.go`, `skipAttach`: the volumes of a driver without `attachRequired` are
+/// attached to no node, so they hold no replacement.
 #[tokio::test]
 async fn a_volume_whose_driver_attaches_nothing_stays_on_no_dead_node() {
     let outcome = async |driver: Option<Value>| {

@@ -18,7 +18,7 @@ use crate::{
 
 const WIDTHS: [u16; 4] = [60, 80, 120, 200];
 
-/// Tables by their first heads, each with the heads of the columns that name its rows.
+/// Tables by the heads of their first columns, each with the heads of the columns that name its rows.
 const KEYS: [(&str, &[&str]); 35] = [
     ("ZONE", &["ZONE"]),
     ("NODE ZONE", &["NODE"]),
@@ -288,14 +288,14 @@ impl Known {
             "POD" | "POD NOT EVICTED" | "STAYS PENDING" | "PENDING POD" | "BUDGET" => kind == Kind::Pod,
             "LEFT OUT" => kind == Kind::Node,
             "ZONE" => kind == Kind::Zone,
-            // A number, or names in the list of operations and in waves.
+            // The column NODES has a number, or names in the list of operations and in waves.
             "NODES" => {
                 let are_nodes = || cell.split(", ").all(|name| self.kind(name) == Kind::Node);
                 kind == Kind::Number || cell.ends_with(" nodes") || are_nodes()
             }
-            // A number, or the names of pods that a maintenance loses.
+            // The column LOST has a number, or the names of pods that a maintenance loses.
             "LOST" => matches!(kind, Kind::Number | Kind::Pod),
-            // A number, or the number of pods that are healthy and that have to be.
+            // The column HEALTHY has a number, or the numbers of healthy and of required pods.
             "HEALTHY" => kind == Kind::Number || cell.contains(" of "),
             "NOT READY"
             | "NOT READY AT END"
@@ -351,7 +351,7 @@ impl Known {
             | "KEY" | "OPERATION" | "TYPE" | "QOS" | "WHY THERE" | "WHAT" | "DRAIN" | "ENDED" | "AFTER" => {
                 kind == Kind::Other
             }
-            // A number, as a score among the best nodes.
+            // The column TAINTS has a text, or a score in the table of the best nodes.
             "TAINTS" => matches!(kind, Kind::Number | Kind::Other),
             "LANDS ON" => matches!(kind, Kind::Node | Kind::Other),
             // The cells of these columns are not checked, because their texts have too many forms.

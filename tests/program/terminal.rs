@@ -173,7 +173,7 @@ fn a_panic_is_reported_on_the_normal_screen() {
 #[test]
 fn suspending_gives_the_terminal_to_the_shell_and_resuming_redraws() {
     let mut terminal = shell();
-    // Written in two parts, so that the shell's echo of the command is not mistaken for its prompt.
+    // The command has the prompt in two parts, so that the shell's echo of the command is not mistaken for the prompt.
     terminal.type_in("PS1='ready'\"> \"\n");
     terminal.wait("ready> ");
     let program = std::env::current_exe().expect("this program");
@@ -227,7 +227,7 @@ fn show_dashboard() {
     });
 }
 
-/// Starts this test binary as the program.
+/// Starts this test binary in the role of the program.
 fn start(what: &str, environment: &[(&str, &str)]) -> Terminal {
     let mut command = CommandBuilder::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "terminal::the_program_under_the_terminal", "--nocapture"]);

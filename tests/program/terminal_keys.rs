@@ -80,7 +80,7 @@ fn words(event: &Event) -> String {
     }
 }
 
-/// The events that a label of a recording stands for, without the position of the mouse.
+/// Returns the events that a label of a recording stands for, without the position of the mouse.
 fn expected(label: &str) -> Vec<String> {
     let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     match label {
@@ -117,8 +117,8 @@ fn every_key_that_was_recorded_is_understood() {
         for (label, sent) in recording.pressed.iter().filter(|(_, sent)| !sent.is_empty()) {
             let other = recording.others.get(label);
             let expected = other.map_or_else(|| expected(label), |other| vec![other.clone()]);
-            // Each event waits for the one before. The Esc key differs from the start of a sequence only by what
-            // follows at once.
+            // Waits for the events before anything else is sent: an Esc counts as the start of a sequence if more bytes
+            // follow at once.
             terminal.type_in(sent);
             for event in expected {
                 number += 1;

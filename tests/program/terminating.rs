@@ -31,7 +31,8 @@ fn evicted(pods: usize) -> Objects {
     objects
 }
 
-/// Adds a quota with this limit of pods, and this number in its status. The quota counts the three pods of `web`, too.
+/// Adds a quota with this limit of pods, and this number of used pods in its status. The quota also counts the three
+/// pods of `web`.
 fn quota(objects: &mut Objects, hard: usize, used: usize) {
     let amount = |pods: usize| json!({"pods": pods.to_string()});
     objects.0.push(json!({
@@ -99,7 +100,7 @@ async fn of_two_pods_the_replacement_of_the_last_deleted_is_missing() {
     assert_nowhere(&objects, 0, 1).await;
 }
 
-/// A Pending replacement counts as a Pending pod. The old pod is not counted in addition, as a replaced pod.
+/// A Pending replacement counts as a Pending pod. The old pod is not counted in addition.
 #[tokio::test]
 async fn a_pod_whose_replacement_is_pending_is_counted_once() {
     let mut objects = evicted(2);

@@ -36,7 +36,7 @@ const PERIOD: Span = Span::from_secs(5);
 /// controller differ by two passes.
 const PHASE: Span = Span::from_millis(10_500);
 
-/// A fault of a node, this many seconds after the start.
+/// The seconds after the start at which a fault occurs, the node, and the fault.
 pub type Fault = (i64, String, NodeFault);
 
 #[tokio::test(start_paused = true)]
@@ -57,8 +57,8 @@ async fn the_settings_in_force_give_what_was_recorded() {
     }
 }
 
-/// Real recordings vary: nodes have the same outage, but their kubelets renew their Leases at different phases of the
-/// passes.
+/// Real recordings vary: nodes have the same outage, but their kubelets renew their Leases at different times between
+/// two passes of the controller.
 #[tokio::test(start_paused = true)]
 async fn recordings_of_the_same_outage_differ_by_up_to_two_passes() {
     let mut detections = Vec::new();
@@ -179,7 +179,7 @@ fn assert_same(one: &Acts, other: &Acts, place: &str) {
 fn evictions(acts: &Acts) -> BTreeMap<String, Vec<Timestamp>> {
     let mut zones: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
     for act in &acts.evicted {
-        // The name is like general-1a-01.
+        // The name of a node contains its zone, as in general-1a-01.
         let zone = act.node.split('-').nth(1).expect("nodes are named after their zones");
         zones.entry(zone.to_owned()).or_default().push(act.at);
     }

@@ -102,7 +102,7 @@ fn the_selected_line_stays_selected_while_the_object_changes() {
     let mut fixture = opened();
     fixture.press("/Ready<Enter><Esc>k");
     assert_eq!(selected(&fixture), "- status: \"False\"");
-    // The same line exists twice, and lines come before it.
+    // The selected line exists twice, and the change adds lines before it.
     let changed = NODE.replace("  name:", "    rack: r7\n    size: xl\n  name:");
     show_yaml(&mut fixture, &changed);
     fixture.press("j");

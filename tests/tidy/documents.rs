@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn the_repository_names_no_machine_and_no_registry() {
-    // The names are joined at run time, so that this file does not contain them.
+    // The banned names are joined at run time, so that this file does not contain them.
     let banned =
         [["/wo", "rk/"], ["/ro", "ot/"], ["/ho", "me/"], ["proxy.go", "lang.org"], ["index.crates", ".io"]]
             .map(|p| p.concat());
@@ -37,7 +37,8 @@ fn the_repository_has_what_a_newcomer_looks_for() {
     }
 }
 
-/// The figures of kordon's memory in README.md are those of the smaller cluster in `docs/performance.md`, with their date.
+/// The figures of kordon's memory in README.md are those of the smaller cluster in `docs/performance.md`, with their
+/// date.
 #[test]
 fn the_readme_has_the_measured_memory() {
     let (readme, measured) = (file("README.md"), file("docs/performance.md"));

@@ -1,9 +1,9 @@
-//! Checks that the tests which `tests/habits.md` names are in the files that it names.
+//! Checks that each file which `tests/habits.md` names has the tests that are listed with it.
 
 use crate::{expect_none, repository::file};
 
-/// The names of a row whose file does not have them. A row has names in backticks, each group followed by its file in
-/// brackets.
+/// Returns the test names of a row that their file does not have. A row has names in backticks; each group of names is
+/// followed by its file in brackets.
 fn missing(row: &str, read: impl Fn(&str) -> String) -> Vec<String> {
     let (mut missing, mut names) = (Vec::new(), Vec::new());
     for part in row.split_inclusive(['`', ')']) {

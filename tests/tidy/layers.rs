@@ -6,7 +6,7 @@ use crate::{
     source::Source,
 };
 
-/// The modules of the program, top down. Each may use those after it, and the packages below the program.
+/// The modules of the program, top down. Each module may use the modules after it, and the packages below the program.
 pub const PROGRAM: [&str; 10] =
     ["cli", "run", "ui", "app", "model", "executor", "journal", "recording", "objects", "k8s"];
 
@@ -42,7 +42,7 @@ const OURS: [(&str, &[&str]); 4] = [
 /// Modules of the program that wait and so may use tokio's clock. All others get the time as an argument.
 const WAITING: [&str; 3] = ["run", "executor", "k8s"];
 
-/// Files of pure packages that may use a hash map, because its order is not visible there.
+/// Files of pure packages that may use a hash map, because the order of the map has no visible effect.
 const UNORDERED: [&str; 4] = [
     "crates/kordon-core/src/cluster/encoding.rs",
     "crates/kordon-core/src/cluster/names.rs",

@@ -18,7 +18,7 @@ fn references_to_documents_lead_somewhere() {
         let text = file(&path);
         repository.wrong_in_document(&path, &text)
     });
-    // The tests of this program contain made-up references.
+    // The sources of this test program are left out, because they contain made-up references.
     let read = |source: &Source| !source.path.starts_with("tests/tidy/");
     let cited = SOURCES.into_iter().flat_map(sources).filter(read);
     expect_none(in_documents.chain(cited.flat_map(|source| repository.wrong_in_source(&source))));
@@ -64,7 +64,8 @@ const FOLDERS: [&str; 5] = ["src/", "crates/", "tests/", "docs/", "deploy/"];
 fn dead_paths(text: &str) -> Vec<(usize, &str)> {
     let mut dead = Vec::new();
     for (line, text) in text.lines().enumerate() {
-        // Every second part of a line is code. The three backticks around a code block do not change that.
+        // A line is split at backticks, so every second part is code. The three backticks around a code block do not
+        // change that.
         for code in text.split('`').skip(1).step_by(2) {
             let words = code.split_whitespace().map(|word| word.trim_end_matches([',', '.', ';', ':']));
             for word in words.filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder))) {

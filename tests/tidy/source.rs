@@ -80,7 +80,7 @@ impl Source {
         found
     }
 
-    /// Returns the tokens that refer to `root::name`, for these names.
+    /// Returns the tokens of these names where they are used as `root::name`.
     pub fn paths_of(&self, root: &str, names: &[&str]) -> Vec<Token> {
         let roots =
             self.tokens.windows(2).enumerate().filter(|(_, t)| t[0].text == root && t[1].text == "::");
@@ -143,7 +143,7 @@ impl Source {
     }
 }
 
-/// Tracks braces, to count the `mod name { … }` around a token.
+/// Counts the inline modules (`mod name { … }`) around a token, by their braces.
 #[derive(Default)]
 struct InlineModules {
     braces: usize,
@@ -202,7 +202,7 @@ fn raw_hashes(chars: &[char], from: usize) -> Option<usize> {
     (chars.get(from + hashes) == Some(&'"')).then_some(hashes)
 }
 
-/// Returns the index after the next `end`.
+/// Returns the index after the next occurrence of `end`.
 fn end_of(chars: &[char], from: usize, end: &[char]) -> usize {
     let rest = chars.get(from..).unwrap_or_default();
     rest.windows(end.len())

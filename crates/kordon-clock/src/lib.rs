@@ -35,7 +35,7 @@ impl Clock {
         Self::new(at, 0.0)
     }
 
-    /// Returns a clock to wait by: this one, or in place of a stopped clock one that runs from the same time on.
+    /// Returns a clock that callers can wait by: this clock, or, if it is stopped, a clock that runs in real time.
     pub fn running(self) -> Self {
         if self.is_stopped() { Self { speed: 1.0, ..self } } else { self }
     }

@@ -43,8 +43,8 @@ pub fn lines(raw: &str) -> String {
     raw.split('\n').map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// Makes text visible in one line. Of a text with more than `longest` characters, keeps the first `longest`, followed
-/// by `…`. Line breaks and tabs become spaces.
+/// Makes text visible in one line. If the text is longer than `longest` characters, keeps that many and adds `…`. Line
+/// breaks and tabs become spaces.
 pub fn one_line(raw: &str, longest: usize) -> String {
     let raw = raw.trim_end();
     let cut = raw.char_indices().nth(longest).map(|(end, _)| end);
@@ -55,7 +55,7 @@ pub fn one_line(raw: &str, longest: usize) -> String {
 
 /// Escapes invisible characters in JSON (`\u001b`). The meaning of the JSON does not change.
 pub fn json(raw: &str) -> Cow<'_, str> {
-    // Only strings can contain such characters. The rest of a JSON text is visible ASCII and white space.
+    // In JSON, only strings can contain invisible characters. The rest is visible ASCII and white space.
     if !raw.chars().any(is_hidden_in_json) {
         return Cow::Borrowed(raw);
     }

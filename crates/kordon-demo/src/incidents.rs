@@ -30,10 +30,10 @@ pub struct ScriptStep {
 pub enum DemoEvent {
     /// A fault of a node begins or ends.
     NodeFault(String, NodeFault),
-    /// An operator drains a node, reboots it with this kernel and uncordons it. In the upgrade of `of` nodes, this node
-    /// is number `place`.
+    /// An operator drains a node, reboots it with this kernel and uncordons it. The node is number `place` of the `of`
+    /// nodes that are upgraded.
     Upgrade { node: String, kernel: &'static str, place: usize, of: usize },
-    /// An operator drains a node, without a time limit. It is the node of the first pod of a workload.
+    /// An operator drains the node of the first pod of a workload, without a time limit.
     DrainNodeOf { namespace: &'static str, workload: &'static str },
     /// A Deployment recreates its pods, as after `kubectl rollout restart`.
     Rollout { namespace: &'static str, deployment: &'static str },

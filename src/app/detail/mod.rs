@@ -55,7 +55,7 @@ pub struct Detail {
     pub view: DetailView,
     /// The row that was selected last.
     chosen: Option<DetailRow>,
-    /// Path of the line of the object to select next.
+    /// Path, within the object, of the line to select next.
     go_to: Option<Arc<str>>,
 }
 
@@ -133,8 +133,8 @@ impl Detail {
         }
     }
 
-    /// Computes the rows again. A subject that no longer exists keeps its last rows. In the whole object the filter is a
-    /// search: all lines stay, and the first that matches is selected.
+    /// Computes the rows again. A subject that no longer exists keeps its last rows. In the whole object the filter is
+    /// a search: all lines stay, and the first that matches is selected.
     pub fn fill(&mut self, context: &DetailContext<'_>) {
         let is_yaml = self.view == DetailView::Yaml;
         if is_yaml && let Some(found) = self.yaml.search(context.filter, self.selected_path().as_ref()) {
@@ -168,9 +168,9 @@ impl Detail {
         }
     }
 
-    /// Finds the selected row among new rows. Rows match by their subject, since texts change with time. If the
-    /// selected row is gone, the row at its place is selected. If the selected row or the row at its place is an
-    /// action, no row is selected.
+    /// Index of the row to select among the new rows: the row with the same subject, because texts change with time;
+    /// otherwise the row at the same place. If the selected row or the row at its place is an action, the place is
+    /// not used.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
         if let DetailRow::Yaml(row) = chosen
             && let Some(line) = self.place_of_line(&row.path)
@@ -185,7 +185,8 @@ impl Detail {
         found.or(place.filter(|place| !self.rows.get(*place).is_some_and(is_action)))
     }
 
-    /// Finds a line of the object; if it is folded or gone, the line that begins the innermost block around it.
+    /// Index of the row with a line of the object. If the line is folded or gone, index of the row that begins the
+    /// innermost block around it.
     fn place_of_line(&self, path: &str) -> Option<usize> {
         let is_line = |row: &DetailRow, path: &str| matches!(row, DetailRow::Yaml(row) if *row.path == *path);
         let mut path = path;

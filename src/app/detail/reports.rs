@@ -145,7 +145,7 @@ impl Detail {
         std::iter::once(title).chain(rows).collect()
     }
 
-    /// How many lines match the search; without one, how to search.
+    /// Note on the search: the number of lines that match; without a search, the key that starts one.
     fn search_note(&self) -> String {
         let path = self.go_to.clone().or_else(|| self.selected_path());
         match self.yaml.match_count() {
@@ -158,13 +158,13 @@ impl Detail {
         }
     }
 
-    /// The lines of the object as YAML; `None` while it is not known.
+    /// The lines of the object as YAML; `None` until the object is known.
     pub(in crate::app) fn yaml_lines(&self) -> Option<&[Arc<str>]> {
         self.object.object.as_ref().map(|object| &object.yaml[..])
     }
 
-    /// Note about the whole object. If the object is unknown or outdated, the note gives the reason; otherwise
-    /// `of_object` returns the note.
+    /// Note about the whole object: the reason if the object is unknown or outdated, otherwise the result of
+    /// `of_object`.
     fn object_note(&self, of_object: impl Fn(&FetchedObject) -> Option<String>) -> String {
         match &self.object {
             ObjectRead { object: None, failure: None } => "loading".into(),

@@ -33,7 +33,7 @@ struct DetailBasis {
     subject: DetailSubject,
     /// Value of [`Model::plan_changes`] when the suggestions were requested.
     changes: u64,
-    /// Suggestions that are known at once, without plans.
+    /// Suggestions that are known at once, because they do not depend on computed plans.
     at_once: Vec<Suggestion>,
 }
 
@@ -47,8 +47,7 @@ impl DetailJob {
         self.work_until(&Cancellation::default(), guards)
     }
 
-    /// Computes the result until it is cancelled. After cancellation, the result may be incomplete and must be
-    /// discarded.
+    /// Computes the result. If cancelled, stops early; the result may then be incomplete and must be discarded.
     pub fn work_until(self, cancellation: &Cancellation, guards: &Guarding) -> DetailResult {
         let Self { basis, job } = self;
         let job = job.until_cancelled(cancellation);
@@ -57,8 +56,8 @@ impl DetailJob {
 }
 
 impl DetailResult {
-    /// Whether the result has the subject and the suggestions of `basis`. Its numbers from plans may belong to an
-    /// earlier state of the cluster.
+    /// Whether the result was computed for the subject and the suggestions of `basis`, though perhaps for an earlier
+    /// state of the cluster.
     fn is_of(&self, basis: &DetailBasis) -> bool {
         self.basis.subject == basis.subject && self.basis.at_once == basis.at_once
     }
@@ -111,7 +110,7 @@ impl Detail {
         self.suggestions.as_ref().is_some_and(|known| known.is_of(basis))
     }
 
-    /// Rows of the suggestions. Until plans are computed, the rows have no numbers from plans.
+    /// Rows of the suggestions. Numbers from plans are missing until the plans are computed.
     pub(super) fn suggestion_rows(&self, context: &DetailContext<'_>) -> Vec<DetailRow> {
         let Some((basis, _)) = self.job(context.model, context.now) else { return Vec::new() };
         let known = self.suggestions.as_ref().filter(|known| known.is_of(&basis));

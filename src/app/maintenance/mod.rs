@@ -53,7 +53,7 @@ pub struct MaintenanceJob {
 #[derive(Clone, Debug)]
 pub struct MaintenanceResult {
     request: MaintenanceRequest,
-    /// What was known of autoscalers; [`KnownAutoscalers::NotRead`] if no Deployment may be scaled up.
+    /// Autoscalers that the waves were computed with; [`KnownAutoscalers::NotRead`] if no Deployment may be scaled up.
     autoscalers: KnownAutoscalers,
     plan: MaintenancePlan,
 }
@@ -108,12 +108,13 @@ impl MaintenanceSheet {
 }
 
 impl MaintenanceRequest {
-    /// The request without the fields that do not affect the waves.
+    /// Copy of the request without the fields that do not affect the waves.
     fn of_waves(&self) -> Self {
         Self { exec: String::new(), wait_for: None, ..self.clone() }
     }
 
-    /// What is known of autoscalers, as far as the waves depend on it.
+    /// Known autoscalers if the maintenance may scale up Deployments; otherwise [`KnownAutoscalers::NotRead`], because
+    /// the waves do not depend on autoscalers.
     fn autoscalers(&self, cluster: &Cluster) -> KnownAutoscalers {
         if self.surge { cluster.autoscalers().clone() } else { KnownAutoscalers::NotRead }
     }
@@ -139,7 +140,7 @@ impl App {
             return None;
         }
         let autoscalers = sheet.request.autoscalers(&shown.cluster);
-        // Too early: the autoscalers are still being read. During a playback they are never read.
+        // The waves wait while the autoscalers are still being read. During a playback autoscalers are never read.
         let is_early = self.plans_surges() && autoscalers == KnownAutoscalers::NotRead;
         if is_early || sheet.result().is_some_and(|result| result.autoscalers == autoscalers) {
             return None;

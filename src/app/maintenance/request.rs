@@ -39,8 +39,7 @@ pub struct MaintenanceRequest {
     pub allow_pending: bool,
     /// Command line of the work on an empty node; empty if kordon runs no command.
     pub exec: String,
-    /// Sign by which kordon detects that somebody else has done the work on a machine; `None` if kordon waits for no
-    /// sign.
+    /// Sign that somebody else has done the work on a machine; `None` if kordon waits for no sign.
     pub wait_for: Option<WaitFor>,
 }
 

@@ -48,14 +48,14 @@ pub enum MaintenanceState {
     Cancelling,
     /// The maintenance has ended or stopped.
     Ended {
-        /// The end; `None` if it could not be recorded.
+        /// How the maintenance ended; `None` if the end could not be recorded.
         kind: Option<MaintenanceEndKind>,
         at: Timestamp,
         says: String,
     },
 }
 
-/// An event of a maintenance that runs beside the loop.
+/// An event of a maintenance, which runs outside of the dashboard's event loop.
 #[derive(Clone, Debug)]
 pub enum MaintenanceEvent {
     /// The maintenance did not start; the text says why.

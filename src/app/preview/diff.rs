@@ -30,7 +30,7 @@ pub struct ReadNodes {
 }
 
 impl DiffView {
-    /// Whether the nodes have been read, or cannot be.
+    /// Whether reading the nodes has ended, successfully or not.
     pub const fn is_ready(&self) -> bool {
         self.nodes.is_some()
     }

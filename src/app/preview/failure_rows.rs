@@ -98,7 +98,8 @@ impl FailureImpact {
 
     /// The `kordon` command that prints the impact of the same failure.
     pub fn kordon(&self) -> String {
-        // The controller treats all nodes without a zone as one zone. That zone has no name to pass to the command.
+        // The controller treats all nodes without a zone as one zone, which has no name to pass to the command. In this
+        // case the command names the nodes.
         if self.zones.is_empty() || self.zones.contains(&ZoneKey::default()) {
             return kubectl::failure("node", &self.nodes);
         }

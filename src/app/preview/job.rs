@@ -89,8 +89,7 @@ impl PreviewJob {
         self.work_until(&Cancellation::default())
     }
 
-    /// Computes the result until it is cancelled. After cancellation, the result may be incomplete and must be
-    /// discarded.
+    /// Computes the result. If cancelled, stops early; the result may then be incomplete and must be discarded.
     pub fn work_until(self, cancellation: &Cancellation) -> PreviewResult {
         let Self { request, basis, work } = self;
         let (outcome, snapshot) = match work {

@@ -42,8 +42,8 @@ pub struct Preview {
     pub result: Option<PreviewResult>,
     /// Indices of the listed rows of the result.
     pub list: Listing<usize>,
-    /// Input line for taints, labels or annotations, or for an option; `None` for other kinds of plans while no option is
-    /// typed.
+    /// Input line for taints, labels or annotations, or for an option; `None` for other kinds of plans while no option
+    /// is typed.
     pub line: Option<EditLine>,
     /// The diff of the plan, shown in place of the rows of the result; `None` if the rows are shown.
     pub diff: Option<Box<DiffView>>,

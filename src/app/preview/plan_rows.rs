@@ -29,7 +29,7 @@ pub struct PlanView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanRow {
     Warning(usize),
-    /// A workload that is scaled up while its pods leave, or why it is not.
+    /// A workload that is scaled up while its pods leave, or the reason why it is not scaled up.
     Surge(usize),
     Node(usize),
     /// A workload; its pods follow.

@@ -293,7 +293,7 @@ impl PlanRequest {
         }
     }
 
-    /// The value of an option as it is typed; empty if it has none, or is only switched on and off.
+    /// The value of an option as it is typed; empty for an option without a value and for a switch.
     pub fn typed(&self, option: PlanOption) -> String {
         let Self { drain, .. } = self;
         let seconds = |span: Option<Span>| span.map_or_else(String::new, |span| span.as_secs().to_string());

@@ -48,7 +48,7 @@ pub struct ActArgs<T: Args> {
 pub struct DrainActArgs {
     #[command(flatten)]
     act: ActArgs<DrainArgs>,
-    /// Resume a drain that was interrupted; without an id the only one there is
+    /// Resume the interrupted drain with this operation id; without an id, the only interrupted one
     #[arg(long, value_name = "OPERATION", num_args = 0..=1, require_equals = true,
         conflicts_with_all = ["nodes", "selector"])]
     resume: Option<Option<OperationId>>,
@@ -114,14 +114,14 @@ pub struct AgreementArgs {
 }
 
 impl HowArgs {
-    /// Overrides of guard rails that are given as flags.
+    /// Overrides of guard rails and checks that the flags ask for.
     fn overrides(&self) -> Overrides {
         Overrides { try_blocked: self.try_blocked, ..self.agreement.overrides() }
     }
 }
 
 impl AgreementArgs {
-    /// Overrides of guard rails that are given as flags.
+    /// Overrides of guard rails and checks that the flags ask for.
     pub fn overrides(&self) -> Overrides {
         Overrides { guards: self.overrides.clone(), take_over: self.take_over, try_blocked: false }
     }

@@ -24,8 +24,8 @@ use kordon_time::Timestamp;
 pub struct OperationReport {
     /// `kordon.report/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
-    /// The id of the operation: on the nodes, in the journal, for `--resume` and `kordon undo`; `null` if there was
-    /// nothing to do, so that none was started.
+    /// Id of the operation, as on the nodes and in the journal; `--resume` and `kordon undo` take it. `null` if no
+    /// operation was started, because there was nothing to do.
     pub operation: Option<OperationId>,
     /// When the operation started.
     pub began: Timestamp,
@@ -72,8 +72,8 @@ pub struct DrainCountReport {
     pub gone: usize,
     /// Pods that are terminating.
     pub terminating: usize,
-    /// Pods whose eviction is refused, by a budget for example. The drain itself knows that at once; `kordon status` counts
-    /// them once budgets have refused all that is left for 30 seconds, and as `waiting` before that.
+    /// Pods whose eviction is refused, for example by a budget. The report of the drain counts a refusal at once.
+    /// `kordon status` counts refused pods as `waiting` until budgets have refused all remaining pods for 30 seconds.
     pub blocked: usize,
     /// Pods that are not evicted.
     pub waiting: usize,
@@ -96,14 +96,14 @@ pub struct OperationPodReport {
     pub namespace: String,
     /// The pod's name.
     pub pod: String,
-    /// The uid of the pod of the plan, even if a newer pod now has its name.
+    /// The uid of the pod for which the plan was made; a newer pod may have its name now.
     pub uid: String,
-    /// The node that the pod was to leave; `null` where pods were named.
+    /// The node that the pod was to leave; `null` if the operation names pods instead of nodes.
     pub node: Option<NodeName>,
-    /// `gone`, `replaced`, `stays`; or its last stage: `waiting`, `requested`, `blocked`, `terminating`, `refused`,
-    /// `successor`, `forbidden`, `failed`, `timedOut`, `cancelled`.
+    /// `gone`, `replaced` or `stays`; for other pods the last stage: `waiting`, `requested`, `blocked`, `terminating`,
+    /// `refused`, `successor`, `forbidden`, `failed`, `timedOut` or `cancelled`.
     pub stage: &'static str,
-    /// The stage in words; where a budget blocked the pod, the budget with its numbers.
+    /// The stage in words; if a budget blocked the pod, the budget with its numbers.
     pub text: String,
     /// How many eviction or deletion requests were sent.
     pub tries: u32,
@@ -123,8 +123,8 @@ pub struct OperationSurgeReport {
     pub replicas: i32,
     /// Replicas of the Deployment while it is scaled up.
     pub raised_replicas: i32,
-    /// `waiting`, `scaledUp`, `scaledBack`, `recorded`; `notScaled` (nothing was written), `leftAlone` (somebody else has
-    /// scaled it since) or `stranded` (it could not be scaled back: `kordon undo` does).
+    /// `waiting`, `scaledUp`, `scaledBack`, `recorded`, `notScaled` (nothing was written), `leftAlone` (somebody else
+    /// has scaled the Deployment since) or `stranded` (kordon could not scale it back; `kordon undo` does).
     pub stage: &'static str,
     /// The stage in words, with the reason.
     pub text: String,

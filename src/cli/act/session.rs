@@ -61,7 +61,7 @@ pub enum Placing {
     Nothing,
 }
 
-/// A connection with everything that the plan needs, and the journal of the cluster.
+/// An operation on a cluster: the objects that its plan needs, guard rails, the journal and the lock.
 pub struct OperationSession {
     pub known: OneShot,
     pub context: WriteContext,
@@ -76,8 +76,8 @@ pub struct OperationSession {
 enum Source {
     /// The whole cluster, because placements depend on it.
     Whole,
-    /// Only the objects that the action changes. `action` is `None` until the action is known. `print` limits how long reading
-    /// them may take.
+    /// Only the objects that the action changes. `action` is `None` until the action is known. `print` limits how long
+    /// reading them may take.
     Scopes { action: Option<Action>, print: Box<PrintArgs> },
 }
 
@@ -117,7 +117,7 @@ impl OperationSession {
         Ok(Self { known, context, guards, config, source, lock: None })
     }
 
-    /// A session over a cluster that is read and watched as a whole.
+    /// Creates a session for a cluster that is already read and watched as a whole.
     pub async fn over(known: OneShot, guards: Guards, config: Config) -> Result<Self, CliError> {
         ConnectionArgs::require_writable(&config, &known.connection.context)?;
         let context = WriteContext::for_connection(&known.connection, known.clock).await?;

@@ -25,7 +25,7 @@ use kordon_core::{
 /// Arguments of `kordon undo`.
 #[derive(Args, Debug)]
 pub struct UndoArgs {
-    /// The operation, by its id in the journal; without one the last that changed a node
+    /// Id of the operation in the journal (default: the last operation that changed a node)
     #[arg(value_name = "OPERATION")]
     operation: Option<OperationId>,
     #[command(flatten)]

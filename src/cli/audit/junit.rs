@@ -1,5 +1,5 @@
-//! The findings as JUnit XML. Every kind of cause is a test suite; a finding is a test case that fails, or, for a note,
-//! one with output. A kind without findings has one test case that passes.
+//! The findings as JUnit XML. Each kind of cause is a test suite, and each finding is a test case. Errors and warnings
+//! fail; a note passes and has output. A kind without findings has one test case that passes.
 
 use std::path::Path;
 

@@ -37,20 +37,20 @@ use report::AuditReport;
 pub struct AuditArgs {
     #[command(flatten)]
     nodes: NodeChoice,
-    /// Report only what this report, made earlier by `kordon audit -o json`, does not have
+    /// Leave out the findings of this file, an earlier report of `kordon audit -o json`
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Also write the findings to this file as JUnit XML, which CI systems read
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// The least severity with which the command fails: 16 for an error, 15 for a warning, 14 for a note
+    /// Lowest severity at which the command fails; the exit code is 16 for an error, 15 for a warning, 14 for a note
     #[arg(long, value_name = "SEVERITY", value_enum, default_value_t = FailOn::Error)]
     fail_on: FailOn,
     #[command(flatten)]
     once: OnceArgs,
 }
 
-/// The least severity with which the command fails.
+/// Lowest severity at which the command fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FailOn {
     Error,
@@ -119,7 +119,7 @@ impl AuditArgs {
 /// Time between two lines of progress.
 const PROGRESS: Span = Span::from_millis(500);
 
-/// Does the audit. On a terminal, shows its progress.
+/// Runs the audit. On a terminal, shows its progress.
 fn with_progress(mut work: AuditWork) -> DrainAudit {
     let mut terminal = std::io::stderr();
     let clock = Clock::system();

@@ -15,7 +15,8 @@ use kordon_time::Timestamp;
 /// Name and version of the report.
 pub const SCHEMA: &str = "kordon.audit/v1";
 
-/// The obstacles that drains would meet (`docs/reference/audit.md`). Every field is always present; unknown values are null.
+/// The obstacles that drains would meet (`docs/reference/audit.md`). Every field is always present; unknown values are
+/// null.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -33,7 +34,7 @@ pub struct AuditReport {
     pub pools: Vec<NamedGroupReport>,
     /// The audited nodes, by name.
     pub nodes: Vec<AuditedNodeReport>,
-    /// The causes, the most severe first; of equally severe ones, those that concern most nodes come first.
+    /// The findings, the most severe first. Among equally severe findings, those that concern most nodes come first.
     pub findings: Vec<FindingReport>,
     /// Number of findings that are left out, because the report of `--baseline` has them.
     pub known: usize,
@@ -54,9 +55,9 @@ pub struct AuditGroupReport {
     waits: usize,
     /// Nodes with a pod that can never leave.
     blocked: usize,
-    /// Nodes without an answer.
+    /// Nodes for which it is unknown how a drain would end.
     pub unknown: usize,
-    /// The longest of the drains that end, in seconds; `null` if none does.
+    /// Seconds that the longest drain takes, of the drains that end; `null` if no drain ends.
     longest_seconds: Option<i64>,
     /// The counts in words.
     #[serde(skip)]
@@ -87,11 +88,12 @@ pub struct AuditedNodeReport {
     /// How the drain ends if `needs` are given: `completes`, `stalls` (it may never end), `blocked` (a pod can never
     /// leave), `refused` or `unknown`.
     pub prospect: &'static str,
-    /// The answer in words; text, not for parsing.
+    /// How the drain ends, in words; text, not for parsing.
     pub says: String,
-    /// Flags without which kubectl drain refuses to start; `--ignore-daemonsets` is taken for granted.
+    /// Flags without which kubectl drain refuses to start, other than `--ignore-daemonsets`, which is assumed to be
+    /// given.
     pub needs: Vec<String>,
-    /// Likely time until the last pod is gone, in seconds; `null` if that is never, or unknown.
+    /// Likely time until the last pod is gone, in seconds; `null` if the drain never ends, or if the time is unknown.
     pub takes_seconds: Option<i64>,
     /// Number of the node's pods, those that stay included.
     pub pods: usize,
@@ -105,13 +107,13 @@ pub struct AuditedNodeReport {
     pub lost: usize,
     /// Pods that leave and lose data.
     pub data_lost: usize,
-    /// Replacements that find no node, those of preempted pods included.
+    /// Replacements that find no node; replacements of preempted pods are included.
     pub pending: usize,
     /// Pods whose replacements are not created, or do not start, until something else changes.
     pub stuck: usize,
     /// Identities of the node's findings, the most severe first.
     pub findings: Vec<String>,
-    /// The unknown objects because of which there is no answer.
+    /// Unknown objects that make it unknown how the drain ends.
     pub unknown: Vec<GapReport>,
     /// Whether the drain ends.
     #[serde(skip)]
@@ -121,7 +123,7 @@ pub struct AuditedNodeReport {
     pub cause: String,
 }
 
-/// A cause, with all that it concerns.
+/// A finding: a cause, and the nodes and pods that it concerns.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -131,7 +133,7 @@ pub struct FindingReport {
     /// `error` (the drain does not empty the node until something is changed), `warning` (it may wait, or something is
     /// lost or down for a while) or `note`.
     pub severity: &'static str,
-    /// The kind of cause; the names are in the table above.
+    /// The kind of cause; `docs/reference/audit.md` has a table of the kinds.
     pub kind: &'static str,
     /// Kind of the object that the finding is about, as in `PodDisruptionBudget`.
     object_kind: String,
@@ -145,7 +147,7 @@ pub struct FindingReport {
     pub nodes: Vec<NodeName>,
     /// Pods that the cause concerns, as `namespace/name`.
     pub pods: Vec<String>,
-    /// What would help, the smallest change first.
+    /// Changes that would help, the smallest first.
     pub fixes: Vec<FixReport>,
     #[serde(skip)]
     pub title: &'static str,
@@ -162,7 +164,7 @@ pub struct FindingReport {
 pub struct FixReport {
     /// The change, and what it does.
     pub says: String,
-    /// The command that makes it; `null` for an edit.
+    /// The command that makes the change; `null` if the change is an edit.
     pub command: Option<String>,
 }
 

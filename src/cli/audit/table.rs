@@ -10,10 +10,10 @@ use crate::{
 };
 use kordon_core::{cluster::NodeName, plan::words::counted};
 
-/// Nodes that are named at a finding; the others are counted.
+/// Maximum number of nodes that are named at a finding; the other nodes are counted.
 const NAMED: usize = 3;
 
-/// Changes that are listed for a finding; `-o json` has all.
+/// Maximum number of changes that are listed for a finding; `-o json` has all changes.
 const FIXES: usize = 2;
 
 pub fn render(report: &AuditReport, out: &mut Page) {
@@ -62,7 +62,7 @@ fn groups(what: &str, groups: &[NamedGroupReport], out: &mut Page) {
     }
 }
 
-/// A finding in a few lines: what it concerns, the cause, and what would help. Commands are whole.
+/// Prints a finding in a few lines: what it concerns, the cause, and what would help. Commands are not shortened.
 fn block(finding: &FindingReport, out: &mut Page) {
     let pods = match finding.pods.len() {
         0 => String::new(),
@@ -90,7 +90,7 @@ fn findings(findings: &[FindingReport], out: &mut Page) {
         .print(out);
 }
 
-/// The smallest change, with its command.
+/// Text of the smallest change that would help, with its command.
 fn fixes(finding: &FindingReport) -> String {
     match finding.fixes.first() {
         Some(fix) => match &fix.command {
@@ -101,7 +101,7 @@ fn fixes(finding: &FindingReport) -> String {
     }
 }
 
-/// The first nodes, and how many more there are.
+/// Names the first nodes, and counts the others.
 fn some(nodes: &[NodeName]) -> String {
     let named: Vec<String> = nodes.iter().take(NAMED).map(ToString::to_string).collect();
     match nodes.len().saturating_sub(NAMED) {

@@ -1,8 +1,8 @@
 //! What the configuration file may have: the tables of the dashboard as types, and the JSON schema of the whole file.
 //!
-//! The schema of flags and of controller settings is made from the definition of the command line, that of the other
-//! tables from the types here. [`super::reader`] checks a file against the schema, so a field that is added here is known
-//! to the reader, to editors and to the documents.
+//! The schema of flags and of controller settings is made from the definition of the command line, the schema of the
+//! other tables from the types here. [`super::reader`] checks a file against the schema, so a field that is added here
+//! is known to the reader, to editors and to the documents.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct ConfigFile {
     contexts: BTreeMap<String, ContextFile>,
 }
 
-/// Tables that a context may have, too.
+/// Tables that are allowed both at the top level and in the table of a context.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 struct LookFile {
@@ -102,7 +102,8 @@ struct ContextFile {
 }
 
 impl ConfigFile {
-    /// The first column that a list does not have: the path of its setting, and what is wrong.
+    /// Checks the configured columns. Returns the first column that its list does not have: the path of the setting,
+    /// and what is wrong.
     pub fn check_columns(&self) -> Option<(Vec<String>, String)> {
         let general = self.look.columns.iter().map(|(pane, columns)| (vec!["columns"], pane, columns));
         let own = self.contexts.iter().flat_map(|(name, context)| {
@@ -117,7 +118,7 @@ impl ConfigFile {
         })
     }
 
-    /// Preferences for a context. Those of the context override those for all, entry by entry.
+    /// Preferences for a context. The context's own preferences override those for all contexts, entry by entry.
     pub fn preferences(&self, context: &str) -> Preferences {
         let look = self.look_of(Some(context));
         let own = self.contexts.get(context);
@@ -138,7 +139,8 @@ impl ConfigFile {
         }
     }
 
-    /// Checks that keys can be bound as configured, for all contexts and for each. The error comes with its context.
+    /// Checks that keys can be bound as configured, for all contexts and for each. Returns an error with the name of
+    /// its context.
     pub fn check_keys(&self) -> Result<(), (Option<&str>, KeymapError)> {
         let contexts = self.contexts.keys().map(|context| Some(context.as_str()));
         for context in std::iter::once(None).chain(contexts) {
@@ -183,7 +185,8 @@ impl ColumnsFile {
     /// The columns of a list.
     ///
     /// # Errors
-    /// The list has no such column: the path of the setting in this table, and what is wrong with the first of them.
+    /// The list lacks a configured column. The error has the path of the setting in this table, and what is wrong with
+    /// the first such column.
     fn chosen(&self, list: Pane) -> Result<PaneColumns, (Vec<String>, String)> {
         let show = self.show.iter().map(|text| ChosenColumn::parse(list, text));
         let show = show.collect::<Result<_, _>>().map_err(|why| (vec!["show".to_owned()], why))?;
@@ -296,7 +299,7 @@ fn is_number(arg: &clap::Arg) -> bool {
     check_argument(arg, "50").is_ok() && ["x", "30s"].iter().all(|text| check_argument(arg, text).is_err())
 }
 
-/// Forbids unknown keys in every table with known ones, and removes what serde's `Option` adds.
+/// Forbids unknown keys in every table that has known keys.
 fn close(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     if object.contains_key("properties") {

@@ -31,7 +31,7 @@ pub const DRAIN_FLAGS: [&str; 6] = [
     "parallel",
 ];
 
-/// Latest release that has every setting.
+/// Latest release whose controller has all settings that can be configured.
 const ALL_SETTINGS: ServerVersion = ServerVersion::new(1, 26);
 
 /// All keys except those of contexts and of the dashboard, in the order in which they are printed.
@@ -48,7 +48,7 @@ pub fn controller_defaults() -> Vec<(&'static str, String)> {
     rows.map(|(flag, default, _)| (flag, default)).collect()
 }
 
-/// Definition of a flag; `None` for a setting of the controller, whose default is the cluster's.
+/// Definition of a flag; `None` for a setting of the controller, whose default depends on the cluster.
 pub fn flag_definition<'a>(command: &'a clap::Command, path: &[&str]) -> Option<&'a clap::Arg> {
     match path {
         [flag] => argument(command, flag),

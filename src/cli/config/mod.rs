@@ -36,7 +36,7 @@ use kordon_core::{
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     path: PathBuf,
-    /// Values; those of the environment come first, because they override the file.
+    /// Configured values; those of the environment come first, because they override those of the file.
     values: Vec<ConfigValue>,
     file: ConfigFile,
 }
@@ -108,7 +108,7 @@ impl Config {
         guards::configuration_folder().map(|folder| folder.join("config.toml"))
     }
 
-    /// Reads the file again; the values of the environment stay.
+    /// Reads the file again, and keeps the values of the environment.
     ///
     /// # Errors
     /// As [`Self::load`].
@@ -174,7 +174,7 @@ impl Config {
         self.file.notify.options().expect("checked when it was read")
     }
 
-    /// Line of the last key of a context that an error is about, from 1.
+    /// Line, from 1, of the last key setting of a context that causes an error.
     fn line_of_keys(&self, context: Option<&str>, error: &KeymapError) -> usize {
         let commands: Vec<&str> = match error {
             KeymapError::Unknown { name, .. } => vec![name],
@@ -229,7 +229,7 @@ impl Config {
         &self.path
     }
 
-    /// The file, for a program that reads it again when it changes; `None` if there is no place for one.
+    /// The file, for a program that reads it again when it changes; `None` if there is no place for a file.
     pub fn followed(&self, context: &str) -> Option<PreferencesFile> {
         let path = Some(self.path.clone()).filter(|path| !path.as_os_str().is_empty())?;
         let (config, context) = (self.clone(), context.to_owned());

@@ -47,10 +47,10 @@ const WAYS: [(&str, NotifyWay); 6] = [
     ("webhook", NotifyWay::Webhook),
 ];
 
-/// Checks a text of a key of `[notify]`.
+/// Checks the text of a setting in `[notify]`.
 ///
 /// # Errors
-/// The text is not possible there; the error completes "is".
+/// The text is not valid for this key. The error completes a sentence after "is".
 pub fn check_notify(key: &str, text: &str) -> Result<(), String> {
     match key {
         "on" => NoticeRule::parse(text).map(drop),

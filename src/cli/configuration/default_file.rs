@@ -1,6 +1,6 @@
 //! A configuration file with every key, its meaning and its default.
 //!
-//! Text is commented with `# `, settings with `#`, so that removing one character sets them.
+//! Text is commented out with `# `, settings with `#`, so that removing one character enables a setting.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ const HEAD: &str = "\
 # Editors complete it from the schema: kordon config schema > ~/.config/kordon/config.schema.json
 ";
 
-/// Tables whose keys are names of the user, with examples.
+/// Examples of the tables whose keys the user chooses.
 const EXAMPLES: &str = r#"
 # Keys of the dashboard.
 [keys]

@@ -22,7 +22,7 @@ use crate::cli::{
 /// unchanged, and the edited text is kept in a file beside it.
 pub fn edit(path: &Path) -> Result<(), CliError> {
     let editor = editor()?;
-    // A link stays a link: the file that it leads to is replaced.
+    // If the file is a symbolic link, the target is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let before = read(&path)?;
     let copy = copy(&path, before.as_deref().unwrap_or(&default_file::text()))?;

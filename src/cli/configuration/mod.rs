@@ -30,7 +30,7 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print each setting, its value, and where that comes from; what `kordon config` does
+    /// Print each setting, its value, and where that comes from; the same as `kordon config` alone
     Show {
         #[command(flatten)]
         output: OutputArgs,

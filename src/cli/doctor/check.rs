@@ -12,7 +12,7 @@ pub enum CheckResult {
     Ok,
     /// The check has no result.
     Unknown,
-    /// kordon works, but not with everything.
+    /// kordon works, but not with all features.
     Warning,
     /// kordon does not work, or an important part of it.
     Problem,
@@ -36,7 +36,7 @@ impl CheckResult {
 pub struct DoctorCheck {
     /// Area and name of the check, as in `connection.tls`. Checks are added, never renamed.
     pub id: &'static str,
-    /// The result: `ok`, `warning` (kordon works, but not with everything), `problem` (kordon does not work, or an
+    /// The result: `ok`, `warning` (kordon works, but not with all features), `problem` (kordon does not work, or an
     /// important part of it) or `unknown` (no result).
     #[cfg_attr(test, schemars(with = "String"))]
     pub result: CheckResult,
@@ -97,7 +97,7 @@ impl DoctorReport {
         problems.map(|check| check.id).collect()
     }
 
-    /// Exit code for the problems: that of a failed connection if there is one.
+    /// Exit code for the problems: the code of a failed connection if there is one.
     pub fn exit(&self) -> Exit {
         match self.problems().iter().any(|id| id.starts_with("connection.")) {
             true => Exit::NoConnection,

@@ -42,16 +42,16 @@ pub const CHECKS: [&str; 7] = [
 /// The oldest release whose rules kordon follows.
 const OLDEST: ServerVersion = ServerVersion::new(1, 19);
 
-/// Largest difference of the clocks that gets no warning.
+/// Maximum difference of the clocks that causes no warning.
 const SMALL: Span = Span::from_secs(2);
 
-/// Number of pods from which on leaving pods out is proposed.
+/// Number of pods above which `--no-pods` is proposed.
 const MANY_PODS: usize = 50_000;
 
 /// Kinds that are watched for the checks: those that the controller's engine needs to start.
 const WATCHED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader];
 
-/// Checks the cluster. Requests are bounded by `--request-timeout`, and so are the watches together.
+/// Checks the cluster. `--request-timeout` limits each request, and all watches together.
 pub async fn checks(connection: &Connection, config: &Config) -> Vec<DoctorCheck> {
     let limit = connection.request_timeout.unwrap_or(FIRST_ANSWER);
     let patience = Patience::start(limit.into(), "--request-timeout");

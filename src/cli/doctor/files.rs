@@ -12,7 +12,7 @@ use super::{
 use crate::{executor::guards, journal, run::history};
 use kordon_core::operation::Guards;
 
-/// Free space on a disk in bytes that is enough for the journal, or for the history.
+/// Free space on a disk, in bytes, that counts as enough for the journal or the history.
 const ENOUGH: u64 = 600 << 20;
 
 /// Checks the files. `error` is the reason why the configuration could not be loaded.
@@ -107,13 +107,13 @@ fn of_history() -> DoctorCheck {
     }
 }
 
-/// A folder that can be written, or created.
+/// State of a folder that can be written, or created.
 #[derive(Debug)]
 struct FolderState {
     exists: bool,
-    /// Size of its files in bytes, without those of folders in it.
+    /// Total size in bytes of the files in the folder, without files in its subfolders.
     size: u64,
-    /// Free space on its disk in bytes, for this user; `None` if that is not known.
+    /// Free space in bytes for this user on the folder's disk; `None` if it is not known.
     free: Option<u64>,
 }
 

@@ -25,7 +25,7 @@ use kordon_clock::Clock;
 pub struct DoctorArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Also send a notice for a test to everyone whom [notify] of the configuration names
+    /// Also send a test notice to every receiver in [notify] of the configuration
     #[arg(long)]
     notify: bool,
     /// Why the configuration could not be loaded.

@@ -40,7 +40,7 @@ fn ways(options: &NotifyOptions) -> Vec<String> {
     [terminal, command, webhook].into_iter().flatten().collect()
 }
 
-/// Sends a notice for a test, and waits until it has been delivered.
+/// Sends a test notice, and waits until it has been delivered.
 pub async fn test(options: NotifyOptions, context: &str) -> DoctorCheck {
     let id = "notify.test";
     let sent_to = ways(&options).join(", ");

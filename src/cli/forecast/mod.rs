@@ -58,7 +58,7 @@ pub struct NodeFailureArgs {
     /// Nodes that fail: they send no more heartbeats
     #[arg(required = true, value_name = "NODE")]
     nodes: Vec<String>,
-    /// When they fail, from now
+    /// Time from now until the nodes fail
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::span)]
     after: Span,
     #[command(flatten)]
@@ -67,10 +67,10 @@ pub struct NodeFailureArgs {
 
 #[derive(Args, Debug)]
 pub struct ZoneFailureArgs {
-    /// Zones whose nodes all fail: as ZONE, REGION/ZONE, or as short as the dashboard names them
+    /// Zones whose nodes all fail: ZONE, REGION/ZONE, or the short name that the dashboard shows
     #[arg(required = true, value_name = "ZONE")]
     zones: Vec<String>,
-    /// When they fail, from now
+    /// Time from now until the nodes of the zones fail
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::span)]
     after: Span,
     #[command(flatten)]

@@ -58,14 +58,15 @@ pub struct ForecastReport {
     pub confidence: &'static str,
     /// The assumptions, as text.
     pub assumptions: Vec<String>,
-    /// Kinds of objects that are unknown or outdated, and that the report depends on. Without pods, everything about
-    /// them is `null`: the totals from `deleted` on, `staying`, `replacements`, `receivers`. Without the others
-    /// (workloads, namespaces, Services, storage) what replaces the pods is likely at best.
+    /// Kinds of objects that are unknown or outdated, and that the report depends on. If pods are unknown, all fields
+    /// about pods are `null`: the totals from `deleted` on, `staying`, `replacements`, `receivers`. If only other kinds
+    /// are unknown (workloads, namespaces, Services, storage), the replacements are likely at best.
     pub unknown: Vec<GapReport>,
     /// Same gaps as in `unknown`, for the table.
     #[serde(skip)]
     pub gaps: Gaps,
-    /// Whether the replacements would be the same if everything were known; otherwise they are likely at best.
+    /// Whether the replacements are definite; `false` if they depend on unknown objects, so that they are likely at
+    /// best.
     pub definite: bool,
     pub totals: ForecastTotalsReport,
     /// Counts of outcomes, for the table; `None` if pods are unknown.
@@ -81,7 +82,7 @@ pub struct ForecastReport {
     pub taint_rule_previews: Option<Vec<TaintRulePreviewReport>>,
     /// Pods that are evicted from a node, or rejected by it, and come back to it again and again.
     pub loops: Vec<EvictionLoopReport>,
-    /// For a failure: pods on the failing nodes that are not deleted until the end.
+    /// For a failure: pods on the failing nodes that are not deleted by the end of the forecast.
     pub staying: Option<Vec<StayingReport>>,
     /// The replacement of each pod that is deleted or no longer runs.
     pub replacements: Option<Vec<ReplacementReport>>,
@@ -100,12 +101,13 @@ pub struct ForecastTotalsReport {
     pub unknown: usize,
     /// How many nodes get the NoExecute taint.
     pub tainted: usize,
-    /// How many pods their kubelets end at the latest within the forecast, because their machines stop.
+    /// How many pods have been ended by their kubelets by the end of the forecast, because their machines stop.
     pub ended: Option<usize>,
-    /// How many pods are deleted, by eviction or by the pod garbage collector; what is left of ended ones included.
+    /// How many pods are deleted, by eviction or by the pod garbage collector. Pods in `ended` whose objects are
+    /// deleted count too.
     pub deleted: Option<usize>,
-    /// Lowest number of deleted pods, if several nodes wait for one token. This field and the next two are equal to
-    /// `deleted` if nothing depends on chance.
+    /// Lowest number of deleted pods, if several nodes wait for one token of the rate limiter. This field and the next
+    /// two are equal to `deleted` if nothing depends on chance.
     pub deleted_least: Option<usize>,
     /// How many pods are expected to be deleted.
     pub deleted_expected: Option<f64>,
@@ -113,27 +115,27 @@ pub struct ForecastTotalsReport {
     pub deleted_most: Option<usize>,
     /// How many replacements land on a node within the forecast.
     pub placed: Option<usize>,
-    /// How many pods stay Pending once all pods of the failed nodes are deleted, preempted ones included.
+    /// How many pods stay Pending once all pods of the failed nodes are deleted; preempted pods are included.
     pub pending: Option<usize>,
-    /// How many replacements wait for the deletion of the old object (StatefulSets on failed nodes), and will find a
-    /// node.
+    /// How many replacements will find a node, but wait for the deletion of the old object (StatefulSets on failed
+    /// nodes).
     pub waiting: Option<usize>,
-    /// How many pods of failed nodes are not evicted within the forecast, and would find a node.
+    /// How many pods of failed nodes would find a node, but are not evicted within the forecast.
     pub not_evicted: Option<usize>,
     /// How many pods no controller recreates.
     pub lost: Option<usize>,
     /// How many pods are deleted, or lose their node.
     pub pods: Option<usize>,
-    /// Numbers of the pods in `pods` by the word of their outcome ([outcomes.md](../outcomes.md)); words that no pod
-    /// has are left out. The numbers add up to `totals.pods`.
+    /// Numbers of the pods in `pods` by outcome ([outcomes.md](../outcomes.md)); outcomes without pods are left out.
+    /// The numbers add up to `totals.pods`.
     pub outcomes: Option<OutcomeCountsReport>,
-    /// Numbers of preempted pods on other nodes by the word of their outcome.
+    /// Numbers of preempted pods on other nodes by outcome.
     pub preempted: Option<OutcomeCountsReport>,
-    /// How many pods have nowhere to run, preempted pods included: the number of N-1.
+    /// How many pods have nowhere to run, preempted pods included. N-1 reports the same number.
     pub nowhere: Option<usize>,
 }
 
-/// Numbers of pods by the word of their outcome. Outcomes without pods are left out.
+/// Numbers of pods by the word that stands for their outcome. Outcomes without pods are left out.
 type OutcomeCountsReport = BTreeMap<&'static str, usize>;
 
 /// A zone now and at the end of the forecast.
@@ -147,11 +149,11 @@ pub struct ForecastZoneReport {
     pub zone: String,
     /// Number of nodes that count for the zone's state.
     pub nodes: usize,
-    /// Number of these nodes that are not ready now.
+    /// How many of the `nodes` are not ready now.
     pub not_ready: usize,
     /// The zone's state now: `Initial`, `Normal`, `PartialDisruption` or `FullDisruption`.
     pub state: &'static str,
-    /// Number of these nodes that are not ready at the end.
+    /// How many of the `nodes` are not ready at the end.
     pub not_ready_at_end: usize,
     /// The zone's state at the end.
     pub state_at_end: &'static str,
@@ -184,7 +186,7 @@ pub struct ForecastStepReport {
     pub pods_not_ready: usize,
     /// The probability that the step happens at that time, from 0 to 1.
     pub probability: f64,
-    /// If the probability is below 1: the nodes that wait for the token.
+    /// The nodes that wait for the same token of the rate limiter, if the probability is below 1.
     pub among: Vec<NodeName>,
     /// The causes, as text; not for parsing.
     pub why: Why,
@@ -195,8 +197,8 @@ pub struct ForecastStepReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UncertainTaintsReport {
-    /// When upstream's own timing (since 1.34) leaves open whether nodes are tainted: the pass that finds a zone
-    /// disrupted may be interrupted by the loop that taints at the old rate.
+    /// Time at which upstream's own timing (since 1.34) leaves open whether nodes are tainted: the pass that finds a
+    /// zone disrupted may be interrupted by the loop that taints at the old rate.
     pub at: Timestamp,
     /// Seconds from `takenAt` to `at`.
     pub in_seconds: f64,
@@ -225,7 +227,7 @@ pub struct TaintRulePreviewReport {
     pub allocated_devices: usize,
     /// Number of pods that would be deleted, at once or when their tolerations end.
     pub pods: usize,
-    /// Number of namespaces of these pods.
+    /// Number of namespaces of the pods that would be deleted.
     pub namespaces: usize,
 }
 
@@ -285,8 +287,8 @@ pub struct ReplacementReport {
     /// is detached from the old node: when the old node is Ready or tainted out-of-service, else 6 minutes after the
     /// old pod is gone.
     pub ready_in_seconds: Option<f64>,
-    /// Notes about the eviction of the old pod: the budget that taint eviction ignores, that no replacement comes until
-    /// the old pod is gone, the volume that stays attached.
+    /// Notes about the eviction of the old pod: that taint eviction ignores a budget, that no replacement comes until
+    /// the old pod is gone, that a volume stays attached.
     pub notes: Vec<String>,
     /// How to place the replacement if it stays Pending.
     pub help: Vec<String>,
@@ -358,7 +360,7 @@ impl ForecastReport {
     }
 }
 
-/// Returns what DeviceTaintRules without an effect would do; none if claims are needed for that and not known.
+/// Returns what DeviceTaintRules without an effect would do; `None` if this depends on claims that are unknown.
 fn previews(subject: &ForecastSubject<'_>) -> Option<Vec<TaintRulePreviewReport>> {
     let (cluster, version) = (subject.cluster, subject.engine.settings().version);
     let is_known = || cluster.gaps(FeedKind::DEVICES).unknown().is_empty();

@@ -20,7 +20,7 @@ use kordon_time::{ClusterClock, ClusterTime, Timestamp};
 
 #[derive(Args, Debug)]
 pub struct EventListArgs {
-    /// List Events of all namespaces, as without --namespace
+    /// List Events of all namespaces; the same as without --namespace
     #[arg(long, short = 'A')]
     all_namespaces: bool,
     #[command(flatten)]
@@ -69,10 +69,10 @@ struct EventListReport {
     schema: &'static str,
     /// When the report was made.
     taken_at: Timestamp,
-    /// The Events that pass the filter, in the order of `--sort`. Those about the same object with the same reason, type
-    /// and source are one.
+    /// The Events that pass the filter, in the order of `--sort`. Events about the same object with the same reason,
+    /// type and source are combined into one.
     events: Vec<ListedEventReport>,
-    /// Number of these Events without a filter.
+    /// Number of combined Events, whether or not they pass the filter.
     total: usize,
     /// Number of older Events of the cluster that were left out, because there are more than 10,000.
     left_out: usize,
@@ -100,9 +100,9 @@ struct ListedEventReport {
     node: Option<String>,
     /// How often the Event happened.
     count: u64,
-    /// When the Event first happened, on the cluster's clock; `null` if it does not say so.
+    /// When the Event first happened, on the cluster's clock; `null` if the Event does not say so.
     first: Option<Timestamp>,
-    /// When the Event last happened, on the cluster's clock; `null` if it does not say so.
+    /// When the Event last happened, on the cluster's clock; `null` if the Event does not say so.
     last: Option<Timestamp>,
     /// The component that reported the Event.
     source: String,

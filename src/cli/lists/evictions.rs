@@ -44,7 +44,7 @@ struct EvictionListReport {
     paused: Option<String>,
     /// The pods that pass the filter, in the order of `--sort`; `null` if pods are unknown.
     evictions: Option<Vec<EvictionReport>>,
-    /// Number of evictions without a filter; `null` if pods are unknown.
+    /// Number of evictions, whether or not they pass the filter; `null` if pods are unknown.
     total: Option<usize>,
     #[serde(flatten)]
     unknown: UnknownReport,

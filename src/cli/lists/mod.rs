@@ -38,7 +38,7 @@ pub struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The filter, for the rows of a pane.
+    /// Parses the filter for the rows of a pane.
     ///
     /// # Errors
     /// A term cannot be read, or no row of the pane can pass it.
@@ -75,7 +75,7 @@ impl SortArgs {
     }
 }
 
-/// The error for a column that does not exist. `title` is the name as a title would be written.
+/// The error for a column that does not exist. `title` is the name in the spelling of column titles.
 fn no_column<C: SortColumn>(name: &str, title: &str) -> CliError {
     let titles: Vec<&str> = C::ALL.iter().map(|column| column.title()).collect();
     let help = match nearest(title, titles.iter().copied()) {

@@ -80,7 +80,7 @@ struct ListedNodeReport {
     /// The extended resources of the node, such as `nvidia.com/gpu`.
     extended: Vec<ExtendedResourceReport>,
     /// The devices that drivers publish in ResourceSlices for this node alone (dynamic resource allocation); `null` if
-    /// they are unknown, as they are until a pod claims devices.
+    /// they are unknown. Devices are unknown until a pod claims devices.
     devices: Option<Vec<NodeDevicesReport>>,
     /// The first InternalIP of the node; empty if it has none.
     address: String,
@@ -104,7 +104,7 @@ struct NodeResourceReport {
     allocatable: i64,
     /// What the pods on the node request, without those that have finished; `null` if the node's pods are unknown.
     requested: Option<i64>,
-    /// The usage from metrics.k8s.io; `null` if that does not answer within two seconds.
+    /// The usage from metrics.k8s.io; `null` if the API does not answer within two seconds.
     used: Option<i64>,
 }
 
@@ -128,11 +128,12 @@ struct NodeDevicesReport {
     driver: String,
     /// Number of published devices.
     published: usize,
-    /// Whether ResourceSlices of the driver are missing, so that there may be more.
+    /// Whether ResourceSlices of the driver are missing, so that it may have more devices than `published`.
     partial: bool,
-    /// Number of these devices that a claim has for itself; `null` if claims are unknown.
+    /// Number of published devices that a claim has for itself; `null` if claims are unknown.
     allocated: Option<usize>,
-    /// Number of the other devices that claims have a share of, or use with `adminAccess`; `null` if claims are unknown.
+    /// Number of published devices that claims share, or use with `adminAccess`, other than those in `allocated`;
+    /// `null` if claims are unknown.
     shared: Option<usize>,
 }
 
@@ -297,7 +298,7 @@ fn table(report: &NodeListReport, out: &mut Page) {
         .print(out);
 }
 
-/// Extended resources: the requested amount of the allocatable amount, as in `nvidia.com/gpu 3/8`.
+/// Extended resources, with the requested and the allocatable amount, as in `nvidia.com/gpu 3/8`.
 fn extended_words(node: &ListedNodeReport) -> String {
     let words = node.extended.iter().map(|ExtendedResourceReport { resource, allocatable, requested }| {
         let requested = requested.map_or("?".into(), |requested| requested.to_string());
@@ -307,7 +308,7 @@ fn extended_words(node: &ListedNodeReport) -> String {
     if words.is_empty() { none() } else { words.join(", ") }
 }
 
-/// Devices by driver: the number that claims have, of the number that is published; `?` if they are unknown.
+/// Devices by driver, with the number that claims have and the number that is published; `?` if devices are unknown.
 fn device_words(node: &ListedNodeReport) -> String {
     match node.devices.as_deref() {
         None => "?".into(),
@@ -328,7 +329,7 @@ fn next_in(node: &ListedNodeReport) -> Option<String> {
     Some(overdue(next.in_seconds?, |seconds| about(seconds, next.estimated)))
 }
 
-/// A text of the Ready condition, for a node that is not Ready.
+/// A text of the Ready condition if the node is not Ready; empty if it is Ready.
 fn not_ready(node: &ListedNodeReport, text: Option<&String>) -> String {
     let is_ready = node.status.ready.status == Some("True");
     text.filter(|_| !is_ready).cloned().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `kordon pods`: the pods on nodes, as the pane of the dashboard lists them.
+//! `kordon pods`: lists the pods on nodes, as the dashboard's pane of pods does.
 
 use std::collections::BTreeSet;
 
@@ -26,10 +26,10 @@ use kordon_time::Timestamp;
 
 #[derive(Args, Debug)]
 pub struct PodListArgs {
-    /// The nodes; without a name all of them
+    /// Names of nodes; without a name all nodes
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
-    /// List pods of all namespaces, as without --namespace
+    /// List pods of all namespaces; the default without --namespace
     #[arg(long, short = 'A')]
     all_namespaces: bool,
     #[command(flatten)]
@@ -39,9 +39,9 @@ pub struct PodListArgs {
 /// Which pods to list.
 #[derive(Debug)]
 struct PodChoice {
-    /// The nodes; all if empty.
+    /// Names of the nodes; empty for all nodes.
     nodes: BTreeSet<NodeName>,
-    /// The namespace; `None` for all.
+    /// Namespace of the pods; `None` for all namespaces.
     namespace: Option<String>,
 }
 
@@ -71,10 +71,10 @@ struct PodListReport {
     schema: &'static str,
     /// When the report was made. Durations below count from here.
     taken_at: Timestamp,
-    /// The pods on the nodes that pass the filter, in the order of `--sort`; those that are known, if pods are among
-    /// `unknown`.
+    /// The pods on the nodes that pass the filter, in the order of `--sort`. If `unknown` has pods, only the known pods
+    /// are listed.
     pods: Vec<ListedPodReport>,
-    /// Number of pods on the nodes without a filter.
+    /// Number of pods on the nodes, before the filter.
     total: usize,
     #[serde(flatten)]
     unknown: UnknownReport,
@@ -95,12 +95,12 @@ struct ListedPodReport {
     node: Option<NodeName>,
     /// Whether the pod's Ready condition is True.
     ready: bool,
-    /// The types of the conditions that its readiness gates wait for.
+    /// The condition types that the pod's readiness gates wait for.
     unmet_gates: Vec<String>,
     /// The pod's phase: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     phase: &'static str,
-    /// The pod's eviction; `null` if the pod is not terminating, and its node neither has a NoExecute taint nor gets
-    /// one.
+    /// The pod's eviction; `null` if the pod is not terminating, and its node neither has a NoExecute taint nor is
+    /// expected to get one.
     eviction: Option<EvictionReport>,
     /// The kind of the pod's owner; `null` without an owner.
     owner_kind: Option<String>,
@@ -193,7 +193,7 @@ fn table(report: &PodListReport, out: &mut Page) {
         .print(out);
 }
 
-/// When the pod is evicted; `never` if it tolerates the taint.
+/// Time until the pod's eviction, as text; `never` if the pod tolerates the taint.
 fn eviction(pod: &ListedPodReport) -> String {
     let Some(eviction) = &pod.eviction else { return none() };
     eviction.in_seconds.map_or_else(|| eviction.state.to_owned(), |left| due_in(eviction, left))

@@ -1,4 +1,4 @@
-//! `kordon zones`: the zones, as the pane of the dashboard lists them.
+//! `kordon zones`: lists the zones, as the dashboard's pane of zones does.
 
 use std::collections::BTreeMap;
 
@@ -43,8 +43,7 @@ struct ZoneListReport {
     schema: &'static str,
     /// When the report was made.
     taken_at: Timestamp,
-    /// The share of nodes that are not ready from which a zone is disrupted, from 0 to 1
-    /// (`--unhealthy-zone-threshold`).
+    /// The share of not-ready nodes, from 0 to 1, at which a zone counts as disrupted (`--unhealthy-zone-threshold`).
     unhealthy_threshold: f32,
     /// The zones that pass the filter, in the order of `--sort`.
     zones: Vec<ListedZoneReport>,
@@ -63,9 +62,9 @@ struct ZoneListReport {
 struct ListedZoneReport {
     #[serde(flatten)]
     status: StatusZoneReport,
-    /// Number of nodes by their state ([status.md](status.md)), those that do not count for the zone's state included.
+    /// Number of nodes by state ([status.md](status.md)), including nodes that do not count for the zone's state.
     node_states: BTreeMap<&'static str, usize>,
-    /// What the eviction rate is: `normal`, `reduced` (the secondary rate), `stopped` or `paused` (no zone has a ready
+    /// The kind of eviction rate: `normal`, `reduced` (the secondary rate), `stopped` or `paused` (no zone has a ready
     /// node).
     rate: &'static str,
     /// Why the zone has its state and rate, and what would change them, as text.

@@ -29,13 +29,13 @@ pub struct MaintenanceArgs {
     /// Only nodes whose kubelet is of an older minor version than the API server
     #[arg(long)]
     pub stale_kubelet: bool,
-    /// Most nodes at the same time; auto is as many as possible
+    /// Maximum number of nodes maintained at the same time; auto is as many as possible
     #[arg(long, value_name = "auto|NODES", default_value = "auto", value_parser = parallel)]
     parallel: Parallel,
-    /// Most nodes of a zone at the same time
+    /// Maximum number of nodes of one zone maintained at the same time
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u32).range(1..))]
     max_per_zone: Option<u32>,
-    /// How long the work on an empty node takes, until the node is back: what the schedule assumes
+    /// How long the schedule assumes that the work on an empty node takes, until the node is back
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span::span)]
     work_takes: Span,
     /// How long a node has to be healthy before it counts as done
@@ -53,17 +53,18 @@ pub struct MaintenanceArgs {
     /// Also evict pods with emptyDir volumes, whose data is lost
     #[arg(long)]
     delete_emptydir_data: bool,
-    /// Scale Deployments whose PodDisruptionBudgets can never allow an eviction up by one until their pods have left
+    /// Scale up by one each Deployment whose PodDisruptionBudget can never allow an eviction, until its pods have left
     #[arg(long)]
     pub surge: bool,
     /// Also drain nodes whose pods find no other node: these pods wait until their node is back
     #[arg(long)]
     allow_pending: bool,
-    /// The work on an empty node: a command that runs here, with the name of the node for {node}. Its exit code decides
+    /// Command that does the work on an empty node. It runs here, {node} in it stands for the name of the node, and its
+    /// exit code says whether the work succeeded
     #[arg(long, value_name = "COMMAND", value_parser = Hook::parse, help_heading = "Carrying it out")]
     pub exec: Option<Hook>,
-    /// What shows that others have done the work: boot, kubelet or kernel (it has changed), no-taint=KEY, annotation=KEY or
-    /// no-annotation=KEY (of the node), or replaced (the Node object was made again)
+    /// Sign that others have done the work: boot, kubelet or kernel (it has changed), no-taint=KEY, annotation=KEY or
+    /// no-annotation=KEY (of the node), or replaced (the Node object was created anew)
     #[arg(long, value_name = "WHAT", value_parser = str::parse::<WaitFor>, help_heading = "Carrying it out")]
     pub wait_for: Option<WaitFor>,
     /// Further gate between waves: a command that runs here and has to succeed
@@ -88,7 +89,7 @@ pub struct MaintenanceArgs {
     #[arg(long, value_name = "OPERATION", num_args = 0..=1, require_equals = true, requires = "enforce",
         help_heading = "Carrying it out")]
     pub resume: Option<Option<OperationId>>,
-    /// End a maintenance that was stopped: its nodes are uncordoned, as far as it had cordoned them
+    /// End a maintenance that was stopped, and uncordon the nodes that it had cordoned
     #[arg(
         long,
         value_name = "OPERATION",
@@ -103,16 +104,16 @@ pub struct MaintenanceArgs {
     pub once: OnceArgs,
 }
 
-/// Gates that can be left out.
+/// Gates between waves that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GateName {
     /// The verdict on the cluster is no worse than at the start
     Verdict,
-    /// No controller has more pods without a node
+    /// No controller has more pods without a node than at the start
     Pending,
-    /// No controller has more pods that are not Ready
+    /// No controller has more pods that are not Ready than at the start
     Ready,
-    /// Every budget allows as many disruptions
+    /// Every budget allows at least as many disruptions as at the start
     Budgets,
 }
 
@@ -127,7 +128,7 @@ impl GateName {
     }
 }
 
-/// Most nodes at the same time.
+/// Maximum number of nodes maintained at the same time; `None` for as many as possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parallel(Option<usize>);
 
@@ -161,7 +162,7 @@ impl MaintenanceArgs {
         Ok(nodes)
     }
 
-    /// How the maintenance is carried out.
+    /// Returns the commands, gates and time limits with which the maintenance is carried out.
     pub fn terms(&self) -> MaintenanceTerms {
         MaintenanceTerms {
             exec: self.exec.clone(),
@@ -176,7 +177,7 @@ impl MaintenanceArgs {
         }
     }
 
-    /// The options of a maintenance of these nodes.
+    /// Returns the options for planning a maintenance of these nodes.
     pub fn options(&self, nodes: Vec<NodeName>, guards: Guards, shot: &OneShot) -> MaintenanceOptions {
         let (max_per_zone, ends) = (self.max_per_zone, self.max_duration.map(|longest| shot.at + longest));
         let windows = self.window.map_or_else(Vec::new, |window| window.upcoming(shot.at));

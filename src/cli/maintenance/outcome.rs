@@ -12,15 +12,15 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// A maintenance that was carried out (`docs/reference/maintenance.md`). Every field is always present; values that do not
-/// apply are null.
+/// A maintenance that was carried out (`docs/reference/maintenance.md`). Every field is always present; values that do
+/// not apply are null.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MaintenanceOutcomeReport {
     /// `kordon.maintained/v1`: fields are added, never removed or renamed.
     schema: &'static str,
-    /// The id of the maintenance: on the nodes, in the journal, for `--resume` and `--release`.
+    /// The id of the maintenance, by which the nodes, the journal, `--resume` and `--release` name it.
     operation: OperationId,
     /// When the maintenance started or was resumed.
     began: Timestamp,
@@ -40,7 +40,7 @@ pub struct MaintenanceOutcomeReport {
     planned_seconds: Option<i64>,
     /// Time that the maintenance took, in seconds.
     took_seconds: i64,
-    /// The nodes that were in a wave, or are left out.
+    /// The nodes that were in a wave, and those that were left out.
     nodes: Vec<MaintainedNodeReport>,
 }
 
@@ -52,7 +52,7 @@ pub struct MaintainedNodeReport {
     node: NodeName,
     /// Number of the node's wave, from 1; `null` if the node is in no wave.
     wave: Option<usize>,
-    /// `done`, `failed`, `begun` (its wave was interrupted) or `leftOut`.
+    /// Outcome for the node: `done`, `failed`, `begun` (its wave was interrupted) or `leftOut`.
     end: &'static str,
     /// Why the node failed or is left out; empty otherwise.
     says: String,
@@ -65,7 +65,7 @@ pub struct MaintainedNodeReport {
 }
 
 impl MaintenanceOutcomeReport {
-    /// `planned` is the duration in the plan at the start; none after a resume.
+    /// `planned` is the duration that was planned at the start; `None` after a resume.
     pub fn new(end: MaintenanceEnd, planned: Option<Span>) -> Self {
         let MaintenanceEnd { operation, began, ended, kind, says, outcome } = end;
         let mut nodes: Vec<MaintainedNodeReport> = outcome.nodes.into_iter().map(of_wave).collect();

@@ -12,8 +12,8 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The waves in which nodes are maintained (`docs/reference/maintenance.md`). Every field is always present; unknown values
-/// are null.
+/// The waves in which nodes are maintained (`docs/reference/maintenance.md`). Every field is always present; unknown
+/// values are null.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -24,7 +24,8 @@ pub struct MaintenanceReport {
     pub taken_at: Timestamp,
     /// The cost of all waves together.
     pub cost: CostReport,
-    /// The cost of the same nodes one after the other, by name and at any time, without cordoning any in advance.
+    /// The cost of maintaining the same nodes one after the other, in order of name and at any time, without cordoning
+    /// any node in advance.
     pub by_name: CostReport,
     /// The waves, in order.
     pub waves: Vec<WaveReport>,
@@ -42,9 +43,9 @@ pub struct CostReport {
     pub nodes: usize,
     /// Time from the start of the first wave to the end of the last, in seconds.
     takes_seconds: i64,
-    /// Number of moves of pods.
+    /// Number of pod moves.
     pub moves: usize,
-    /// Number of moves of pods that have moved before.
+    /// Number of pod moves in which the pod had moved before.
     pub moved_again: usize,
     #[serde(skip)]
     pub takes: Span,
@@ -57,24 +58,27 @@ pub struct CostReport {
 pub struct WaveReport {
     /// The nodes.
     pub nodes: Vec<NodeName>,
-    /// When their drains start.
+    /// When the drains of the nodes start.
     pub starts: Timestamp,
     /// When the last pod is likely gone.
     pub drained: Timestamp,
-    /// When all nodes are back and settled, and every moved pod that is expected to be Ready again likely is.
+    /// When all nodes of the wave are back and settled, and the moved pods are likely Ready again, as far as they are
+    /// expected to be.
     pub ends: Timestamp,
-    /// Whether nodes of later waves are cordoned during this wave, so that no replacement lands there. Each zone keeps
-    /// a node that is not cordoned, unless `--override last-ready` is given.
+    /// Whether nodes of later waves are cordoned during this wave, so that no replacement lands on them. Each zone
+    /// keeps a node that is not cordoned, unless `--override last-ready` is given.
     pub cordons_ahead: bool,
     /// The pods that move, in order of their departure.
     pub moves: Vec<MoveReport>,
-    /// Pods that no controller recreates, or whose Job fails, as `namespace/name`; those that replacements preempt included.
+    /// Pods that no controller recreates, or whose Job fails, as `namespace/name`; includes pods that replacements
+    /// preempt.
     pub lost: Vec<String>,
     /// Why the pods in `lost` are lost, in words, in the same order.
     pub lost_because: Vec<String>,
     /// Pods that find no node until the nodes of the wave are back, as `namespace/name`; only with `--allow-pending`.
     pub pending: Vec<String>,
-    /// Number of pods that likely leave before `--drain-timeout`, but may take longer. The maintenance then stops.
+    /// Number of pods that likely leave before `--drain-timeout`, but may take longer. If one takes longer, the
+    /// maintenance stops.
     pub may_time_out: usize,
     /// Times in which a workload has no Ready pod.
     pub down: Vec<DownReport>,
@@ -86,7 +90,7 @@ pub struct WaveReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MoveReport {
-    /// The pod that leaves, as `namespace/name`. The name of a pod that replaces an earlier one of this plan is made up.
+    /// The pod that leaves, as `namespace/name`. If the plan moves a pod again, the replacement's name is made up.
     pod: String,
     /// The node that the pod leaves.
     from: NodeName,
@@ -118,10 +122,11 @@ pub struct DownReport {
 pub struct LeftOutReport {
     /// The node.
     pub node: NodeName,
-    /// `drain` (its drain does not complete), `noRoom` (pods would have nowhere to run), `headroom` (the loss of a node or zone
-    /// would be worse afterwards), `guard` (it would break a guard rail) or `noWindow` (the wave fits into no window, or not into `--max-duration`).
+    /// Why the node is in no wave: `drain` (its drain does not complete), `noRoom` (pods would have nowhere to run),
+    /// `headroom` (the loss of a node or zone would be worse afterwards), `guard` (it would break a guard rail) or
+    /// `noWindow` (the wave fits into no window, or not into `--max-duration`).
     kind: &'static str,
-    /// The reason in words; text, not for parsing.
+    /// The reason as text, not for parsing.
     pub says: String,
 }
 

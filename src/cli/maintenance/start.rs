@@ -82,7 +82,7 @@ async fn begin(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), 
     carry_out(session, args, options, outcome, None, takes).await
 }
 
-/// Resumes a maintenance of this machine's journal, or one that another machine has left on the nodes.
+/// Resumes a maintenance that is in this machine's journal, or that another machine has left on the nodes.
 async fn resume(
     id: Option<OperationId>,
     args: MaintenanceArgs,
@@ -189,7 +189,7 @@ fn new_run<'a>(
 ) -> Result<MaintenanceRun<'a>, CliError> {
     let tell = |news| match news {
         MaintenanceNews::Notice(notice) => print_notice(&notice),
-        // The progress is in the report at the end.
+        // Progress is not printed while the maintenance runs; the report at the end has it.
         MaintenanceNews::Progress(_) => {}
     };
     let new = NewMaintenance {
@@ -227,7 +227,7 @@ fn require_work(args: &MaintenanceArgs) -> Result<(), CliError> {
     Err(CliError::Usage(text.into()))
 }
 
-/// Fails if somebody else's maintenance has one of these nodes.
+/// Fails if another maintenance is running on one of the nodes.
 fn refuse_others(session: &OperationSession, nodes: &[NodeName], take_over: bool) -> Result<(), CliError> {
     let now = session.known.clock.now();
     match MaintenanceNotes::running_on(session.cluster(), nodes, now).filter(|_| !take_over) {
@@ -237,7 +237,7 @@ fn refuse_others(session: &OperationSession, nodes: &[NodeName], take_over: bool
 }
 
 /// Fails if a maintenance already runs elsewhere. `is_journaled` tells whether the journal of this machine has the
-/// maintenance. `would` is a verb for the effect of `--take-over`, for the error text.
+/// maintenance. `would` is the verb in the error text that says what `--take-over` does.
 fn refuse_running(
     session: &OperationSession,
     notes: &MaintenanceNotes,
@@ -298,7 +298,8 @@ fn chosen(
     }
 }
 
-/// The nodes of a journaled maintenance whose Node object has been created anew. They only have to become healthy.
+/// The nodes of a journaled maintenance whose Node object has been created anew. These nodes only have to become
+/// healthy.
 fn replaced(
     session: &OperationSession,
     past: &JournaledOperation,

@@ -1,4 +1,4 @@
-//! The plan of a maintenance for people: what it costs, a chart of the waves, and what each does.
+//! The plan of a maintenance as text for people: its cost, a chart of the waves, and what each wave does.
 
 use super::report::{CostReport, DownReport, MaintenanceReport, WaveReport};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 use kordon_core::plan::words::counted;
 use kordon_time::{Span, Timestamp};
 
-/// Workloads without a Ready pod that are listed for each wave.
+/// Maximum number of workloads without a Ready pod that are listed for each wave.
 const NAMED: usize = 4;
 
 pub fn render(report: &MaintenanceReport, out: &mut Page) {
@@ -98,7 +98,7 @@ fn seconds(span: Span) -> String {
     Span::from_secs(span.as_secs()).to_string()
 }
 
-/// The workloads that have no Ready pod for a time, and for how long.
+/// The workloads that have no Ready pod for some time, and how long that lasts.
 fn down(wave: &WaveReport) -> String {
     let is_seen = |down: &&DownReport| down.lasts.is_none_or(|lasts| lasts.as_secs() > 0);
     let down: Vec<&DownReport> = wave.down.iter().filter(is_seen).collect();

@@ -30,7 +30,7 @@ pub struct PlanArgs {
     pub(super) subject: PlanSubject,
 }
 
-/// What is previewed: an operation of ours, or a failure.
+/// What is previewed: an operation of kordon, or a failure.
 #[derive(Debug, Subcommand)]
 pub(super) enum PlanSubject {
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub enum DryRunMode {
 /// Whether a plan says where pods land. That takes lists of the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PlacementMode {
-    /// Wait for the lists
+    /// Wait until the whole cluster is listed
     Wait,
     /// Leave placements out
     Skip,
@@ -174,8 +174,8 @@ pub struct DrainArgs {
     /// Do not wait for pods whose deletionTimestamp is older than this; 0 waits for all
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     skip_wait_for_delete_timeout: u32,
-    /// Scale Deployments whose PodDisruptionBudgets can never allow an eviction up by one until their pods have left. Whether
-    /// that is possible is in the plan
+    /// Scale up by one each Deployment whose PodDisruptionBudget can never allow an eviction, until its pods have left.
+    /// Whether that is possible is in the plan
     #[arg(long)]
     surge: bool,
     /// Nodes to drain at the same time; kubectl drains one after the other
@@ -202,7 +202,7 @@ pub struct MetadataArgs {
     /// Nodes and changes, as in kubectl: `[nodes] NODE... key=value... key-...`
     #[arg(value_name = "NODE|KEY=VALUE", required_unless_present = "list")]
     words: Vec<String>,
-    /// Print what the nodes have instead of changing it
+    /// Print the labels or annotations of the nodes instead of changing them
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     pub list: bool,
     /// Select nodes by field: metadata.name, spec.unschedulable
@@ -296,7 +296,8 @@ impl PlanCommand {
         })
     }
 
-    /// The entries to print, for a command that changes nothing: `--list`.
+    /// Arguments of `--list`, with which the command prints labels or annotations and changes nothing; `None` without
+    /// it.
     pub fn listed(&self) -> Option<(MetadataField, &MetadataArgs)> {
         let (field, args) = match self {
             Self::Label(args) => (MetadataField::Labels, args),
@@ -382,7 +383,7 @@ impl EditArgs {
 }
 
 impl PodsArgs {
-    /// Names of nodes, if the first word says that nodes are meant.
+    /// Names of nodes, if the first argument is a kind of nodes, as in `node n1` or `node/n1`.
     fn named_nodes(&self) -> Option<&[String]> {
         let (first, rest) = self.words.split_first()?;
         let is_node = ["node", "nodes", "no"].contains(&first.as_str());

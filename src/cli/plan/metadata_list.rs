@@ -14,8 +14,8 @@ use kordon_core::{
     plan::{MetadataField, words},
 };
 
-/// Prints the labels or annotations of nodes, one per line. With several nodes, a line with the node's name precedes its
-/// entries.
+/// Prints the labels or annotations of nodes, one per line. With several nodes, a line with the node's name precedes
+/// its entries.
 pub async fn list(
     field: MetadataField,
     args: &MetadataArgs,

@@ -49,8 +49,8 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
         PlanSource::read(&target, print, PlacementMode::Auto, connection).await?;
     let action = target.action(&shot.model.cluster, &shot.namespace);
     if let Action::Cordon { nodes } = &action {
-        // Operators may move roles away from the node. These warnings need the pods, but a cordon does not wait long
-        // for them.
+        // Reads the nodes' pods, to warn about operators that may move roles away from the nodes. The wait is short,
+        // because a cordon should not be slow.
         shot.read_near(nodes.iter().cloned().map(Scope::PodsOn).collect()).await;
     }
     if action.surges() {
@@ -93,8 +93,8 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     }
 }
 
-/// Fails if pods are lost for good without a flag that accepts it. A pod without a controller needs `--force`, as with
-/// kubectl, where the action has that flag; nothing like it exists for a Job that fails, nor for pods that replacements
+/// Fails if pods are lost for good and no flag accepts the loss. `--force` accepts the loss of pods without a
+/// controller, as in kubectl, if the action has this flag. No flag accepts failed Jobs and pods that replacements
 /// preempt.
 fn expect_no_losses(plan: &Plan) -> Result<(), CliError> {
     let has_force = !matches!(plan.action, Action::DeleteNode { .. });
@@ -110,7 +110,7 @@ fn refuse(action: &Action, gaps: Gaps, print: &PrintArgs, shot: OneShot) -> Resu
     if print.output.has_fields() {
         print.output.print(&UnknownPlanReport::new(action, &gaps, shot.at), |_, _| {})?;
     }
-    // For objects that were not listed in time, the timeout is the clearer error.
+    // If objects were not listed in time, the error about the timeout is clearer.
     if !gaps.needs_permission() {
         shot.done()?;
     }

@@ -29,17 +29,17 @@ pub struct PlanReport {
     pub schema: &'static str,
     /// When the plan was made. Durations below count from here.
     pub taken_at: Timestamp,
-    /// `cordon`, `uncordon`, `taint`, `label`, `annotate`, `drain`, `evict` or `delete`.
+    /// The action: `cordon`, `uncordon`, `taint`, `label`, `annotate`, `drain`, `evict` or `delete`.
     pub action: &'static str,
     /// The equivalent kubectl command; `null` if there is none (`evict`, or nothing is selected).
     pub command: Option<String>,
-    /// Where the kubectl command does something else than the plan says; not for parsing.
+    /// Differences between what the kubectl command does and what the plan says; not for parsing.
     pub command_differences: Vec<String>,
     /// The Kubernetes release whose rules apply.
     pub server_version: String,
-    /// `completes`; `stalls` (something may wait forever, or the timeout is too short); `blocked` (a pod can never
-    /// leave); `refused` (it does not start, or not on every node, without more flags); `unknown` (whether it completes
-    /// depends on objects that are not known, see below).
+    /// The outcome of the plan: `completes`; `stalls` (something may wait forever, or the timeout is too short);
+    /// `blocked` (a pod can never leave); `refused` (the plan does not start, or not on every node, without more
+    /// flags); `unknown` (whether it completes depends on objects that are not known, see below).
     pub outcome: &'static str,
     /// Whether the outcome would be the same if everything were known.
     pub definite: bool,
@@ -56,7 +56,7 @@ pub struct PlanReport {
     pub arrivals: Option<Vec<ArrivalReport>>,
     /// PodDisruptionBudgets of the plan's pods; `null` if budgets are unknown.
     pub budgets: Option<Vec<BudgetReport>>,
-    /// What `--surge` does about budgets that can never allow an eviction, by workload.
+    /// What `--surge` does for each workload whose budget can never allow an eviction.
     pub surges: Vec<SurgeReport>,
     pub warnings: Vec<WarningReport>,
     pub timeline: Vec<MomentReport>,
@@ -98,8 +98,8 @@ pub struct PlanTotalsReport {
     /// Pods of the plan. The totals below count each pod once; a refused pod counts by its verdict with the required
     /// flags.
     pub pods: usize,
-    /// Numbers of pods by the word of their outcome ([outcomes.md](../outcomes.md)); words that no pod has are left
-    /// out. The numbers add up to `totals.pods`.
+    /// Number of pods by outcome ([outcomes.md](../outcomes.md)), without outcomes that no pod has. The numbers add up
+    /// to `totals.pods`.
     pub outcomes: BTreeMap<&'static str, usize>,
     /// Pods that leave at the first attempt.
     pub leave_now: usize,
@@ -111,13 +111,13 @@ pub struct PlanTotalsReport {
     pub stay: usize,
     /// Pods that wait for something that may or may not happen.
     pub wait: usize,
-    /// Pods that can never leave in this plan, or of which it is not known whether they can.
+    /// Pods that cannot leave in this plan, or for which that is unknown.
     pub blocked: usize,
     /// Pods that leave unless an unknown object forbids it.
     pub undecided: usize,
     /// Pods that need a flag which is not given.
     pub refused_pods: usize,
-    /// Pods that leave, and that no controller recreates, or whose Job fails; those that replacements preempt included.
+    /// Pods that leave, and that no controller recreates or whose Job fails; includes pods that replacements preempt.
     pub lost: usize,
     /// Pods that leave, and lose data.
     pub data_lost: usize,
@@ -138,11 +138,11 @@ pub struct PlanTotalsReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WindowReport {
-    /// At the soonest; `null` means never, or unknown because pods are undecided.
+    /// The earliest time; `null` means never, or unknown because pods are undecided.
     pub soonest_seconds: Option<f64>,
-    /// In the likely case; `null` as for `soonestSeconds`.
+    /// The likely time; `null` as for `soonestSeconds`.
     pub likely_seconds: Option<f64>,
-    /// At the latest; `null` as for `soonestSeconds`.
+    /// The latest time; `null` as for `soonestSeconds`.
     pub latest_seconds: Option<f64>,
 }
 
@@ -154,13 +154,14 @@ pub struct PlanNodeReport {
     pub name: NodeName,
     /// The node's uid, the precondition of every write.
     pub uid: String,
-    /// The write: `cordon`, `uncordon`, `taints`, `labels`, `annotations`, `unchanged` (already as requested) or `refused`.
+    /// The write: `cordon`, `uncordon`, `taints`, `labels`, `annotations`, `unchanged` (already as requested) or
+    /// `refused`.
     pub change: &'static str,
     /// Why the change is `refused`, in kubectl's words; else `null`.
     pub text: Option<String>,
     /// The node's taints, labels or annotations now, if these change.
     pub before: Vec<String>,
-    /// The node's taints, labels or annotations afterwards.
+    /// The node's taints, labels or annotations after the write.
     pub after: Vec<String>,
     /// The drain of the node; `null` for other actions.
     pub drain: Option<DrainReport>,
@@ -172,13 +173,13 @@ pub struct PlanNodeReport {
 pub struct DrainReport {
     /// Whether no pod of the node would be evicted because a flag is missing.
     pub refused: bool,
-    /// The refusals, in kubectl's words.
+    /// Why the drain is refused, in kubectl's words.
     pub refusals: Vec<String>,
-    /// When the drain of the node starts; at the soonest, if it has to wait for undecided pods.
+    /// When the drain of the node starts; the earliest time, if it has to wait for undecided pods.
     pub starts_in_seconds: f64,
     /// When the node is empty.
     pub ends: WindowReport,
-    /// Whether a node before it never completes, so that this drain starts only if that node is skipped.
+    /// Whether the drain of an earlier node never completes, so that this drain starts only if that node is skipped.
     pub after_blocked_node: bool,
     /// The budget that the node's last pod waits for.
     pub blocked_by: Option<String>,
@@ -202,13 +203,14 @@ pub struct PlanPodReport {
     pub owner_kind: Option<String>,
     /// The name of the pod's controller.
     pub owner_name: Option<String>,
-    /// `skipped`, `refused`, `terminating`, `leaves`, `leavesAfter`, `waits`, `waitsForOperator`, `waitsForController`,
-    /// `waitsForNamespace`, `waitsForFinalizer` (the finalizer of a deleted node keeps it), `blocked`, `twoBudgets`, `unknown`, `undecided`; for taints `deleted`, `tolerates`,
+    /// The verdict on the pod: `skipped`, `refused`, `terminating`, `leaves`, `leavesAfter`, `waits`,
+    /// `waitsForOperator`, `waitsForController`, `waitsForNamespace`, `waitsForFinalizer` (the finalizer of a deleted
+    /// node keeps it), `blocked`, `twoBudgets`, `unknown`, `undecided`; for taints `deleted`, `tolerates`,
     /// `deletionCancelled`.
     pub verdict: &'static str,
     /// What becomes of the pod: a word of [outcomes.md](../outcomes.md).
     pub outcome: &'static str,
-    /// The outcome in words; not for parsing.
+    /// What becomes of the pod, as text; not for parsing.
     pub outcome_text: String,
     /// The verdict if all required flags are given; the same as `verdict` if none is missing.
     pub verdict_with_flags: &'static str,
@@ -224,12 +226,12 @@ pub struct PlanPodReport {
     /// Why no controller recreates the pod, in a few words, for the table.
     #[serde(skip)]
     pub lost_note: Option<&'static str>,
-    /// `emptyDirData`, `memoryData`, `hostPathData`, `ephemeralVolume`,
-    /// `claimDeleted` (a claim that is being deleted goes with the pod), `mayReturnHere`, `singleReplica`, `lastReady`,
-    /// `critical`, `hasFinalizers`, `kubeletDown`, `removedByForce` (the pod garbage collector removes it, because its
-    /// node is not Ready and tainted out-of-service), `duplicateIdentity`, `notRecreatedWhileTainted`,
-    /// `operatorRecreates`, `switchesOver`, `noReplica`, `operatorRestarts`, `operatorDenies` (a webhook of its operator),
-    /// `restartsGroup` (of a LeaderWorkerSet), `rolloutInProgress`.
+    /// Warnings about the pod: `emptyDirData`, `memoryData`, `hostPathData`, `ephemeralVolume`, `claimDeleted` (a claim
+    /// that is being deleted goes with the pod), `mayReturnHere`, `singleReplica`, `lastReady`, `critical`,
+    /// `hasFinalizers`, `kubeletDown`, `removedByForce` (the pod garbage collector removes it, because its node is not
+    /// Ready and tainted out-of-service), `duplicateIdentity`, `notRecreatedWhileTainted`, `operatorRecreates`,
+    /// `switchesOver`, `noReplica`, `operatorRestarts`, `operatorDenies` (a webhook of its operator), `restartsGroup`
+    /// (of a LeaderWorkerSet), `rolloutInProgress`.
     pub warnings: Vec<&'static str>,
     /// The HTTP status with which the server would answer an eviction now.
     pub eviction_status: Option<u16>,
@@ -259,7 +261,7 @@ pub struct PlanPodReport {
     pub quality: &'static str,
 }
 
-/// A workload that is scaled up by one while its pods leave, or is not.
+/// What `--surge` does for one workload: scales it up by one while its pods leave, or refuses to.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -272,9 +274,9 @@ pub struct SurgeReport {
     pub name: String,
     /// The pods of the plan whose eviction the workload's budget can never allow.
     pub pods: Vec<String>,
-    /// Whether it is scaled up: `scales` or `refused`.
+    /// Whether the workload is scaled up: `scales` or `refused`.
     pub fate: &'static str,
-    /// Replicas of the workload before; `null` if it is not scaled up, like the fields below.
+    /// Replicas of the workload before it is scaled up; `null` if it is not, like the fields below.
     pub replicas: Option<i32>,
     /// Replicas of the workload while it is scaled up.
     pub raised_replicas: Option<i32>,
@@ -286,10 +288,11 @@ pub struct SurgeReport {
     pub ready_in_seconds: Option<f64>,
     /// When the workload is scaled back: as soon as its last pod is evicted.
     pub scaled_back_in_seconds: Option<f64>,
-    /// Why it is not scaled up: `noDeployment`, `unknown`, `deleted`, `owned` (its owner would scale it back), `recreated`
-    /// (`strategy: Recreate`), `rollsOut`, `volume` (only one node at a time can use it), `autoscaled`,
-    /// `autoscalersUnknown`, `needsAll` (the budget needs all its pods), `notEnough` (one pod more does not help), `quota`,
-    /// `pending` (its new pod finds no node), `onDrainedNode`, `neverReady` or `stillHeld`; else `null`.
+    /// Why the workload is not scaled up: `noDeployment`, `unknown`, `deleted`, `owned` (its owner would scale it
+    /// back), `recreated` (`strategy: Recreate`), `rollsOut`, `volume` (only one node at a time can use it),
+    /// `autoscaled`, `autoscalersUnknown`, `needsAll` (the budget needs all its pods), `notEnough` (one pod more does
+    /// not help), `quota`, `pending` (its new pod finds no node), `onDrainedNode`, `neverReady` or `stillHeld`; else
+    /// `null`.
     pub refusal: Option<&'static str>,
     /// Why the workload is not scaled up, as text; not for parsing.
     pub text: String,
@@ -310,7 +313,7 @@ pub struct QuotaRefusalReport {
     pub hard: String,
     /// How much of the resource the replacement needs, as text.
     pub needed: String,
-    /// When the pod's controller likely creates the replacement after all; `null` means not in this plan.
+    /// When the pod's controller likely creates the replacement after all; `null` if that does not happen in this plan.
     pub until_seconds: Option<f64>,
 }
 
@@ -341,7 +344,7 @@ pub struct BudgetReport {
     pub pods: usize,
     /// The budget's numbers now, computed from pods and scales.
     pub before: NumbersReport,
-    /// The budget's numbers at the end.
+    /// The budget's numbers at the end of the plan.
     pub after: NumbersReport,
     /// Whether the disruption controller has not processed the budget's latest spec.
     pub stale: bool,
@@ -369,15 +372,19 @@ pub struct NumbersReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WarningReport {
-    /// `zoneLosesLastReady`, `noSchedulableNode`, `controlPlane`, `kubeletDown`, `unselectedRemain`, `budgetsIgnored`,
-    /// `partlyDrained`, `capacityExhausted`, `comesBack` (the template of pods names the drained node), `mayTimeOut`
-    /// (pods likely leave before the timeout, but may use their whole grace period), `switchover` (an operator moves
-    /// roles away from the node, deletes the only instance there, or can do neither), `jobFails` (a Job fails, because its pods that leave are failed pods), `preempts` (pods that replacements preempt then have nowhere to run), `groupRestarts` (other pods of a LeaderWorkerSet restart with those that leave), `ownedPodsDeleted` (a pod that leaves owns others, which are deleted with it), `quotaExceeded` (a quota refuses replacements), `statusDiffers`, `unknown` (as in `unknown[]`),
-    /// `outOfService`, `machineRuns` (a deleted node is Ready), `nodeHeld` (finalizers keep a deleted node),
-    /// `controllersTaint`, `taintsDoNotEvict` (the settings say that no controller evicts pods by
-    /// NoExecute taints), `cordonStands` (kordon cordoned the node, and the time for which that was meant is not over),
-    /// `cordonNoted` (kordon cordoned it, without a time or for one that is over) or `claimedByOther` (somebody drains
-    /// the node, or the drain was interrupted).
+    /// The kind of warning: `zoneLosesLastReady`, `noSchedulableNode`, `controlPlane`, `kubeletDown`,
+    /// `unselectedRemain`, `budgetsIgnored`, `partlyDrained`, `capacityExhausted`, `comesBack` (the template of pods
+    /// names the drained node), `mayTimeOut` (pods likely leave before the timeout, but may use their whole grace
+    /// period), `switchover` (an operator moves roles away from the node, deletes the only instance there, or can do
+    /// neither), `jobFails` (a Job fails, because its pods that leave are failed pods), `preempts` (pods that
+    /// replacements preempt then have nowhere to run), `groupRestarts` (other pods of a LeaderWorkerSet restart with
+    /// those that leave), `ownedPodsDeleted` (a pod that leaves owns others, which are deleted with it),
+    /// `quotaExceeded` (a quota refuses replacements), `statusDiffers`, `unknown` (as in `unknown[]`), `outOfService`,
+    /// `machineRuns` (a deleted node is Ready), `nodeHeld` (finalizers keep a deleted node), `controllersTaint`,
+    /// `taintsDoNotEvict` (the settings say that no controller evicts pods by NoExecute taints), `cordonStands` (kordon
+    /// cordoned the node, and the planned end of that cordon has not come), `cordonNoted` (kordon cordoned the node,
+    /// and the cordon has no planned end, or that end has passed) or `claimedByOther` (somebody drains the node, or the
+    /// drain was interrupted).
     pub r#type: &'static str,
     /// The warning as text.
     pub text: String,
@@ -389,22 +396,22 @@ pub struct WarningReport {
 pub struct MomentReport {
     /// When the event happens, in the likely case.
     pub in_seconds: f64,
-    /// `nodeStarts`, `nodeEnds`, `leaves`, `refused` (for the first time), `deleted`, `notReplaced` (a quota refuses
-    /// the replacement), `replaced`, `ready` (its replacement), `started` (a pod that the plan leaves alone is Ready),
-    /// `scaled` (a Deployment, by `--surge`), `surgeReady` (its new pod) or `timedOut`. `deleted`, `replaced` and `ready`
-    /// are also of terminating pods that the plan leaves alone, if it waits for them.
+    /// The event: `nodeStarts`, `nodeEnds`, `leaves`, `refused` (for the first time), `deleted`, `notReplaced` (a quota
+    /// refuses the replacement), `replaced`, `ready` (its replacement), `started` (a pod that the plan leaves alone is
+    /// Ready), `scaled` (a Deployment, by `--surge`), `surgeReady` (the new pod of that Deployment) or `timedOut`. If
+    /// the plan waits for terminating pods that it leaves alone, they also have `deleted`, `replaced` and `ready`.
     pub r#type: &'static str,
     /// The node whose drain starts or ends, or where the replacement lands.
     pub node: Option<NodeName>,
-    /// The pod, `namespace/name`; for `notReplaced`, `replaced` and `ready` the old one.
+    /// The pod, `namespace/name`; for `notReplaced`, `replaced` and `ready` the old pod.
     pub pod: Option<String>,
-    /// The budget that refuses.
+    /// The budget that refuses the eviction.
     pub budget: Option<String>,
-    /// The quota that refuses, `namespace/name`.
+    /// The quota that refuses the replacement, `namespace/name`.
     pub quota: Option<String>,
     /// The Deployment that is scaled, or whose new pod is Ready, `namespace/name`.
     pub deployment: Option<String>,
-    /// The replicas to which it is scaled.
+    /// The replicas to which the Deployment is scaled.
     pub replicas: Option<i32>,
 }
 
@@ -418,18 +425,18 @@ pub struct PlanStepReport {
     pub path: String,
     /// The content type.
     pub content_type: &'static str,
-    /// The body, an object. Every request has the object's uid as precondition; a list of taints also has its
-    /// resourceVersion.
+    /// The body of the request, an object. Every request has the object's uid as precondition; a list of taints also
+    /// has its resourceVersion.
     pub body: Value,
-    /// The effect and the object, as text.
+    /// The effect of the request and its object, as text.
     pub text: String,
     /// With `--dry-run=server`, the server's answer to the request as a dry run: `allowed`, `budgetExhausted`,
     /// `budgetStale`, `forbidden`, `refused`, `conflict`, `otherObject`, `gone`, `namespaceTerminating`, `overloaded`,
-    /// `failed`, `unreachable` or `noResponse`; `null` if it was not sent.
+    /// `failed`, `unreachable` or `noResponse`; `null` if the request was not sent.
     pub dry_run_result: Option<&'static str>,
-    /// The server's message; for a budget, its numbers.
+    /// The server's message about the dry run; if a budget refuses, the budget's numbers.
     pub dry_run_message: Option<String>,
-    /// Whether the plan predicted that answer; `null` if the answer does not show it.
+    /// Whether the plan predicted the server's answer to the dry run; `null` if the answer does not show it.
     pub as_planned: Option<bool>,
 }
 
@@ -481,8 +488,8 @@ pub struct UnknownPlanReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanGapReport {
-    /// The part: `everything`, `otherNodes`, `workloads`, `budgets`, `quotas` or `placement`; `outcome` where the plan
-    /// is refused for it.
+    /// The uncertain part: `everything`, `otherNodes`, `workloads`, `budgets`, `quotas` or `placement`; `outcome` if
+    /// the plan is refused because its outcome is unknown.
     part: &'static str,
     /// The part as text, with the reasons.
     pub text: String,

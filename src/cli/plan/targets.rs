@@ -23,7 +23,7 @@ pub enum PlanTarget {
 }
 
 impl PlanTarget {
-    /// The action on the objects that the selectors match now.
+    /// Returns the action on the objects that the selectors match now.
     pub fn action(&self, cluster: &Cluster, namespace: &str) -> Action {
         match self {
             Self::Cordon(targets) => Action::Cordon { nodes: targets.names(cluster) },
@@ -65,7 +65,7 @@ impl PlanTarget {
     /// Scopes in which the selectors choose objects.
     pub fn selection(&self, namespace: &str) -> BTreeSet<Scope> {
         let selection = match self {
-            // The plans of these actions need all nodes.
+            // Plans of cordons and drains need all nodes.
             Self::Cordon(targets) | Self::Drain(targets, _) => targets.selection().map(|_| Scope::Nodes),
             Self::Uncordon(targets)
             | Self::Taint(targets, _)
@@ -99,7 +99,7 @@ impl PlanTarget {
         }
     }
 
-    /// Whether pods may leave.
+    /// Whether the operation may make pods leave their nodes.
     pub const fn removes_pods(&self) -> bool {
         match self {
             Self::Cordon(_) | Self::Uncordon(_) | Self::Metadata(..) => false,
@@ -118,7 +118,7 @@ impl PlanTarget {
         }
     }
 
-    /// Whether pods may leave or be placed.
+    /// Whether the operation may make pods leave their nodes, or Pending pods land on a node.
     pub const fn moves_pods(&self) -> bool {
         match self {
             Self::Cordon(_) | Self::Metadata(..) => false,

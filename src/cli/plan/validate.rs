@@ -112,7 +112,7 @@ fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<
         | RequestOutcome::Gone
         | RequestOutcome::Conflict
         | RequestOutcome::Failed(_) => Some(false),
-        // In these cases the server did not judge the write.
+        // Outcomes in which the server did not judge the write.
         RequestOutcome::Overloaded { .. }
         | RequestOutcome::Unreachable(_)
         | RequestOutcome::NoResponse

@@ -28,8 +28,8 @@ pub use table::render;
 pub struct PressureArgs {
     /// Name of the node
     node: String,
-    /// The signal that falls below its threshold, such as memory.available, nodefs.available or pid.available; by default
-    /// the one that is nearest to it
+    /// The signal that falls below its threshold, such as memory.available, nodefs.available or pid.available; by
+    /// default the signal that is nearest to its threshold
     #[arg(long, value_name = "SIGNAL", value_parser = signal)]
     signal: Option<EvictionSignal>,
     #[command(flatten)]

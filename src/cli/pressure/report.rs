@@ -46,7 +46,7 @@ pub struct PressureReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageReport {
-    /// The source: `kubelet`, or `metrics.k8s.io`, which only has the memory of pods.
+    /// The source of the usage: `kubelet`, or `metrics.k8s.io`, which only has the memory of pods.
     pub source: &'static str,
     /// When usage was measured.
     pub measured_at: Timestamp,
@@ -57,19 +57,21 @@ pub(super) struct UsageReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SignalReport {
-    /// `memory.available`, `allocatableMemory.available`, `nodefs.available`, `nodefs.inodesFree`, `imagefs.available`,
-    /// `imagefs.inodesFree`, `containerfs.available`, `containerfs.inodesFree` or `pid.available`.
+    /// The signal: `memory.available`, `allocatableMemory.available`, `nodefs.available`, `nodefs.inodesFree`,
+    /// `imagefs.available`, `imagefs.inodesFree`, `containerfs.available`, `containerfs.inodesFree` or `pid.available`.
     pub signal: &'static str,
     #[serde(skip)]
     pub measure: EvictionSignal,
     /// The available amount, in bytes, inodes or processes.
     pub available: Option<i64>,
-    /// The capacity, in the same unit.
+    /// The capacity, in bytes, inodes or processes.
     pub capacity: Option<i64>,
     pub thresholds: Vec<ThresholdReport>,
-    /// Distance by which the level is above the threshold that is met first; negative below that threshold.
+    /// Distance of the signal's level from the threshold that is met first; negative if the level is below that
+    /// threshold.
     pub distance: Option<i64>,
-    /// When the level reaches that threshold if it goes on to fall as in the last ten minutes.
+    /// When the signal's level reaches the threshold that is met first, if it goes on to fall as in the last ten
+    /// minutes.
     pub reaches_threshold_in_seconds: Option<f64>,
     /// When the kubelet evicts because a threshold of the signal is met, at the latest; `null` if none is met.
     pub evicts_at: Option<Timestamp>,
@@ -87,7 +89,7 @@ pub(super) struct ThresholdReport {
     pub kind: &'static str,
     /// How long the threshold must be met before the kubelet evicts.
     pub grace_seconds: f64,
-    /// Level at which evictions stop.
+    /// Level of the signal at which evictions stop.
     pub target: Option<i64>,
     /// Whether the threshold is met.
     pub met: Option<bool>,
@@ -108,21 +110,21 @@ pub(super) struct EvictionOrderReport {
     pub node_reclaim_words: Option<String>,
     #[serde(skip)]
     pub measure: EvictionSignal,
-    /// The condition that is set at once.
+    /// The node condition that the kubelet sets at once.
     pub condition: &'static str,
-    /// The taint that the controller adds for that condition.
+    /// The taint that the controller adds for this node condition.
     pub taint: String,
     /// The threshold that is met first; `null` if the signal has no threshold, so that nothing is evicted.
     pub threshold: Option<String>,
-    /// Whether that threshold is met now. Otherwise the actions start as soon as it is met.
+    /// Whether a threshold of the signal is met now. Otherwise the kubelet acts as soon as one is met.
     pub met: bool,
     /// What the kubelet frees on the node before it evicts pods: `dead containers`, `unused images`.
     pub node_reclaim: Vec<&'static str>,
     /// The size of the unused images that the node lists.
     pub unused_image_bytes: i64,
-    /// The level at which evictions stop.
+    /// The level of the signal at which evictions stop.
     pub target: Option<i64>,
-    /// Whether evictions reach the target.
+    /// Whether evictions raise the signal to the level at which they stop.
     pub reaches_target: Option<bool>,
     /// All pods on the node in the order of eviction.
     pub pods: Vec<RankedPodReport>,
@@ -136,15 +138,15 @@ pub(super) struct RankedPodReport {
     pub namespace: String,
     /// The pod's name.
     pub pod: String,
-    /// The pod's place, from 1; pods with the same place are evicted in any order.
+    /// The pod's place in the order of eviction, from 1; pods with the same place are evicted in any order.
     pub place: usize,
     /// The pod's priority.
     pub priority: i32,
     /// The pod's QoS class, which does not decide the order.
     pub qos: &'static str,
-    /// What the pod uses; `null` if unknown.
+    /// The pod's usage of the resource; `null` if unknown.
     pub usage: Option<i64>,
-    /// What the pod requests.
+    /// The pod's request for the resource.
     pub request: i64,
     /// Why the pod has its place, as text.
     pub reason: String,

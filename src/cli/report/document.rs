@@ -58,7 +58,7 @@ pub struct IncidentSummary {
     pub nodes_failed: usize,
     /// Nodes that were silent and did not fail.
     pub nodes_silent: usize,
-    /// How often a node's pods were evicted.
+    /// Number of node outages in which the pods of the node were evicted.
     pub nodes_evicted: usize,
     /// Pods that were evicted, in any way.
     pub pods_evicted: usize,
@@ -74,14 +74,14 @@ pub struct IncidentSummary {
 pub struct ReportedMoment {
     /// When the event happened, to a second.
     pub at: Timestamp,
-    /// `nodeState`, `nodeJoined`, `nodeDeleted`, `zoneState`, `eviction`, `disagreement`, `disconnected`,
-    /// `reconnected`, `noController`, `controllerBack` or `gap`.
+    /// The kind of event: `nodeState`, `nodeJoined`, `nodeDeleted`, `zoneState`, `eviction`, `disagreement`,
+    /// `disconnected`, `reconnected`, `noController`, `controllerBack` or `gap`.
     pub kind: &'static str,
-    /// `healthy`, `notice`, `warning`, `critical` or `disconnected`.
+    /// The urgency of the event: `healthy`, `notice`, `warning`, `critical` or `disconnected`.
     pub level: &'static str,
     /// What happened.
     pub text: String,
-    /// Number of objects that the moment is about.
+    /// Number of objects that the event is about.
     pub count: usize,
 }
 
@@ -115,7 +115,7 @@ pub struct ReportedNode {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedWorkload {
-    /// `Deployment`, `ReplicaSet` or `StatefulSet`.
+    /// The workload's kind: `Deployment`, `ReplicaSet` or `StatefulSet`.
     pub kind: &'static str,
     /// The workload, as `namespace/name`.
     pub workload: String,
@@ -142,8 +142,8 @@ pub struct ReportedEvictions {
     pub kinds: Vec<EvictionKindCount>,
     /// `--back-within` in seconds.
     pub back_within_seconds: f64,
-    /// Pods that were evicted although their node was Ready again within `--back-within` (5m). Only in JSON. It does not
-    /// compare settings, as [tune.md](tune.md) does.
+    /// Pods that were evicted although their node was Ready again within `--back-within` (5m). Only in JSON. To compare
+    /// settings, use [tune.md](tune.md) instead of this list.
     pub unnecessary: Vec<UnnecessaryEviction>,
 }
 
@@ -176,15 +176,15 @@ pub struct UnnecessaryEviction {
 #[serde(rename_all = "camelCase")]
 pub struct ReportedPredictions {
     pub events: Vec<PredictedEvents>,
-    /// As `medianErrorSeconds` in [verdict.md](verdict.md).
+    /// The median error of all predicted times, as in [verdict.md](verdict.md).
     pub median_error_seconds: Option<f64>,
-    /// As `worstErrorSeconds` in [verdict.md](verdict.md).
+    /// The largest error of all predicted times, as in [verdict.md](verdict.md).
     pub worst_error_seconds: Option<f64>,
-    /// As `earliestSeconds` in [verdict.md](verdict.md).
+    /// The longest time by which an event happened earlier than predicted, as in [verdict.md](verdict.md).
     pub earliest_seconds: Option<f64>,
-    /// As `latestSeconds` in [verdict.md](verdict.md).
+    /// The longest time by which an event happened later than predicted, as in [verdict.md](verdict.md).
     pub latest_seconds: Option<f64>,
-    /// As `byChanceAmong` in [verdict.md](verdict.md).
+    /// Largest number of nodes that competed for the token of one predicted event, as in [verdict.md](verdict.md).
     pub by_chance_among: usize,
     /// The last events that were missed, in words.
     pub misses: Vec<String>,
@@ -199,18 +199,18 @@ pub struct ReportedPredictions {
 pub struct PredictedEvents {
     /// The kind of event.
     pub event: &'static str,
-    /// `onTime` and `byChance` together.
+    /// Number of predicted events: `onTime` and `byChance` together.
     pub predicted: usize,
-    /// As `onTime` in [verdict.md](verdict.md).
+    /// Events predicted for the right time, as in [verdict.md](verdict.md).
     pub on_time: usize,
-    /// As `byChance` in [verdict.md](verdict.md).
+    /// Events predicted for the right time, where chance decided between several nodes, as in [verdict.md](verdict.md).
     pub by_chance: usize,
-    /// As `unforeseeable` in [verdict.md](verdict.md).
+    /// Events whose cause happened less than 5 s before them, as in [verdict.md](verdict.md).
     pub unforeseeable: usize,
-    /// As `missed` in [verdict.md](verdict.md).
+    /// Events predicted for another time, or not at all, as in [verdict.md](verdict.md).
     pub missed: usize,
     pub missed_reasons: Vec<MissedReason>,
-    /// As `notCompared` in [verdict.md](verdict.md).
+    /// Events for which no forecast was old enough, as in [verdict.md](verdict.md).
     pub not_compared: usize,
 }
 

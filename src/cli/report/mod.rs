@@ -35,7 +35,8 @@ use kordon_time::{Span, Timestamp};
 pub struct ReportArgs {
     /// Recording of `kordon record`
     file: PathBuf,
-    /// Where to begin: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end (default: the start)
+    /// Where to begin: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end (default: the
+    /// start)
     #[arg(long, value_name = "TIME", value_parser = recorded_time, allow_hyphen_values = true)]
     from: Option<RecordedTime>,
     /// Where to end (default: the end)
@@ -44,7 +45,7 @@ pub struct ReportArgs {
     /// An eviction was not necessary if its node was Ready again within this time (evictions.unnecessary in JSON)
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span::span)]
     back_within: Span,
-    /// How to print it
+    /// How to print the report
     #[arg(long, short, value_enum, default_value_t = ReportFormat::Markdown)]
     output: ReportFormat,
     #[command(flatten)]

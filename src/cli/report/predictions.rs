@@ -50,7 +50,7 @@ pub fn outcome_cells(outcomes: &OutcomesReport) -> [String; 7] {
 }
 
 impl ReportedPredictions {
-    /// Sentences about the times of all events together.
+    /// Returns sentences about the accuracy of the predicted times, over all kinds of events.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let (Some(median), Some(worst)) = (self.median_error_seconds, self.worst_error_seconds) {

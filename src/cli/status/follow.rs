@@ -32,9 +32,9 @@ struct VerdictChangeReport {
     schema: &'static str,
     /// When the verdict was reached.
     at: Timestamp,
-    /// As `verdict.level` in [status.md](status.md).
+    /// Level of the verdict, as `verdict.level` in [status.md](status.md).
     level: &'static str,
-    /// As `verdict.text` in [status.md](status.md): for people, not for parsing.
+    /// Text of the verdict, as `verdict.text` in [status.md](status.md): for people, not for parsing.
     text: String,
     predictions: PredictionsReport,
 }

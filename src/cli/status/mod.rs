@@ -63,8 +63,8 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
 /// Time limit for computing N-1 unless all of it is requested.
 const N_1: Span = Span::from_millis(500);
 
-/// Computes N-1, the effects of losing any one node or zone: all of it, or as much as possible in half a second. Returns the
-/// snapshot that it was computed from; `None` if it cannot be computed.
+/// Computes N-1, the effects of losing any one node or zone: all of it, or as much as possible in half a second.
+/// Returns the snapshot that it was computed from; `None` if it cannot be computed.
 fn compute_headroom(shot: &mut OneShot, all: bool) -> Option<ClusterSnapshot> {
     let job = shot.model.next_headroom_job(shot.at)?.awaited(true);
     let progress = HeadroomProgress::default();

@@ -21,10 +21,10 @@ pub struct PredictionsReport {
     /// pods deleted because of such a taint. Each action is counted once in `onTime`, `byChance`, `unforeseeable`,
     /// `missed` or `notCompared`.
     pub events: usize,
-    /// `onTime` and `byChance` together.
+    /// Number of predicted events: `onTime` and `byChance` together.
     pub predicted: usize,
-    /// Events predicted 5 s before, for the time at which they happened, give or take the pause between two passes of
-    /// the controller and a second.
+    /// Events whose time was predicted correctly 5 s before, with a tolerance of one second plus the pause between two
+    /// passes of the controller.
     pub on_time: usize,
     /// Events predicted on time while several nodes waited for one token of their zone. The time was right, but chance
     /// decides which of these nodes gets the token.
@@ -44,17 +44,17 @@ pub struct PredictionsReport {
     pub median_error_seconds: Option<f64>,
     /// The largest error of all predicted times.
     pub worst_error_seconds: Option<f64>,
-    /// By how much an event happened earlier than predicted, at most; `null` if none did.
+    /// The longest time by which an event happened earlier than predicted; `null` if none did.
     pub earliest_seconds: Option<f64>,
-    /// By how much an event happened later than predicted, at most; `null` if none did. An overdue event counts as late
-    /// from the time for which it was first predicted.
+    /// The longest time by which an event happened later than predicted; `null` if none did. An overdue event counts as
+    /// late from the time for which it was first predicted.
     pub latest_seconds: Option<f64>,
     pub outcomes: OutcomesReport,
     /// The last five misses, the oldest first.
     pub misses: Vec<MissReport>,
 }
 
-/// Number of missed events with this reason.
+/// Number of missed events with one reason.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -63,7 +63,7 @@ pub struct MissedReason {
     /// came to the node after the forecast), `uncertain` (the forecast left it to chance whether the node is tainted),
     /// `noPredictions` (nothing could be predicted then) or `notExpected` (the forecast had nothing like it).
     pub reason: &'static str,
-    /// Number of events. They add up to `missed`.
+    /// Number of missed events with this reason. All these numbers add up to `missed`.
     pub events: usize,
 }
 
@@ -81,12 +81,11 @@ pub struct OutcomesReport {
     /// Number of pods that the controller has evicted. Each is counted once in `right`, `byChance`, `wrong`,
     /// `notPredicted` or `open`.
     pub pods: usize,
-    /// Pods with the outcome that was predicted when their deletion began. The outcome of a pod is read 60 s after
-    /// that, or after its replacement should have been Ready; if that is after the end of the forecast, 60 s after the
-    /// creation of the replacement, at the latest after the longest back-off of a Job.
+    /// Pods with the outcome that was predicted when their deletion began. The outcome is read 60 s after that time, or
+    /// 60 s after the replacement should have been Ready. If that is after the end of the forecast, it is read 60 s
+    /// after the creation of the replacement, at the latest after the longest back-off of a Job.
     pub right: usize,
-    /// Pods whose replacement was to land on any of several nodes that are equally good, and landed on another of them
-    /// than the one that was named.
+    /// Pods whose replacement landed on another node than the predicted one, where several nodes were equally good.
     pub by_chance: usize,
     /// Pods with another outcome than predicted.
     pub wrong: usize,
@@ -111,7 +110,7 @@ pub struct OutcomeDifferencesReport {
     /// `stuck` (the old pod is there, and has no replacement), `lost` (the pod is gone, and has no owner) or
     /// `notReplaced` (the pod is gone, and has no replacement).
     pub became: &'static str,
-    /// Number of pods. They add up to `wrong`.
+    /// Number of pods with this difference. All these numbers add up to `wrong`.
     pub pods: usize,
 }
 
@@ -121,9 +120,9 @@ pub struct OutcomeDifferencesReport {
 pub struct OutcomeDifferenceReport {
     /// When the deletion of the pod began.
     pub at: Timestamp,
-    /// When the pod's outcome was read: 60 s after its deletion began, or after its replacement should have been Ready;
-    /// if that is after the end of the forecast, 60 s after the creation of the replacement, at the latest after the
-    /// longest back-off of a Job.
+    /// When the pod's outcome was read: 60 s after its deletion began, or 60 s after its replacement should have been
+    /// Ready. If that is after the end of the forecast, it is read 60 s after the creation of the replacement, at the
+    /// latest after the longest back-off of a Job.
     pub read_at: Timestamp,
     /// The pod.
     pub pod: String,
@@ -151,7 +150,7 @@ pub struct MissReport {
     pub node: String,
     /// The pod; `null` if none is deleted.
     pub pod: Option<String>,
-    /// The reason, as in `missedReasons`.
+    /// Why the prediction was missed, as in `missedReasons`.
     pub reason: &'static str,
     /// Predicted time minus actual time, negative if the event was predicted earlier; `null` if it was not predicted.
     pub predicted_later_seconds: Option<f64>,

@@ -56,15 +56,15 @@ pub struct StatusReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterVerdictReport {
-    /// How bad it is: `healthy` (every node is Ready and heard from, or somebody works on it), `notice` (nothing needs
-    /// an action yet, or N-1 is only likely), `warning` (something is wrong, or a node is silent), `critical` (nodes
-    /// are down, most of a zone is silent, or no controller is active), `disconnected` (the present state of the
-    /// cluster is not known).
+    /// How bad the cluster's state is: `healthy` (every node is Ready and heard from, or somebody works on it),
+    /// `notice` (nothing needs an action yet, or N-1 is only likely), `warning` (something is wrong, or a node is
+    /// silent), `critical` (nodes are down, most of a zone is silent, or no controller is active), `disconnected` (the
+    /// present state of the cluster is not known).
     pub level: &'static str,
     /// The verdict in one line: the worst thing first, then what happens next, then the consequence. The dashboard says
     /// the same. For people, not for parsing.
     pub text: String,
-    /// How many pods have nowhere to run now: Pending ones, and pods of dead nodes that nothing runs in place of
+    /// How many pods have nowhere to run now: Pending pods, and pods of dead nodes that have no running replacement
     /// ([outcomes.md](../outcomes.md)); `null` if pods are unknown.
     pub nowhere_now: Option<usize>,
     /// How many more pods will have nowhere to run; `null` if that is unknown or cannot be predicted.
@@ -78,13 +78,13 @@ pub struct ClusterVerdictReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HeadroomReport {
-    /// The result as text.
+    /// The effects of losing a node or zone, as text.
     pub text: String,
     /// Whether the result would be the same if everything were known. Without Leases, workloads, namespaces, Services
     /// or storage, and with pods of unknown outcome, the result is likely at best.
     pub definite: bool,
-    /// Age of the oldest state of the cluster that the result depends on; `null` if nothing has changed since then that
-    /// affects the result.
+    /// Age of the oldest cluster state that the result depends on; `null` if the cluster has not changed since then in
+    /// a way that affects the result.
     pub age_seconds: Option<f64>,
     /// The loss of any one node.
     pub nodes: LossesReport,
@@ -118,11 +118,11 @@ pub struct LossReport {
     pub name: String,
     /// Number of pods that would have nowhere to run.
     pub nowhere: usize,
-    /// Number of these pods that would be stuck.
+    /// Number of pods that would be stuck.
     pub stuck: usize,
-    /// Number of these pods that would be Pending.
+    /// Number of pods that would be Pending.
     pub pending: usize,
-    /// Number of these pods that would be lost.
+    /// Number of pods that would be lost.
     pub lost: usize,
     /// Number of pods whose outcome is not known.
     pub unknown: usize,
@@ -195,9 +195,9 @@ pub struct LeaderReport {
 pub struct SettingReport {
     /// A flag of kube-controller-manager, without the dashes.
     pub flag: &'static str,
-    /// The value, in the form of the flag.
+    /// The flag's value, as on the command line.
     pub value: String,
-    /// Where the value comes from: `default` (upstream's for this version), `cluster` (the command line of the
+    /// Where the flag's value comes from: `default` (upstream's for this version), `cluster` (the command line of the
     /// kube-controller-manager pod), `configuration` (the configuration of kordon, [config.md](config.md)), `override`
     /// (a flag of kordon).
     pub origin: &'static str,
@@ -210,9 +210,10 @@ pub struct SettingReport {
 pub struct WatchReport {
     /// The kind of objects.
     pub kind: String,
-    /// `off` (not requested), `connecting`, `listing`, `live`, `broken` (kordon retries) or `forbidden`.
+    /// State of the watch: `off` (not requested), `connecting`, `listing`, `live`, `broken` (kordon retries) or
+    /// `forbidden`.
     pub state: &'static str,
-    /// The error, if `broken` or `forbidden`.
+    /// The watch's error, if `broken` or `forbidden`.
     pub error: Option<String>,
     /// When the server last sent something on this watch.
     pub last_event: Option<Timestamp>,
@@ -229,9 +230,9 @@ pub struct StatusZoneReport {
     pub zone: String,
     /// The engine's state of the zone: `Initial`, `Normal`, `PartialDisruption` or `FullDisruption`.
     pub state: &'static str,
-    /// Number of nodes that count for the state.
+    /// Number of nodes that count for the zone's state.
     pub nodes: usize,
-    /// Number of counted nodes that are not ready now; `state` is of the controller's last pass.
+    /// Number of counted nodes that are not ready now, whereas `state` is of the controller's last pass.
     pub not_ready: usize,
     /// The share of the counted nodes that are not ready now, from 0 to 1.
     pub not_ready_share: f32,
@@ -256,11 +257,10 @@ pub struct StatusNodeReport {
     pub zone: String,
     /// The node's roles, from the labels `node-role.kubernetes.io/…`.
     pub roles: Vec<String>,
-    /// The most urgent of: `Evicting` (tainted NoExecute by the controller, and pods are leaving or about to),
-    /// `Unknown` (declared by the controller), `NotReady` (its kubelet says so), `ShuttingDown` (its kubelet ends
-    /// its pods before the machine stops), `Silent` (no heartbeat for three of
-    /// its own renewal intervals, or half of its grace period, and never within one interval), `Late` (none for one and
-    /// a half intervals), `Pressure`
+    /// The node's state, the most urgent of: `Evicting` (tainted NoExecute by the controller, and pods are leaving or
+    /// about to), `Unknown` (declared by the controller), `NotReady` (its kubelet says so), `ShuttingDown` (its kubelet
+    /// ends its pods before the machine stops), `Silent` (no heartbeat for three of its own renewal intervals, or half
+    /// of its grace period, and never within one interval), `Late` (none for one and a half intervals), `Pressure`
     /// (Ready, with a condition that reports a problem), `Starting` (never posted its status), `Rebooting` (another
     /// project restarts it), `Draining` (a drain claims it, or another project drains it), `Drained` (cordoned, and no
     /// pods left that a drain removes), `Cordoned`, `Ready`. `null` while the engine has not started.
@@ -276,8 +276,8 @@ pub struct StatusNodeReport {
     /// The claim on the node for a drain; `null` if no drain claims the node.
     pub drain_claim: Option<DrainClaimReport>,
     pub ready: ReadyReport,
-    /// The last heartbeat: the renewTime of the node's Lease, or, where the node's clock differs from the API server's by
-    /// more than a few seconds, when the server wrote that Lease (`metadata.managedFields`); without a Lease, the
+    /// The last heartbeat: the renewTime of the node's Lease, or, where the node's clock differs from the API server's
+    /// by more than a few seconds, when the server wrote that Lease (`metadata.managedFields`); without a Lease, the
     /// heartbeat time of the node's status, or its creation. `null` if Leases are unknown.
     pub last_heartbeat: Option<Timestamp>,
     /// The last heartbeat as the controller noticed it (upstream's probeTimestamp). The grace period starts here.
@@ -288,8 +288,8 @@ pub struct StatusNodeReport {
     /// (`controllerStart`), the end of a full disruption (`disruptionEnd`) or, if kordon is the controller, its
     /// reconnection (`reconnected`).
     pub probe_source: Option<&'static str>,
-    /// How certain the time is: `observed` (kordon saw it happen), `estimated` (from a field such as renewTime), or
-    /// `atLatest` (it happened before kordon looked, at this time at the latest).
+    /// How certain `probeTimestamp` is: `observed` (kordon saw the event), `estimated` (from a field such as
+    /// renewTime), or `atLatest` (the event was before kordon looked, at this time at the latest).
     pub probe_certainty: Option<&'static str>,
     /// The node's grace period.
     pub grace_seconds: Option<f64>,
@@ -298,10 +298,10 @@ pub struct StatusNodeReport {
     /// The renewTime of the node's Lease in `kube-node-lease`, written by the kubelet.
     pub lease_renewed: Option<ClusterTime>,
     pub taints: Vec<TaintReport>,
-    /// Number of pods on the node that have not finished; `null`, like `terminatingPods`, if the node's pods are unknown,
-    /// as with `--no-pods`.
+    /// Number of pods on the node that have not finished; `null`, like `terminatingPods`, if the node's pods are
+    /// unknown, as with `--no-pods`.
     pub pods: Option<usize>,
-    /// Number of these pods that are terminating.
+    /// Number of pods on the node that are terminating and have not finished.
     pub terminating_pods: Option<usize>,
     /// The next event of the node; `null` if nothing happens until `forecastUntil`.
     pub next: Option<NextReport>,
@@ -314,7 +314,7 @@ pub struct StatusNodeReport {
 pub struct CordonReport {
     /// Who cordoned the node.
     pub by: String,
-    /// The reason given; may be empty.
+    /// The reason given for the cordon; may be empty.
     pub why: String,
     /// When the node was cordoned.
     pub at: Timestamp,
@@ -322,7 +322,7 @@ pub struct CordonReport {
     pub until: Option<Timestamp>,
     /// Whether the planned end of the cordon has passed.
     pub expired: bool,
-    /// The operation; `kordon undo` undoes it.
+    /// The operation that cordoned the node; `kordon undo` undoes it.
     pub operation: Option<OperationId>,
     /// Time left until the planned end of the cordon, as text.
     #[serde(skip)]
@@ -334,7 +334,7 @@ pub struct CordonReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DrainClaimReport {
-    /// Who drains the node, or was interrupted.
+    /// Who drains the node, or whose drain was interrupted.
     pub by: String,
     /// The operation.
     pub operation: OperationId,
@@ -364,9 +364,9 @@ pub struct ReadyReport {
     pub status: Option<&'static str>,
     /// The condition's reason, written by the client that set the status.
     pub reason: Option<String>,
-    /// The condition's message, written by the same client.
+    /// The condition's message, written by the client that set the status.
     pub message: Option<String>,
-    /// The condition's `lastTransitionTime`, written by the same client.
+    /// The condition's `lastTransitionTime`, written by the client that set the status.
     pub since: Option<ClusterTime>,
 }
 
@@ -399,10 +399,10 @@ pub struct NextReport {
     pub at: Option<Timestamp>,
     /// Seconds from `takenAt` to the event.
     pub in_seconds: Option<f64>,
-    /// Whether that time is an estimate.
+    /// Whether the time of the event is an estimate.
     pub estimated: bool,
-    /// The probability that the event happens at that time, from 0 to 1: below 1 where several nodes wait for one token
-    /// ([forecast.md](forecast.md)).
+    /// The probability that the event happens at the given time, from 0 to 1: below 1 where several nodes wait for one
+    /// token ([forecast.md](forecast.md)).
     pub probability: f64,
     /// The causes, as text; not for parsing.
     pub why: Why,
@@ -419,16 +419,18 @@ pub struct EvictionReport {
     pub pod: String,
     /// The pod's node.
     pub node: NodeName,
-    /// `scheduled` (its node has the taint), `predicted` (its node does not have the taint yet; the time comes from the
-    /// forecast), `terminating` (its deletion has started) or `never` (it tolerates the taint without a limit).
+    /// State of the pod's eviction: `scheduled` (its node has the taint), `predicted` (its node does not have the taint
+    /// yet; the time comes from the forecast), `terminating` (its deletion has started) or `never` (it tolerates the
+    /// taint without a limit).
     pub state: &'static str,
     /// When the pod is deleted; for a `terminating` pod when its grace period ends; `null` for `never`.
     pub at: Option<Timestamp>,
     /// Seconds from `takenAt` to `at`; negative if `at` has passed.
     pub in_seconds: Option<f64>,
-    /// How certain the time is, as in `probeCertainty`; `null` unless `scheduled`.
+    /// How certain `at` is, as in `probeCertainty`; `null` unless `scheduled`.
     pub certainty: Option<&'static str>,
-    /// The probability, from 0 to 1, that the pod is deleted at `at`. It is below 1 if several nodes wait for one token;
+    /// The probability, from 0 to 1, that the pod is deleted at `at`. It is below 1 if several nodes wait for one
+    /// token;
     /// `null` unless `predicted`.
     pub probability: Option<f64>,
     /// The finalizers that keep a `terminating` pod after its grace period.
@@ -437,16 +439,17 @@ pub struct EvictionReport {
     /// `outcomeNode`), `pending` (no node takes its replacement), `refused` (a quota refuses its replacement until the
     /// end of the forecast), `stuck` (no replacement runs until its node is back, deleted or tainted out-of-service),
     /// `lost` (no controller recreates it), `preempts` (its replacement lands on `outcomeNode`, and preempts others
-    /// there), `sameNode` (its DaemonSet recreates it there, it is a static pod, or its replacement lands there again), `finished`, `notReplaced` (its
-    /// controller needs no other pod), `replaced` (of a terminating pod: its replacement was created when its deletion
-    /// started), `replacedWhenGone` (of a terminating pod), `unknown` (what the outcome depends on is not known:
+    /// there), `sameNode` (its DaemonSet recreates it there, it is a static pod, or its replacement lands there again),
+    /// `finished`, `notReplaced` (its controller needs no other pod), `replaced` (of a terminating pod: its replacement
+    /// was created when its deletion started), `replacedWhenGone` (of a terminating pod), `unknown` (what the outcome
+    /// depends on is not known:
     /// `outcomeText` names it) or `leftOut` (there are too many pods to compute it for each); `null` for `never`.
     pub outcome: Option<&'static str>,
     /// The node of the replacement, for `moves` and `preempts`.
     pub outcome_node: Option<NodeName>,
     /// The outcome in words; not for parsing.
     pub outcome_text: Option<String>,
-    /// Why the replacement lands on that node, or on none, and what would help, as text.
+    /// Why the replacement lands on its node, or on none, and what would help, as text.
     pub outcome_reasons: Vec<String>,
     /// Whether a PodDisruptionBudget would refuse the eviction if all evictions were requested in order of time.
     /// Evictions by taints ignore budgets. `null` for `terminating` and `never`, and where budgets are unknown.
@@ -686,8 +689,8 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
 }
 
 impl EvictionReport {
-    /// Creates the report of an eviction; `None` for a cancelled one, which only says what has changed since an earlier
-    /// moment.
+    /// Creates the report of an eviction. Returns `None` for a cancelled eviction, which only marks a change since an
+    /// earlier moment.
     pub fn new(model: &Model, pod: &Key, row: &EvictionRow, now: Timestamp) -> Option<Self> {
         let (state, certainty, finalizers) = match &row.state {
             EvictionState::Scheduled { certainty, .. } => {

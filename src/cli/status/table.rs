@@ -164,7 +164,7 @@ fn zone_words(zone: &ZoneKey, names: &ZoneNames) -> String {
 enum NodeRow<'a> {
     One(&'a StatusNodeReport),
     Calm {
-        /// The zone, which tells such rows apart; `None` if the cluster has only one.
+        /// The zone of the nodes; `None` if the cluster has only one zone.
         zone: Option<String>,
         nodes: Vec<&'a StatusNodeReport>,
     },

@@ -1,8 +1,8 @@
 //! Makes a theme of a skin of k9s (`internal/config/styles.go` of derailed/k9s, v0.50).
 //!
-//! Skins colour parts of k9s, themes the roles of kordon: [`SOURCES`] says which part gives a role its colour. Roles that no
-//! part of the skin has come from `dark` or `light`, as the skin's background is. Text that could not be read gets the
-//! nearest shade that can (WCAG 2, AA).
+//! Skins colour parts of k9s, themes colour roles of kordon: [`SOURCES`] says which part gives a role its colour. A
+//! role without a part in the skin keeps its style of `dark` or `light`, depending on the skin's background. A text
+//! colour with too little contrast is replaced by the nearest shade with enough (WCAG 2, AA).
 
 use std::fmt::Write as _;
 
@@ -37,7 +37,7 @@ enum Use {
     Bold,
     /// A background of this colour with text that can be read on it.
     Badge,
-    /// A background with this many parts of 255 of the colour, the rest being the skin's background.
+    /// A background that mixes this many parts of 255 of the colour with the skin's background.
     Tint(u8),
 }
 
@@ -169,10 +169,11 @@ fn style_of(found: Rgb, kind: Use, paper: Rgb) -> Style {
     }
 }
 
-/// Replaces colours of text that cannot be read on their backgrounds by the nearest shade that can, and says so.
+/// Replaces text colours with too little contrast on their backgrounds by the nearest shades with enough, and notes
+/// each change.
 fn make_readable(styles: &mut [Style], ink: Rgb, paper: Rgb, notes: &mut Vec<String>) {
     for role in Role::ALL.iter().filter(|role| role.is_row()) {
-        // A row on which not even ordinary text can be read is not tinted.
+        // A row is not tinted if even ordinary text would be unreadable on it.
         let row = styles[*role as usize].bg.and_then(rgb);
         if row.is_some_and(|row| contrast(ink, row) < Role::Base.least_contrast()) {
             styles[*role as usize].bg = Some(colour(paper));
@@ -280,7 +281,7 @@ k9s:
         convert("dracula.yaml", text).expect("a skin")
     }
 
-    /// Whether all text can be read on what is behind it: the same measure as for the bundled themes.
+    /// Asserts that all text can be read on its backgrounds, by the same measure as for the bundled themes.
     fn assert_readable(theme: &Theme) {
         let base = theme.style(Role::Base);
         let background = |role: Role| theme.style(role).bg.and_then(rgb);

@@ -10,7 +10,8 @@ use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 /// How long the terminal has to answer. A terminal answers at once, but the way to it may be long (SSH).
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// Asks the terminal for its colours (OSC 10 and 11). Returns `false` if it does not answer in time, or if there is none.
+/// Asks the terminal for its colours (OSC 10 and 11). Returns `false` if it does not answer in time, or if there is
+/// none.
 pub fn is_light() -> bool {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return false;

@@ -36,7 +36,7 @@ pub enum OwnThemeError {
 }
 
 impl OwnThemes {
-    /// Returns the folder of this user, whether or not it exists.
+    /// Returns this user's folder of themes, whether or not it exists.
     pub fn find() -> Self {
         Self(guards::configuration_folder().map(|folder| folder.join("themes")))
     }
@@ -79,8 +79,8 @@ impl OwnThemes {
         Ok((root, Theme::parse_over(&text, &inherited).map_err(bad)?))
     }
 
-    /// Reads the theme that the file at `path`, the last heir, inherits from. A file with the name of a bundled theme
-    /// inherits from that one.
+    /// Reads the theme that the file at `path` inherits from; that file is the last of the heirs. A file with the name
+    /// of a bundled theme inherits from the bundled theme.
     fn read_parent(
         &self,
         (name, line): ThemeParent,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::ui::Role;
 
-    /// Reads the first of several themes.
+    /// Writes these themes to files, and reads the first of them.
     fn read(files: &[(&str, &str)]) -> Result<ThemeChoice, String> {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, text) in files {

@@ -25,7 +25,7 @@ const FLAGS: &str = "flags";
 pub struct TimingArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Nodes of the cluster, for writes per minute and for blips
+    /// Number of nodes in the cluster, for writes per minute and for blips
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     nodes: u32,
     /// Pods on each node
@@ -66,7 +66,7 @@ struct KubeletArgs {
     /// What kubelets write as their heartbeat
     #[arg(long, value_enum, value_name = "KIND", default_value_t = HeartbeatArg::Lease)]
     heartbeat: HeartbeatArg,
-    /// How often a kubelet computes its node's status; with --heartbeat=status, it also writes it then
+    /// How often a kubelet computes its node's status, and with --heartbeat=status also writes it
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     node_status_update_frequency: Option<Span>,
     /// How often a kubelet writes an unchanged status of its node, with --heartbeat=lease

@@ -37,9 +37,9 @@ pub struct TimingReport {
     pub toleration_seconds: i64,
     /// How long a replacement takes to start.
     pub pod_startup_seconds: f64,
-    /// The size of a node object that is assumed.
+    /// The assumed size of a Node object.
     pub node_object_bytes: f64,
-    /// The size of a Lease that is assumed.
+    /// The assumed size of a Lease.
     pub lease_object_bytes: f64,
     pub profiles: Vec<ProfileReport>,
     /// With `--compare`: the flags and numbers in which the two profiles differ; `[]` without.
@@ -66,19 +66,19 @@ pub struct ProfileReport {
     pub deleted: Option<RangeReport>,
     /// Time from the node's death until a replacement runs.
     pub replaced: Option<RangeReport>,
-    /// Writes of node status, of all nodes.
+    /// Writes of node status by all nodes.
     pub status_writes_per_minute: f64,
-    /// Renewals of Leases, of all nodes, with all the jitter of kubelets.
+    /// Renewals of Leases by all nodes, with the maximum jitter of kubelets.
     pub lease_writes_per_minute_least: f64,
-    /// Renewals of Leases, of all nodes, without jitter.
+    /// Renewals of Leases by all nodes, without jitter.
     pub lease_writes_per_minute_most: f64,
-    /// The estimated growth of etcd by these writes, in bytes.
+    /// The estimated growth of etcd by writes of node status and Leases, in bytes.
     pub etcd_bytes_per_minute: f64,
-    /// The most bytes of these writes that etcd holds before it is compacted.
+    /// The most bytes that writes of node status and Leases take in etcd before it is compacted.
     pub etcd_bytes_until_compaction: f64,
-    /// The longest blip of one node after which the node has not become Unknown, in whole seconds.
+    /// The longest blip of one node that does not make the node Unknown, in whole seconds.
     pub harmless_without_unknown_seconds: Option<f64>,
-    /// The longest blip of one node after which no pod is evicted, in whole seconds; `null` if none ever is.
+    /// The longest blip of one node that evicts no pod, in whole seconds; `null` if pods are never evicted.
     pub harmless_without_eviction_seconds: Option<f64>,
     pub blips: Vec<BlipReport>,
 }
@@ -87,11 +87,11 @@ pub struct ProfileReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FlagReport {
-    /// A flag that decides the times.
+    /// A flag that determines the times of the profile.
     pub flag: &'static str,
     /// The flag's value.
     pub value: String,
-    /// Where the value comes from: `default`, `cluster`, `configuration` or `override`, as in [`kordon
+    /// Where the flag's value comes from: `default`, `cluster`, `configuration` or `override`, as in [`kordon
     /// status`](status.md).
     pub origin: &'static str,
 }
@@ -128,9 +128,9 @@ pub struct BlipReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CountReport {
-    /// The number in the most favourable phase of heartbeats and passes.
+    /// The number if heartbeats and passes happen at the most favourable moments.
     pub least: usize,
-    /// The number in the least favourable phase of heartbeats and passes.
+    /// The number if heartbeats and passes happen at the least favourable moments.
     pub most: usize,
 }
 
@@ -139,13 +139,13 @@ pub struct CountReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DifferenceReport {
-    /// The flag or number.
+    /// The flag or number that differs.
     pub what: String,
     /// The value in the first profile; `null` if it is the time of an event that never happens.
     pub a: Option<String>,
     /// The value in the second profile; `null` if it is the time of an event that never happens.
     pub b: Option<String>,
-    /// The second value minus the first, with its sign; `null` if one is not a number.
+    /// The second profile's value minus the first profile's, with its sign; `null` if one is not a number.
     pub difference: Option<String>,
 }
 

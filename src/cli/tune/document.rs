@@ -59,23 +59,23 @@ pub struct TunedTotals {
     pub nodes_unreachable: usize,
     /// Pods that the controller evicted.
     pub pods_evicted: usize,
-    /// Pods whose node was back within `--back-within` of their eviction. This does not compare settings: settings that
-    /// evict sooner have fewer of these pods, because the nodes are back later after the eviction.
+    /// Pods whose node was back within `--back-within` of their eviction. Not for comparing settings: settings that
+    /// evict sooner have fewer of these pods, because more time passes from the eviction until the node is back.
     pub pods_unnecessary: usize,
-    /// Time from a last heartbeat until Unknown; `null` if there was none.
+    /// Time from a node's last heartbeat until the controller declares the node Unknown; `null` if it declared none.
     pub detection: Option<TunedSpread>,
-    /// Time from a last heartbeat until an eviction from a node that did not come back in time; `null` if there was
-    /// none.
+    /// Time from a node's last heartbeat until its pods are evicted, for nodes that did not come back in time; `null`
+    /// if there were no such evictions.
     pub eviction: Option<TunedSpread>,
     /// The time in which a pod ran nowhere, summed over the pods of the outages that ended.
     pub ran_nowhere_seconds: f64,
-    /// Number of pods of these outages that were evicted.
+    /// Number of pods that were evicted in outages that ended.
     pub moves: usize,
-    /// Number of these pods that were evicted in blips.
+    /// Number of pods that were evicted in blips.
     pub blip_moves: usize,
     /// The time in which a pod ran nowhere, summed over the pods of the outages that did not end.
     pub not_ended_ran_nowhere_seconds: f64,
-    /// Number of pods of these outages that were evicted.
+    /// Number of pods that were evicted in outages that did not end.
     pub not_ended_moves: usize,
 }
 
@@ -87,7 +87,7 @@ pub struct TunedSettings {
     pub letter: String,
     /// Whether these settings were in force.
     pub present: bool,
-    /// What differs from the settings in force: `node-monitor-grace-period=20s`.
+    /// The settings that differ from those in force: `node-monitor-grace-period=20s`.
     pub with: Vec<String>,
     /// `--node-monitor-grace-period`.
     pub grace_period_seconds: f64,
@@ -114,7 +114,7 @@ pub struct TunedSpread {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TunedUncertainty {
-    /// One of the uncertainties above.
+    /// The kind of uncertainty, as in `nearDeadline`.
     pub kind: &'static str,
     /// How often the uncertainty applies.
     pub count: usize,

@@ -82,7 +82,7 @@ fn series(present: &Alternative) -> Vec<Alternative> {
     graces.chain(tolerations).chain(pausing(present)).collect()
 }
 
-/// The settings in force, with evictions paused in zones in which no node is ready; `None` if that is in force already.
+/// The settings in force, but with evictions paused in zones without a ready node; `None` if they already pause them.
 fn pausing(present: &Alternative) -> Option<Alternative> {
     let mut pausing = present.clone();
     pausing.set("full-disruption=pause").ok()?;

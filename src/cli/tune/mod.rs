@@ -29,7 +29,8 @@ use kordon_time::Span;
 pub struct TuneArgs {
     /// Recording of `kordon record`
     file: PathBuf,
-    /// Where to begin: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end (default: the start)
+    /// Where to begin: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end (default: the
+    /// start)
     #[arg(long, value_name = "TIME", value_parser = recorded_time, allow_hyphen_values = true)]
     from: Option<RecordedTime>,
     /// Where to end (default: the end)
@@ -38,7 +39,8 @@ pub struct TuneArgs {
     /// Another setting, as node-monitor-grace-period=20s or default-unreachable-toleration-seconds=60; repeatable
     #[arg(long = "with", value_name = "KEY=VALUE")]
     with: Vec<String>,
-    /// Values of a setting to compare, as node-monitor-grace-period=20s,40s,90s; repeated, every combination
+    /// Values of a setting to compare, as node-monitor-grace-period=20s,40s,90s; if repeated, every combination is
+    /// compared
     #[arg(long, value_name = "KEY=VALUE,VALUE", value_parser = grid_axis)]
     grid: Vec<GridAxis>,
     /// An outage shorter than this, from the node's last heartbeat, is a blip

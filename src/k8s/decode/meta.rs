@@ -41,7 +41,7 @@ wire! {
         pub owner_references: LenientList<OwnerReference<'a>> = 13,
         pub finalizers: LenientList<Text<'a>> = 14,
         pub annotations: KnownAnnotations<'a> = 12,
-        /// Not read from protobuf, where nodes read their managed fields from the whole message.
+        /// Managed fields of a JSON object. In protobuf, nodes read them from the whole message instead.
         pub managed_fields: UnreadFields<'a>,
     }
 }

@@ -89,7 +89,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         boot_id: (*status.node_info.boot_id).into(),
         marks: marks(&metadata.annotations.marks),
         unschedulable_by: wire.unschedulable_by().map(Arc::new),
-        // Not read from the node: the cluster takes the lock from kured's DaemonSet.
+        // A Node object has no kured lock: the cluster takes the lock from kured's DaemonSet.
         reboot_lock: None,
         annotations: Some(pool.annotations(&wire.annotations())),
     }
@@ -155,7 +155,7 @@ impl WireNode<'_> {
         let (mut fields, mut pairs) = (Fields(self.metadata_bytes), Pairs::default());
         while let Ok(Some((number, value))) = fields.next() {
             if number == ANNOTATIONS {
-                // An entry that cannot be read is left out, as everywhere in nodes.
+                // An annotation that cannot be read is left out, like all unreadable entries of a node.
                 let _ = pairs.read(value);
             }
         }
@@ -239,8 +239,8 @@ wire! {
     }
 }
 
-// These fields have the same numbers in nodes and pods. The exception is field 3: in a node it is the heartbeat, and in
-// a pod it is not used.
+// The fields of a condition have the same numbers in nodes and pods, except field 3: in a node it is the heartbeat, and
+// in a pod it is not used.
 
 impl WireCondition<'_> {
     fn condition(&self, pool: &mut SharedParts) -> Condition {

@@ -62,8 +62,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
                         "matchLabels" => match map.next_value()? {
                             PairsOrText::Absent => {}
                             PairsOrText::Pairs(mut labels) => selector.labels.0.append(&mut labels.0),
-                            // Only the labels of a ReplicationController can contain `matchLabels` with a text: it is
-                            // the key of a label.
+                            // A text as the value of `matchLabels` is a label of that name. Only the selector of a
+                            // ReplicationController can have one.
                             PairsOrText::Text(value) => selector.labels.0.push((key.0, value)),
                         },
                         "matchExpressions" => selector.expressions = map.next_value()?,
@@ -78,7 +78,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
 }
 
 wire! {
-    /// A requirement on a label, in a selector or a node affinity. These two have different operators.
+    /// A requirement on a label, in a selector or a node affinity. Selectors and node affinities have different
+    /// operators.
     pub(super) struct WireRequirement<'a> {
         pub(super) key: Text<'a> = 1,
         pub(super) operator: Text<'a> = 2,

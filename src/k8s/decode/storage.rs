@@ -128,7 +128,7 @@ fn claim(wire: &WireClaim<'_>, pool: &mut SharedParts) -> Claim {
         is_bound: marks.bound,
         is_lost: *status.phase == *"Lost",
         is_terminating: metadata.deletion_timestamp.is_present(),
-        // The annotation is older than the field and takes precedence.
+        // The annotation for the storage class is older than the field, and takes precedence.
         class: marks.storage_class.clone().unwrap_or_else(|| pool.name(&spec.storage_class_name)),
         selected_node: marks.selected_node.clone().map(NodeName),
         owner: metadata.owner(pool),

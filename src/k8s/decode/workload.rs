@@ -90,7 +90,7 @@ fn stateful(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> Sta
 fn job(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> JobLimits {
     const BUILT_IN: &str = "kubernetes.io/job-controller";
     let managed_by = Some(&*spec.managed_by).filter(|manager| !manager.is_empty() && *manager != BUILT_IN);
-    // The API server's default; it is unlimited if each index has a limit of its own.
+    // The API server's default of `backoffLimit`; unlimited if each index has a limit of its own.
     let default = if spec.backoff_limit_per_index.0.is_some() { i32::MAX } else { 6 };
     JobLimits {
         completions: spec.completions.narrow(),

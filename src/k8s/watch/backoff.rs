@@ -12,8 +12,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the delay after another failure. The delay that the server `asked` for is a minimum, even above
-    /// `longest`.
+    /// Returns the delay before the next attempt, after another failure. If the server `asked` for a delay, the result
+    /// is not shorter than that delay, even if it is longer than `longest`.
     pub fn next(&mut self, longest: Duration, asked: Option<Duration>) -> Duration {
         let grown = FIRST.saturating_mul(1 << self.failures.min(10)).min(longest);
         self.failures = self.failures.saturating_add(1);

@@ -34,12 +34,12 @@ pub enum WatchError {
 }
 
 impl WatchError {
-    /// Returns the error for a response that is not a list; `why` is the reason.
+    /// Returns the error for a response that is not a list. `why` says what is wrong with the response.
     pub fn no_list(why: String) -> Self {
         Self::Failed(format!("the list is not a list of the Kubernetes API: {why}"))
     }
 
-    /// The reason in words; `None` for an expired version.
+    /// The error in words; `None` if the version has expired.
     pub fn words(self) -> Option<String> {
         match self {
             Self::Forbidden(words)
@@ -107,8 +107,8 @@ async fn send(
 /// Reads a whole response.
 ///
 /// # Errors
-/// There is no response within `limit`, it has more than `longest` bytes, or it is a refusal. The text gives the
-/// reason.
+/// There is no response within `limit`, the response has more than `longest` bytes, or the server refused the request.
+/// The text gives the reason.
 pub async fn get(client: &Client, path: &str, limit: Duration, longest: usize) -> Result<Vec<u8>, String> {
     let answer = async {
         let body = open(client, path, limit).await?.into_body();
@@ -200,8 +200,8 @@ impl From<StatusError> for WatchError {
         let words = || error::code_words(code, &message);
         match code {
             410 => Self::Expired,
-            // The version is newer than the server's newest version, because the server was restored from a backup.
-            // Waiting does not help.
+            // The requested resource version is newer than the server's newest version, because the server was restored
+            // from a backup. Waiting does not help.
             504 if message.contains("Too large resource version") => Self::Expired,
             400 | 422 => Self::Invalid(words()),
             403 => Self::Forbidden(words()),

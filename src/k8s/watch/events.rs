@@ -33,7 +33,7 @@ const MOST: usize = 500;
 const MOST_OF_CLUSTER: usize = 10_000;
 const PAGE: usize = 1000;
 
-/// Maximum size of a list or line, in bytes.
+/// Maximum size of a list of Events or of one line of the watch, in bytes.
 const LONGEST: usize = 16 << 20;
 
 /// Time within which a response must start.
@@ -107,7 +107,7 @@ pub async fn read_cluster_events(
     }
 }
 
-/// Which Events are read.
+/// Events that are read: those about one object, of one namespace, or of the whole cluster.
 enum EventScope {
     /// Events about one object.
     Object(EventSubject),
@@ -124,13 +124,13 @@ enum Reports {
 /// Events by their namespace and name.
 type EventTable = BTreeMap<(String, String), ReportedEvent>;
 
-/// The Events that were read.
+/// Events that were read so far.
 #[derive(Default)]
 struct EventList {
     events: EventTable,
-    /// Number of older Events that are left out.
+    /// Number of older Events that were dropped.
     left_out: usize,
-    /// The version from which a watch continues.
+    /// The resource version from which a watch continues.
     version: String,
 }
 
@@ -147,7 +147,7 @@ impl EventScope {
         }
     }
 
-    /// Reads an Event; `None` if the Event is not about the watched object.
+    /// Decodes an Event; `None` if the Event is not about the watched object.
     fn read(&self, value: &Value) -> Option<ReportedEvent> {
         match self {
             Self::Object(subject) => {
@@ -188,7 +188,7 @@ impl EventScope {
         }
     }
 
-    /// Drops the Events that are the oldest, if there are too many.
+    /// Drops the oldest Events if there are more than the maximum.
     fn drop_oldest(&self, list: &mut EventList) {
         let (most, _) = self.limits();
         let too_many = list.events.len().saturating_sub(most);
@@ -260,7 +260,7 @@ impl EventFollower {
 
     async fn read_watch(&mut self, mut body: Body) -> Result<(), WatchError> {
         let mut framing = Framing::new(Encoding::Json, LONGEST);
-        // Time at which the changes so far are reported; `None` without changes.
+        // Time at which pending changes are reported; `None` if no changes are pending.
         let mut due: Option<Instant> = None;
         loop {
             let frame = tokio::select! {

@@ -47,13 +47,13 @@ const OPENING: Duration = Duration::from_secs(10);
 /// Timeout of the request that counts the objects of a list. It is short, because only the screen needs the number.
 const COUNTING: Duration = Duration::from_secs(2);
 
-/// Maximum pause in a list. It is long, because the server may have to read the list from disk.
+/// Maximum time without data while a list is read. It is long, because the server may have to read the list from disk.
 const LIST_SILENCE: Duration = Duration::from_secs(30);
 
 /// Idle time of a watch after which its changes are sent.
 const LULL: Duration = Duration::from_millis(1);
 
-/// Pause of a watch after each batch, so that hundreds of events a second become at most thirty batches.
+/// Pause of a watch after each batch of changes. Hundreds of events a second then become at most thirty batches.
 const PAUSE: Duration = Duration::from_millis(30);
 
 /// Minimum duration of a watch that is reopened at once. A watch that ends sooner is reopened after a pause.
@@ -72,7 +72,7 @@ const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 /// API server that has just started refuses all requests until it has loaded its roles.
 const REFUSED_AT_FIRST: Duration = Duration::from_secs(30);
 
-/// Number of events after which unused names are dropped.
+/// Number of watch events after which interned strings that no object uses are dropped.
 const TIDY_EVERY: usize = 1 << 16;
 
 /// Number of nodes whose pods are prefetched after the nodes have been listed.
@@ -107,7 +107,7 @@ pub struct Follower {
     counting: Option<AbortOnDropHandle<Option<usize>>>,
     /// Keys of the objects in the last list of a scope.
     found: Vec<Key>,
-    /// Number of events since unused names were last dropped.
+    /// Number of watch events since unused interned strings were last dropped.
     events: usize,
     /// The nodes in the current list that are not ready, each with the time since which it is not ready.
     not_ready: Vec<(Option<ClusterTime>, NodeName)>,
@@ -145,7 +145,7 @@ enum Piece {
     Silence,
 }
 
-/// A frame of a body, or the error of its connection.
+/// A frame of a response body, or a connection error.
 type FrameRead = Result<http_body::Frame<Bytes>, kube::Error>;
 
 /// Reason why a turn stopped early.
@@ -169,7 +169,8 @@ impl From<Closed> for Stop {
 
 impl Follower {
     pub fn new(kind: FeedKind, scope: Option<Scope>, shared: Arc<Shared>) -> Self {
-        // Without scopes and pods, nothing is placed, so the images of nodes are not needed.
+        // The images of nodes are decoded only if they are needed to place pods: if scopes are read or pods are
+        // watched.
         let places = scope.is_some() || shared.options.kinds.contains(&FeedKind::Pods);
         Self {
             kind,
@@ -370,7 +371,7 @@ impl Follower {
         Ok(WatchEnd::Closed)
     }
 
-    /// Handles the events that are complete.
+    /// Handles the watch events that have arrived completely.
     async fn on_bytes(
         &mut self,
         mut bytes: &[u8],
@@ -427,7 +428,7 @@ impl Follower {
         self.report.flush().await?;
         match phase {
             Phase::Watching => Ok(WatchEnd::Silent),
-            // A list cannot be resumed, so its silence is an error.
+            // A list that went silent cannot be resumed, so the silence is an error.
             Phase::Listing(_) => {
                 let text = format!("no data of the list for {} s", LIST_SILENCE.as_secs());
                 Err(WatchError::Failed(text).into())
@@ -523,8 +524,8 @@ impl Follower {
 
     async fn on_whole_list(&mut self) -> Result<(), Closed> {
         if self.kind == FeedKind::Pods {
-            // While a prefetch task sends pods, it holds this lock, and it sends no pods once the value is true. From
-            // now on, no prefetched pods can therefore arrive after the list.
+            // A prefetch task holds this lock while it sends pods, and sends none once the locked value is true. So no
+            // prefetched pods can arrive after the list.
             *self.shared.pods_whole.lock().await = true;
         }
         match self.decoder.on_list_done() {
@@ -553,7 +554,7 @@ impl Follower {
             Change::Node(ObjectEvent::Listed(node)) if !node.is_ready() => {
                 self.not_ready.push((since(node), node.name.clone()));
             }
-            // If the channel is full, the pods of this node are not prefetched. They arrive with the list of all pods.
+            // If the channel is full, the node's pods are not prefetched, but arrive later with the list of all pods.
             Change::Node(ObjectEvent::Applied(node)) if !node.is_ready() => {
                 drop(self.shared.not_ready.try_send(node.name.clone()));
             }
@@ -576,8 +577,8 @@ impl Follower {
         match error {
             WatchError::Expired => {
                 self.version = None;
-                // The version expires for the watches of all clients at the same time. A random delay keeps them from
-                // listing all at the same time.
+                // The watches of all clients expire at the same time. A random delay keeps the clients from listing all
+                // at the same time.
                 self.pause(Duration::from_secs(2), None).await
             }
             WatchError::NotServed(_) if FeedKind::DEVICES.contains(&self.kind) && self.scope.is_none() => {
@@ -648,8 +649,8 @@ impl Follower {
     }
 
     async fn forbidden(&mut self, error: String) -> Result<(), Closed> {
-        // The text has no server message, so that it is the same for every kind and the journal has it once. The state
-        // has the server's message.
+        // The journal text leaves out the server's message. It is then the same for every forbidden kind, and the
+        // journal merges the entries. The reported state has the message.
         self.report_error("may not be listed", "continuing without it, and trying again every minute")
             .await?;
         self.report.state(FeedState::Forbidden { error }).await?;
@@ -658,8 +659,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Reports that a kind has no objects, because the server does not serve it, and waits until the next attempt. The
-    /// API of devices is optional.
+    /// Reports that a kind has no objects because the server does not serve the kind, and waits until the next attempt.
+    /// The API of devices, for example, is optional.
     async fn without_objects(&mut self) -> Result<(), Closed> {
         self.version = None;
         for change in [self.decoder.on_list_started(), self.decoder.on_list_done()].into_iter().flatten() {

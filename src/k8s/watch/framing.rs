@@ -3,7 +3,7 @@
 use super::error::WatchError;
 use crate::k8s::decode::Encoding;
 
-/// Capacity that the buffer for incomplete events keeps, in bytes. Few events are longer.
+/// Capacity in bytes that the buffer for incomplete events keeps after a long event. Few events are longer.
 const ROOM: usize = 64 << 10;
 
 /// Size in bytes of the length prefix of a frame, which is big-endian.
@@ -17,7 +17,7 @@ pub struct Framing {
     longest: usize,
     /// The received part of an incomplete event.
     partial: Vec<u8>,
-    /// Whether `partial` has the event that was returned last, so that the next call clears it.
+    /// Whether `partial` contains the event that was returned last. If so, the next call clears `partial`.
     is_taken: bool,
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
     const LONGEST: usize = 256 << 20;
 
-    /// Returns the events of a body that arrives in pieces of this size.
+    /// Returns the events of a body that arrives in pieces of `piece` bytes.
     fn events(encoding: Encoding, body: &[u8], piece: usize) -> Vec<Vec<u8>> {
         let (mut framing, mut events) = (Framing::new(encoding, LONGEST), Vec::new());
         for mut received in body.chunks(piece) {

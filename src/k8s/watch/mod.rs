@@ -100,7 +100,7 @@ pub fn spawn_scopes(
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
-    // Nothing is prefetched, because only the scopes that are needed are read anyway.
+    // No pods are prefetched here, because only the scopes that are needed are read anyway.
     let (not_ready, _) = mpsc::channel(1);
     let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
     shared.nodes_known.send_replace(true);
@@ -250,7 +250,7 @@ impl Shared {
             streams: AtomicBool::new(options.version >= ServerVersion::new(1, 27)),
             nodes_known: watch::Sender::new(false),
             leases_known: watch::Sender::new(!options.kinds.contains(&FeedKind::Leases)),
-            // If not all pods are listed, this is true from the start, so that no pods are prefetched.
+            // If pods are left out, this is true from the start, so that no pods are prefetched.
             pods_whole: Mutex::new(options.no_pods || !options.kinds.contains(&FeedKind::Pods)),
             not_ready,
             recovered: watch::Sender::new(0),
@@ -264,7 +264,8 @@ impl Shared {
         self.streams.load(Ordering::Relaxed)
     }
 
-    /// Waits for the nodes and, for a short time, for the Leases, because the other lists would slow them down.
+    /// Waits until the nodes and, for a short time, the Leases are listed, because other lists would slow these two
+    /// down.
     async fn first_lists_known(&self) {
         // Waiting cannot fail, because `self` holds the senders.
         let _ = self.nodes_known.subscribe().wait_for(|known| *known).await;

@@ -24,7 +24,8 @@ const OPENING: Duration = Duration::from_secs(10);
 /// Minimum time between two reads of a changing object.
 const PACE: Duration = Duration::from_secs(2);
 
-/// Delay after a failed read, and while the object is forbidden.
+/// Delay before a failed read is repeated (`FAILED_PAUSE`), and between reads while the object is forbidden
+/// (`FORBIDDEN_PAUSE`).
 const FAILED_PAUSE: Duration = Duration::from_secs(10);
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
@@ -85,7 +86,7 @@ fn fetched(mut object: Value) -> Result<FetchedObject, WatchError> {
     })
 }
 
-/// Returns the reason why an object could not be read, and the delay before a retry.
+/// Converts the error of a read to its reason and the delay before a retry.
 fn in_words(error: WatchError) -> (String, Duration) {
     let pause = match &error {
         WatchError::Forbidden(_) | WatchError::NotServed(_) => FORBIDDEN_PAUSE,

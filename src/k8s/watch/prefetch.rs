@@ -156,18 +156,18 @@ async fn takes_long(shared: &Shared) {
     sleep(LONG).await;
 }
 
-/// A list in the encoding in which it was received.
+/// An encoded list, with its encoding.
 type EncodedList = (Encoding, Vec<u8>);
 
 /// Requests the pods of a node; `None` if the list of all pods is complete.
 async fn fetch(shared: &Shared, node: &NodeName) -> Result<Option<EncodedList>, WatchError> {
-    // If the lock is held, either the list is being completed, or this task itself is sending pods. Waiting for the
-    // lock could block this task forever.
+    // If the lock is held, the list of all pods is being completed, or this task itself is sending pods. In the second
+    // case, waiting for the lock would block forever.
     if shared.pods_whole.try_lock().is_ok_and(|whole| *whole) {
         return Ok(None);
     }
-    // With version 0 the server reads its cache, which has an index by node. The cache may be outdated; the list of all
-    // pods then corrects the pods.
+    // With resource version 0 the server answers from its cache, which has an index by node. The cache may be outdated;
+    // the list of all pods later corrects these pods.
     let query = CollectionQuery::new(FeedKind::Pods, shared.options.version)
         .with("fieldSelector", &format!("spec.nodeName={node}"))
         .with("resourceVersion", "0");

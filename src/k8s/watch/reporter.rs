@@ -29,7 +29,7 @@ pub struct FeedReporter {
     shared: Arc<Shared>,
     health: FeedHealth,
     batch: Vec<Change>,
-    /// When the batch is sent; `None` while it is empty.
+    /// Time at which the batch of changes is sent; `None` while the batch is empty.
     flush_at: Option<Instant>,
     health_sent: Instant,
     health_changed: bool,
@@ -80,7 +80,7 @@ impl FeedReporter {
         self.health_changed = true;
     }
 
-    /// Counts a list after the first.
+    /// Counts a list that replaces an earlier list.
     pub fn relisted(&mut self) {
         self.health.relists += 1;
     }
@@ -92,7 +92,7 @@ impl FeedReporter {
         self.send_health().await
     }
 
-    /// Counts objects that were received as part of a list.
+    /// Adds to the number of objects received so far in the current list.
     pub fn listed(&mut self, more: usize) {
         if let FeedState::Listing { received, .. } = &mut self.health.state {
             *received += more;

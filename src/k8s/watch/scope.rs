@@ -80,7 +80,7 @@ pub async fn read_scope(
     }
 }
 
-/// Returns the number of pods; `None` if the server does not report it.
+/// Returns the number of pods in the cluster; `None` if the server does not report it.
 pub async fn count_pods(connection: &Connection) -> Option<usize> {
     let query = CollectionQuery::new(FeedKind::Pods, connection.version).with("limit", "1");
     let limit = connection.request_timeout.unwrap_or(RESPONSE);

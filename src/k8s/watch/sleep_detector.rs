@@ -28,8 +28,8 @@ async fn detect(shared: &Shared) -> Result<(), Closed> {
     loop {
         if asked.is_none_or(|asked: Instant| asked.elapsed() >= ASK_EVERY) {
             asked = Some(Instant::now());
-            // A stopped clock shows a time that comes from the objects themselves, so there is no difference to
-            // measure.
+            // With a stopped clock (objects from files), our time is taken from the objects themselves, so there is no
+            // difference to measure.
             let measured = match shared.clock.is_stopped() {
                 true => None,
                 false => ClockDifferenceRange::measure(&shared.client, shared.clock).await,

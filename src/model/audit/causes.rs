@@ -13,8 +13,8 @@ use kordon_core::{
     },
 };
 
-/// Returns the causes in the plan of a drain, one finding for each pod and cause. Without a snapshot, causes about
-/// volumes and about replacements that find no node are missing.
+/// Returns the causes in the plan of a drain, one finding for each pod and cause. Without a snapshot, there are no
+/// findings about volumes, nor about replacements that find no node.
 pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) -> Vec<Finding> {
     let mut found = Vec::new();
     for row in plan.pods.iter().filter(|row| leaves_or_should(&row.verdict)) {
@@ -35,7 +35,8 @@ pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) 
     found
 }
 
-/// Returns the finding about a pod that a replacement preempts; `None` if a pod runs in its place.
+/// Returns the finding about a pod that the replacement of a drained pod preempts; `None` if the preempted pod is
+/// recreated and finds a node.
 fn of_preempted(row: &PodPlan, preempted: &PreemptedPod, cluster: &Cluster) -> Option<Finding> {
     let kind = match (OutcomeKind::of_preempted(preempted), preempted.lost) {
         (OutcomeKind::Pending, _) => FindingKind::NoNodeForReplacement,
@@ -80,7 +81,7 @@ impl CausesOfPod<'_> {
         found
     }
 
-    /// Why the pod does not leave at once.
+    /// Finding that says why the pod does not leave at once.
     fn hindrance(&self) -> Option<Finding> {
         let verdict = self.row.verdict.as_if_granted();
         let about = |kind, budget: &Key, text: String| {
@@ -140,7 +141,7 @@ impl CausesOfPod<'_> {
         })
     }
 
-    /// The loss of the pod: no controller recreates it, or its Job fails.
+    /// Finding about the loss of the pod: no controller recreates the pod, or its Job fails.
     fn loss(&self) -> Option<Finding> {
         match self.row.lost? {
             NotRecreated::Finished => None,
@@ -165,7 +166,7 @@ impl CausesOfPod<'_> {
         }
     }
 
-    /// Why the replacement does not run, or why its outcome is not known.
+    /// Finding about the pod's replacement: why it does not run, or why its outcome is not known.
     fn destination(&self) -> Option<Finding> {
         match &self.row.outcome {
             PodOutcome::Pending { cause, .. } => {
@@ -193,7 +194,7 @@ impl CausesOfPod<'_> {
         }
     }
 
-    /// Whether the pod comes back to the node that it leaves.
+    /// Finding about a pod that comes back to the node that it leaves.
     fn returning(&self) -> Option<Finding> {
         let named = owner::named_node(self.cluster, self.pod).is_some_and(|named| named == *self.node);
         if named {
@@ -237,7 +238,7 @@ impl CausesOfPod<'_> {
         Some(self.about_workload(kind, warning.to_string()))
     }
 
-    /// The claims that are being deleted, and the data in them.
+    /// Findings about the pod's claims that are being deleted, and about the data in them.
     fn deleted_claims(&self) -> Finding {
         let names: Vec<&str> = ending_claims(self.cluster, self.pod).map(Name::as_str).collect();
         let names = Key::new(&self.pod.key.namespace, &names.join(", "));
@@ -287,10 +288,10 @@ fn workload_of(cluster: &Cluster, pod: &Pod) -> FindingSubject {
     }
 }
 
-/// The text about an index of a Job. It is the same for all indexes of the Job.
+/// The text about a failing index of a Job. It is the same for all indexes of the Job.
 const INDEX_FAILS: &str = "an index of it fails for good; the Job goes on";
 
-/// Why a budget blocks an eviction, with its numbers.
+/// Says why a budget blocks an eviction, with the budget's numbers.
 fn blocked_text(pattern: &BlockPattern, numbers: &BudgetNumbers) -> String {
     match pattern {
         BlockPattern::CannotBeMet { needs, max_healthy, .. } => {
@@ -305,7 +306,7 @@ fn blocked_text(pattern: &BlockPattern, numbers: &BudgetNumbers) -> String {
     }
 }
 
-/// The kind of finding for a pattern in which a budget blocks an eviction.
+/// Kind of the finding about a budget that blocks an eviction, by the reason why it blocks.
 const fn kind_of(pattern: &BlockPattern) -> FindingKind {
     match pattern {
         BlockPattern::CannotBeMet { .. }

@@ -1,4 +1,4 @@
-//! Causes that keep a drain from ending, or by which something is lost.
+//! Findings of an audit: why a drain does not end, or what is lost by it.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -18,7 +18,7 @@ pub enum FindingSeverity {
 impl FindingSeverity {
     pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
 
-    /// The name in reports.
+    /// Name of the severity in reports.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -45,7 +45,7 @@ pub enum FindingKind {
     ComesBack,
     /// A finalizer keeps the pod's object.
     Finalizer,
-    /// The kubelet of the node is down: pods stay Terminating.
+    /// The kubelet of the node is down, so its pods stay Terminating.
     KubeletDown,
     /// The budget of an operator allows no eviction. The operator moves the pod itself.
     OperatorBudget,
@@ -59,14 +59,14 @@ pub enum FindingKind {
     JobFails,
     /// An index of a Job fails for good. The Job continues.
     IndexFails,
-    /// The replacement finds no node.
+    /// The pod's replacement finds no node.
     NoNodeForReplacement,
-    /// The replacement is not created, or does not start, until something else changes.
+    /// The pod's replacement is not created, or does not start, until something else changes.
     ReplacementStuck,
-    /// A ResourceQuota refuses the replacement.
+    /// A ResourceQuota refuses the pod's replacement.
     QuotaRefuses,
-    /// Data in a volume of the pod is lost with the pod: an emptyDir, a generic ephemeral volume, or the volume of a claim
-    /// that is being deleted.
+    /// Data in a volume of the pod is lost with the pod: an emptyDir, a generic ephemeral volume, or the volume of a
+    /// claim that is being deleted.
     DataLost,
     /// The pod's volume exists on its node only.
     LocalVolume,
@@ -74,7 +74,7 @@ pub enum FindingKind {
     SingleReplica,
     /// The namespace is being deleted: the API server refuses evictions there.
     NamespaceTerminating,
-    /// The outcome of the pod is not known.
+    /// The outcome of the pod in a drain is not known.
     NotKnown,
     /// The operator (software) that manages the pod first moves the pod's role, such as primary, to another node.
     Switchover,
@@ -146,7 +146,7 @@ impl FindingKind {
         }
     }
 
-    /// The name in reports. It never changes.
+    /// Name of the kind in reports. It never changes.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::BudgetNeverAllows => "budgetNeverAllows",
@@ -216,9 +216,9 @@ impl FindingKind {
 pub struct FindingSubject {
     /// Kind of the object, as in `PodDisruptionBudget`.
     pub kind: Name,
-    /// The namespace; empty for objects without one.
+    /// Namespace of the object; empty for objects without one.
     pub namespace: Namespace,
-    /// The name; several names are separated by commas.
+    /// Name of the object; several names are separated by commas.
     pub name: Name,
 }
 
@@ -227,7 +227,7 @@ impl FindingSubject {
         Self { kind: kind.into(), namespace: key.namespace.clone(), name: key.name.clone() }
     }
 
-    /// An object without a namespace.
+    /// Creates the subject for an object without a namespace.
     pub fn for_cluster_object(kind: impl Into<Name>, name: impl Into<Name>) -> Self {
         Self { kind: kind.into(), namespace: Namespace::default(), name: name.into() }
     }
@@ -267,7 +267,7 @@ pub struct Finding {
     pub text: String,
     pub pods: BTreeSet<Key>,
     pub nodes: BTreeSet<NodeName>,
-    /// Changes that would help, the smallest first.
+    /// Changes that would help against the cause, the smallest first.
     pub fixes: Vec<Fix>,
 }
 
@@ -292,7 +292,7 @@ impl Finding {
         format!("{} {}", self.kind.as_str(), self.subject)
     }
 
-    /// Place in the order of findings.
+    /// Sort key of findings: severity, then kind, then the number of nodes, the largest first.
     pub(super) fn rank(&self) -> (FindingSeverity, FindingKind, std::cmp::Reverse<usize>, &FindingSubject) {
         (self.severity(), self.kind, std::cmp::Reverse(self.nodes.len()), &self.subject)
     }

@@ -12,13 +12,13 @@ use kordon_time::Timestamp;
 
 impl From<Suggestion> for Fix {
     fn from(suggestion: Suggestion) -> Self {
-        // In the dashboard, the text of "wait" continues its title.
+        // The dashboard shows the text of a "wait" suggestion after its title, so the text may begin with "and".
         let text = suggestion.text.trim_start_matches("and ").to_owned();
         Self { command: suggestion.means.command(), text }
     }
 }
 
-/// Returns what would help against a cause, the smallest change first; empty if there is nothing to add to the plan's
+/// Returns changes that would help against a cause, the smallest first; empty if there is nothing to add to the plan's
 /// own advice.
 pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> Vec<Fix> {
     let pod = finding.pods.iter().find_map(|pod| cluster.pod(pod));
@@ -70,8 +70,8 @@ pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules,
     }
 }
 
-/// Returns a drain that scales the pod's Deployment up for the time of the drain, if that is possible. The drain leaves
-/// no permanent change.
+/// Returns a `kordon drain` command that scales the pod's Deployment up only while the drain runs; `None` if that is
+/// not possible.
 fn surge(finding: &Finding, cluster: &Cluster, pod: &Pod) -> Option<Fix> {
     let unless = match assess(cluster, pod) {
         Ok(_) => "",

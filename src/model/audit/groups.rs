@@ -1,4 +1,4 @@
-//! The audited nodes of a pool or of a zone.
+//! Counts of the audited nodes of a pool or of a zone.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct AuditGroup {
     pub waits: usize,
     /// Nodes with a pod that can never leave.
     pub blocked: usize,
-    /// Nodes without an answer.
+    /// Nodes for which the audit has no answer, because objects are unknown.
     pub unknown: usize,
     /// Duration of the longest drain that ends.
     pub longest: Option<Span>,
@@ -54,7 +54,7 @@ impl AuditGroup {
     }
 }
 
-/// The text if nothing was found, depending on the number of nodes without an answer.
+/// Returns the text for an audit without findings. `unknown` is the number of nodes for which the audit has no answer.
 pub const fn nothing_found(unknown: usize) -> &'static str {
     match unknown {
         0 => "nothing holds up a drain, and nothing is lost",
@@ -70,12 +70,12 @@ impl DrainAudit {
         total
     }
 
-    /// The nodes by zone, named as in the zones pane.
+    /// Counts of the nodes of each zone. The zones are named as in the zones pane.
     pub fn zones(&self) -> BTreeMap<String, AuditGroup> {
         self.groups(|node| node.zone.short())
     }
 
-    /// The nodes by pool; those without one are in the pool with the empty name.
+    /// Counts of the nodes of each pool. Nodes without a pool are in the pool with the empty name.
     pub fn pools(&self) -> BTreeMap<String, AuditGroup> {
         self.groups(|node| node.pool.as_ref().map(ToString::to_string).unwrap_or_default())
     }

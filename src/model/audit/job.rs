@@ -1,4 +1,4 @@
-//! The audit while it is shown: computed in the background, again after changes.
+//! The audit that the dashboard shows. It is computed in the background, and again after changes.
 
 use super::{AuditWork, DrainAudit};
 use crate::model::Model;
@@ -30,7 +30,7 @@ pub struct AuditJob {
 }
 
 impl Model {
-    /// Returns the next job that computes the audit; `None` if it is up to date.
+    /// Returns the next job that computes the audit; `None` if the audit is up to date.
     pub fn next_audit_job(&self, now: Timestamp) -> Option<AuditJob> {
         let changes = self.changes.plans();
         if self.predictions.audit().is_some_and(|known| known.changes == changes) {

@@ -48,7 +48,7 @@ pub struct AuditedNode {
     pub zone: ZoneKey,
     /// The node's pool; `None` if no label names one.
     pub pool: Option<Name>,
-    /// How the drain ends if all of its flags are given.
+    /// How a drain of the node ends if all the flags that it needs are given.
     pub prospect: Prospect,
     /// Flags without which kubectl drain refuses to start.
     pub needs: BTreeSet<DrainFlag>,
@@ -68,7 +68,7 @@ impl AuditedNode {
         matches!(self.prospect, Prospect::Completes)
     }
 
-    /// The answer in words: `drains in ~40s`, `needs --force`, `blocked`.
+    /// The audit's answer for the node: `drains in ~40s`, `needs --force`, `blocked`.
     pub fn answer(&self) -> String {
         let needs: Vec<String> = self.needs.iter().map(ToString::to_string).collect();
         let with = if needs.is_empty() { String::new() } else { format!(" with {}", needs.join(" ")) };
@@ -94,7 +94,7 @@ impl AuditedNode {
 }
 
 impl DrainAudit {
-    /// The most severe finding; `None` if there is none.
+    /// Severity of the most severe finding; `None` if there are no findings.
     pub fn worst(&self) -> Option<FindingSeverity> {
         self.findings.iter().map(Finding::severity).min()
     }
@@ -104,7 +104,7 @@ impl DrainAudit {
         self.nodes.iter().filter(|node| node.drains()).count()
     }
 
-    /// Keeps the findings for which `keep` returns true. The answers for the nodes stay.
+    /// Keeps the findings for which `keep` returns true. The audit's answers for the nodes do not change.
     pub fn retain(&mut self, keep: impl Fn(&Finding) -> bool) {
         self.findings.retain(keep);
         self.arrange();
@@ -156,7 +156,7 @@ impl AuditWork {
         (self.nodes.len(), self.nodes.len() + self.queue.len())
     }
 
-    /// Plans the drain of the next node. Returns whether there are more.
+    /// Plans the drain of the next node. Returns whether there are more nodes to plan.
     pub fn step(&mut self, cancellation: &Cancellation) -> bool {
         if let Some(node) = self.queue.pop() {
             self.plan(node, cancellation);
@@ -228,7 +228,7 @@ impl AuditWork {
                 }
             }
             Err(PlanError::Unknown(gaps)) => audited.gaps = gaps,
-            // The node exists in this copy of the cluster, so this cannot happen.
+            // These errors cannot occur, because the node exists in this copy of the cluster.
             Err(PlanError::NoSuchNode { .. } | PlanError::NoSuchPod { .. }) => return,
         }
         self.nodes.push(audited);

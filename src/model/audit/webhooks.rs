@@ -4,7 +4,8 @@ use super::{DrainAudit, Finding, FindingKind, FindingSubject};
 use crate::k8s::admission::EvictionWebhook;
 
 impl DrainAudit {
-    /// Adds a finding for each of these webhooks, which are asked about evictions. The finding concerns all nodes.
+    /// Adds a finding for each of the given admission webhooks, all of which are asked about evictions. The finding
+    /// concerns all nodes.
     pub fn add_webhooks(&mut self, webhooks: &[EvictionWebhook]) {
         let finding = |webhook: &EvictionWebhook| {
             let subject = FindingSubject::for_cluster_object(webhook.kind, webhook.configuration.as_str());

@@ -38,7 +38,7 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     // The advice has the same level as the findings about drains. A stable sort by level therefore keeps it after them.
     let wait = |node: &NodeName| model.views.cordon_waits.iter().find(|wait| wait.node == *node);
     let advice = model.views.blocked_drains.iter().filter_map(|drain| match wait(&drain.node) {
-        // Of two drains that wait for each other, the advice for one is enough. It is added below.
+        // If two drains wait for each other, the advice for one of them is enough. It is added below.
         Some(CordonWait { waits_in_turn: Some(_), .. }) => None,
         Some(wait) => Some(wait.advice()),
         None => Some(drain.advice()),

@@ -20,8 +20,8 @@ pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Optio
 /// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
 /// node come first, then those of all nodes.
 ///
-/// `3 pods of n-3 to be evicted, next in 4m57s · all nodes: 7, next in 12s`, `44 pods to be evicted, next in 1m12s`, `71
-/// pods to be evicted within 10m, next in 1s, more later`.
+/// `3 pods of n-3 to be evicted, next in 4m57s · all nodes: 7, next in 12s`, `44 pods to be evicted, next in 1m12s`,
+/// `71 pods to be evicted within 10m, next in 1s, more later`.
 pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !model.views.is_predicted() {
         return Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
                 phrases.push(format!("no pod of {node} is left to evict").into());
             }
             match views.leaving.first.filter(|_| total > own) {
-                // The part before this one already has the words "pods to be evicted".
+                // The phrase before this one already has the words "pods to be evicted".
                 Some(first) if own > 0 => {
                     let phrase = Phrase::from(format!("all nodes: {total}{}, next ", within(model)));
                     phrases.push(phrase.time(time_until(first, now)).and(later(model)));
@@ -62,8 +62,8 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
 }
 
 /// Returns the findings about evicted pods that are replaced, and about the time at which the next node is tainted: `5
-/// already evicted and replaced · eviction slot in 6s (1 node waiting)`. The time is left out if a pod is evicted at the
-/// same time.
+/// already evicted and replaced · eviction slot in 6s (1 node waiting)`. The time is left out if a pod is evicted at
+/// the same time.
 pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     if !model.views.is_predicted() {
         return Vec::new();
@@ -71,7 +71,8 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     let views = &model.views;
     let mut phrases: Vec<Phrase> = Vec::new();
     let replaced = views.counts.replaced();
-    // An earlier finding counts the pods that have nowhere to run. Replaced pods are not among them.
+    // An earlier finding counts the pods that have nowhere to run. This finding counts the others, whose replacements
+    // have a node.
     let others = match (runs_nowhere(model), replaced) {
         (false, _) => "",
         (true, 1) => " other",

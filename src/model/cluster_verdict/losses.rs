@@ -23,8 +23,8 @@ pub(super) struct DeletedNodes {
 }
 
 impl DeletedNodes {
-    /// Returns `None` if no workload has lost pods. A node that was drained before its deletion has only pods of
-    /// DaemonSets.
+    /// Finds the deleted nodes; `None` if no workload has lost pods. A node that was drained before its deletion has
+    /// only pods of DaemonSets.
     pub fn new(model: &Model) -> Option<Self> {
         let engine = model.engine.as_ref()?;
         let cluster = &model.cluster;
@@ -50,7 +50,8 @@ impl DeletedNodes {
         Some(Self { nodes: nodes.len(), leaving, first, pods: words, is_one: pods.len() == 1 })
     }
 
-    /// `3 of 4 nodes were deleted: all 3 pods of web are removed by force in 45s unless the nodes register before`.
+    /// Finding about deleted nodes: `3 of 4 nodes were deleted: all 3 pods of web are removed by force in 45s unless
+    /// the nodes register before`.
     pub fn finding(&self, model: &Model, now: Timestamp) -> Finding {
         let all = self.nodes + model.cluster.nodes().len();
         let were = if self.nodes == 1 { "was" } else { "were" };

@@ -64,11 +64,11 @@ pub struct JournalEntry {
     pub level: Severity,
     /// The action in the past tense, written before the subjects; may be empty.
     pub verb: String,
-    /// Objects of the event, of which the text names the first.
+    /// Objects of the event. The text names only the first of them.
     pub subjects: Vec<JournalSubject>,
     /// The text after the subjects. Without subjects, the whole text.
     pub text: String,
-    /// Further text, which is shown if there is room.
+    /// Further text about the event, which is shown if there is room.
     pub detail: String,
     pub why: Why,
     /// Accuracy of the forecasts about this event; `None` if the controller did not cause the event.
@@ -185,7 +185,7 @@ impl JournalEntry {
         Self::new(*at, *level, subject, text, Why::default())
     }
 
-    /// Replaces all subjects by this subject.
+    /// Replaces all subjects of the entry by one subject.
     #[must_use]
     pub fn about(self, subject: JournalSubject) -> Self {
         Self { subjects: vec![subject], ..self }
@@ -240,7 +240,7 @@ impl JournalEntry {
         }
     }
 
-    /// Returns the first subject, which the text names.
+    /// Returns the first subject, which is the one that the text names.
     pub fn subject(&self) -> Option<&JournalSubject> {
         self.subjects.first()
     }

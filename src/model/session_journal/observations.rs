@@ -35,7 +35,7 @@ struct Observation {
 #[derive(Clone, Debug, PartialEq)]
 enum Subject {
     Node(NodeName),
-    /// Any node of the zone, because chance decides which of the waiting nodes is tainted.
+    /// Any node of the zone. Which of the waiting nodes is tainted next depends on chance.
     Zone(ZoneKey),
     Pod(Key),
 }
@@ -71,7 +71,7 @@ impl Expectations {
         self.0.clear();
     }
 
-    /// Removes the overdue decisions. Returns an entry for each of them that the shadow would still make.
+    /// Removes the overdue decisions. Returns an entry for each decision that the shadow would still make now.
     pub fn missed(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> Vec<JournalEntry> {
         let due = self.0.iter().take_while(|expected| now.since(expected.at) > SOON).count();
         let missed = self.0.drain(..due).filter(|expected| expected.still_holds(engine, cluster, now));
@@ -108,7 +108,7 @@ impl Expected {
         Some(Self { at: now, kind, subject, node: node.clone(), pod, entry })
     }
 
-    /// Whether the shadow would still make this decision. It would not if the node has sent a heartbeat since then.
+    /// Whether the shadow would still make this decision. If the node has sent a heartbeat since then, it would not.
     fn still_holds(&self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> bool {
         let Some(node) = cluster.node(&self.node) else { return false };
         match (self.kind, &self.pod) {
@@ -280,7 +280,7 @@ fn of_taints(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observatio
     added.chain(removed.iter().map(|taint| entry("untainted", taint))).collect()
 }
 
-/// Returns the entries for problems that a node has begun or stopped to report: `reported MemoryPressure`.
+/// Returns the entries for problems that a node has started or stopped reporting: `reported MemoryPressure`.
 fn of_problems(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observation> {
     let has = |node: &Node, kind: &str| node.problems().any(|problem| problem.kind == *kind);
     let begun = new.problems().filter(|problem| !has(old, &problem.kind));
@@ -590,8 +590,8 @@ mod tests {
         Effect { id: EffectId(1), at: NOW, write, why: Why::default() }
     }
 
-    /// Returns the entries about the shadow's decision that node `a` becomes Unknown, if the controller has not acted
-    /// on this decision after `after` seconds. `node` is the node at the time of the decision.
+    /// Returns the journal entries if the shadow has decided that node `a` becomes Unknown, and the controller has not
+    /// acted on this decision for `after` seconds. `node` is the node at the time of the decision.
     fn missed(node: Node, change: Option<Applied>, after: i64) -> Vec<String> {
         let cluster = cluster(node);
         let engine = Engine::attach(Settings::defaults(ServerVersion::new(1, 36)), &cluster, NOW);

@@ -46,7 +46,7 @@ pub fn refusing<'a>(
     let mut known: BTreeSet<Key> = BTreeSet::new();
     let mut found = Vec::new();
     for pod in pods.into_iter().filter(|pod| eviction::asks_budgets(pod)) {
-        // Only the first pod of each budget is examined, because one decision for each budget is enough.
+        // Only the first pod of each budget is examined, because one decision about each budget is enough.
         if cluster.budgets_of(pod).all(|budget| known.contains(&budget.key)) {
             continue;
         }
@@ -95,7 +95,8 @@ pub fn suggestions(
     budgets.iter().take(MOST_BUDGETS).flat_map(of_budget).collect()
 }
 
-/// Suggests to leave the budget to the operator that handles it, or to the controller that owns it and would undo a change.
+/// Suggests leaving the budget to the operator that handles it, or to the controller that owns it and would undo a
+/// change.
 fn leave_to_operator(budget: &Budget, pod: &Pod) -> Option<Suggestion> {
     let text = match (operator_budgets::operator_of_pod(pod), &budget.owner) {
         (Some(operator), _) => {
@@ -110,7 +111,7 @@ fn leave_to_operator(budget: &Budget, pod: &Pod) -> Option<Suggestion> {
     Some(Suggestion::wait(None, text))
 }
 
-/// Suggests the policy by which a budget allows every eviction of pods that are not Ready, if `pod` is not Ready.
+/// If `pod` is not Ready, suggests the budget policy that allows every eviction of pods that are not Ready.
 fn always_allow(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> Option<Suggestion> {
     let helps = rules.unhealthy_policy && !pod.is_ready() && budget.unhealthy != UnhealthyPolicy::AlwaysAllow;
     let text = format!("{} then allows every eviction of pods that are not Ready", budget.key.name);
@@ -118,8 +119,8 @@ fn always_allow(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> Option<Sug
     helps.then(|| Suggestion::new(SuggestionKind::AlwaysAllow, means, text))
 }
 
-/// Suggests how to leave only one of several budgets that protect the same pod. The API server refuses the eviction of
-/// a pod with more than one budget, even if all of them allow it.
+/// Suggests leaving only one of several budgets that select the same pod. The API server refuses the eviction of a pod
+/// with more than one budget, even if all of them allow it.
 pub fn separate(
     budgets: &[Key],
     cluster: &Cluster,

@@ -12,8 +12,8 @@ use kordon_core::{
 /// Effect of an action's plan, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanEffect {
-    /// The effect, for example `7 pods leave: 6 move, 1 finds no node; ends in ~40s`. Empty if the plan says no more
-    /// than the action does.
+    /// The effect, for example `7 pods leave: 6 move, 1 finds no node; ends in ~40s`. Empty if the plan adds nothing to
+    /// the description of the action.
     pub text: String,
     /// The objections that must be overridden before the plan is applied, and the plan's warnings.
     pub cautions: Vec<String>,
@@ -41,7 +41,7 @@ impl PlanEffect {
     }
 }
 
-/// Whether the warning says something that the action's numbers and risk do not say.
+/// Whether a warning adds something to the numbers and the risk that are shown for the action.
 const fn is_worth_a_line(warning: &Warning) -> bool {
     match warning {
         Warning::ZoneLosesLastReady { .. }
@@ -147,7 +147,7 @@ fn of_pods(plan: &Plan) -> String {
     if is_done { counts.text() } else { format!("{}; ends {}", counts.text(), plan.ends()) }
 }
 
-/// Counts the pods that were terminating before, and that the plan removes by force.
+/// Counts the pods that were already terminating before the action, and that the plan removes by force.
 fn removed_by_force(plan: &Plan) -> OutcomeCounts {
     let removed = |pod: &&PodPlan| pod.verdict == Verdict::Terminating && pod.is_removed_by_force();
     plan.pods.iter().filter(removed).map(|pod| pod.outcome.kind()).collect()
@@ -173,7 +173,7 @@ struct LeavingPods {
     wait: usize,
     blocked: usize,
     terminating: usize,
-    /// Outcomes of pods that were terminating before, and that the plan removes by force.
+    /// Outcomes of the pods that were already terminating before the action, and that the plan removes by force.
     removed: OutcomeCounts,
 }
 

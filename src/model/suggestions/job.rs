@@ -26,9 +26,9 @@ pub type Guarding = Result<Guards, String>;
 /// Source of the numbers in suggestions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// The suggested actions are planned over the whole cluster.
+    /// The numbers come from plans of the suggested actions over the whole cluster.
     OfPlans,
-    /// There are no numbers: nothing is planned, because too little of the cluster is known.
+    /// Nothing is planned, and there are no numbers, because too little of the cluster is known.
     None,
 }
 
@@ -153,7 +153,8 @@ impl SuggestionJob {
         }
     }
 
-    /// Attaches a cancellation. After it, [`work`](Self::work) returns early and its result must be discarded.
+    /// Attaches a cancellation. Once it is cancelled, [`work`](Self::work) returns early, and its result must be
+    /// discarded.
     pub fn until_cancelled(self, cancellation: &Cancellation) -> Self {
         Self { cancellation: cancellation.clone(), ..self }
     }
@@ -196,8 +197,8 @@ impl SuggestionJob {
             Case::Node(case) if matches!(case.state, NodeState::Draining | NodeState::Cordoned) => {
                 let pods = cluster.pods_on(&case.node.name);
                 let mut refusing = budgets::refusing(cluster, pods, rules, *now);
-                // A budget needs a remedy only if it refuses the eviction even with all pods Ready. Any other budget
-                // allows the next eviction once a replacement is Ready.
+                // A budget needs a remedy only if it refuses the eviction even when all its pods are Ready. Any other
+                // budget allows the next eviction once a replacement is Ready.
                 refusing.retain(|budget| budget.is_final);
                 refusing
             }

@@ -34,7 +34,7 @@ pub fn for_budget(
     budgets::suggestions(&refusing, cluster, rules, now)
 }
 
-/// Returns changes that would leave a pod with one budget, if several select it.
+/// Returns changes after which only one budget selects a pod that several budgets select now.
 pub fn for_overlapping(
     cluster: &Cluster,
     pod: &Arc<Pod>,
@@ -85,9 +85,9 @@ pub enum SuggestionKind {
     RelaxBudget,
     /// Let a budget allow every eviction of pods that are not Ready.
     AlwaysAllow,
-    /// Delete all but one of the budgets that protect a pod together.
+    /// Delete all but one of the budgets that select the same pod.
     DeleteBudget,
-    /// Narrow the selectors of budgets that protect a pod together.
+    /// Narrow the selectors of the budgets that select the same pod.
     NarrowBudget,
     /// Change the constraint that keeps a Pending pod from a node.
     Place,
@@ -167,7 +167,7 @@ impl SuggestionKind {
     }
 }
 
-/// Means of an action.
+/// How an action is performed, and by whom.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Means {
     /// Nobody acts: the operator waits.

@@ -22,17 +22,17 @@ pub struct NodeCase {
     pub state: NodeState,
     /// Number of times that the node went down or came back within ten minutes; `None` if the node does not flap.
     pub flaps: Option<usize>,
-    /// Time at which the node's grace period ends, or at which its first pod is evicted; `None` if neither is known.
+    /// End of the node's grace period, or time of the first eviction of its pods; `None` if neither is known.
     pub next: Option<Timestamp>,
     pub drain: Option<DrainCount>,
     /// The drain of the node, if it is blocked.
     pub blocked: Option<BlockedDrain>,
     /// Whether the cluster's release supports the out-of-service taint.
     pub knows_out_of_service: bool,
-    /// Terminating pods of the node that the kubelet does not end: the grace period of the pod is over, or the kubelet
+    /// Terminating pods of the node that the kubelet does not end, because their grace period is over or the kubelet
     /// does not answer.
     pub stuck: Vec<Key>,
-    /// Wait of the node's drain for the uncordon of another node; `None` if the drain does not wait for an uncordon.
+    /// Set if the node's drain waits until another node is uncordoned.
     pub cordon_wait: Option<CordonWait>,
     /// Whether the node is Unknown, but renews its Lease again.
     pub renews_again: bool,
@@ -61,7 +61,7 @@ impl NodeCase {
             NodeState::Pressure => vec![Wait, Cordon, Drain],
             NodeState::Starting => vec![Wait, RestartKubelet, DeleteNode],
             NodeState::ShuttingDown | NodeState::Rebooting | NodeState::Draining => vec![Wait],
-            // Another project will uncordon or delete the node.
+            // Another project drained the node, and will uncordon or delete it.
             NodeState::Drained if ForeignDrain::stage(&self.node).is_some() => vec![Wait, Uncordon],
             NodeState::Drained => vec![Uncordon, DeleteNode],
             NodeState::Cordoned if self.is_cordon_in_time(now) => vec![Wait, Uncordon, Drain],

@@ -37,14 +37,14 @@ pub struct PodCase {
 pub enum PodTrouble {
     /// A static pod: only its kubelet starts and stops it.
     Static,
-    /// The grace period is over, but a finalizer holds the object.
+    /// The grace period is over, but a finalizer keeps the pod's object.
     HeldByFinalizer,
     /// The deletion has begun, but the kubelet that must end the pod does not answer.
     StuckTerminating {
         /// The outcome of the pod until the kubelet answers again.
         outcome: Box<PodOutcome>,
     },
-    /// The deletion has begun, and the pod garbage collector removes the object by force.
+    /// The deletion has begun, and the pod garbage collector will remove the pod's object by force.
     Collected,
     /// The grace period is over, but the kubelet has not confirmed the deletion yet.
     OverdueTerminating,
@@ -231,7 +231,7 @@ impl PodCase {
             PodTrouble::WaitsForVolume { claim, holder } => {
                 format!("until volume {claim} is detached from the node of {holder}, which holds it")
             }
-            // The delay is that of the pod garbage collector: docs/upstream/neighbours.md#1.
+            // This is the delay of the pod garbage collector: docs/upstream/neighbours.md#1.
             PodTrouble::NodeGone => {
                 "until the pod garbage collector removes it, 40 to 60 s after its node was deleted".into()
             }

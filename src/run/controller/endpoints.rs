@@ -21,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     Metrics,
-    /// Whether the process works: `/healthz` and `/livez`.
+    /// Says whether the process works: `/healthz` and `/livez`.
     Live,
-    /// Whether the process knows the cluster as it is now: `/readyz`.
+    /// Says whether the process knows the current state of the cluster: `/readyz`.
     Ready,
 }
 
@@ -38,7 +38,7 @@ impl Endpoint {
     }
 }
 
-/// A request that waits for the loop.
+/// A request to an endpoint, which waits for the loop's answer.
 #[derive(Debug)]
 pub struct EndpointRequest {
     pub endpoint: Endpoint,

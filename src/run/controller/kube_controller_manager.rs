@@ -1,5 +1,5 @@
-//! Detects whether kube-controller-manager runs the same controllers. If it does, kordon waits, because two instances
-//! of a controller must not write at the same time.
+//! Detects whether kube-controller-manager runs the same controllers as kordon. If it does, kordon waits, because two
+//! instances of a controller must not write at the same time.
 
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -21,7 +21,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MayLead {
     pub is_allowed: bool,
-    /// The reason. If the process may not hold the Lease, the text also says what the operator can do.
+    /// The reason. If the process may not hold the Lease, it also says what the operator can do.
     pub text: String,
 }
 
@@ -44,7 +44,8 @@ pub enum ManagerControllers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elects {
     Yes,
-    /// `--leader-elect=false`: the controllers run even if another process holds the Lease.
+    /// Leader election is disabled (`--leader-elect=false`): the controllers run even if another process holds the
+    /// Lease.
     No,
 }
 

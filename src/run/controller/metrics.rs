@@ -385,7 +385,7 @@ impl MetricsView<'_> {
     }
 }
 
-/// Returns the health checks that readiness depends on. Each has a name and, if it fails, a reason.
+/// Returns the health checks on which readiness depends, each with its name. A failed check has a reason.
 pub fn watch_checks(model: &Model) -> Vec<(String, Result<(), String>)> {
     use kordon_core::cluster::FeedKind;
     let check = |kind: FeedKind| {
@@ -485,7 +485,7 @@ const fn truth(is_so: bool) -> f64 {
 mod tests {
     use super::*;
 
-    /// The table of `docs/reference/metrics.md`.
+    /// Returns the table of metrics in `docs/reference/metrics.md`.
     fn table() -> String {
         let row = |metric: &Metric| {
             let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();

@@ -54,7 +54,7 @@ impl Controller {
                 () = cancel.cancelled() => false,
                 () = leadership.keep() => true,
                 ended = session.run_until(|_| false) => {
-                    // If the program ends, the watches end too. If they end for another reason, that is an error.
+                    // The watches end when the program ends. If they end for another reason, that is an error.
                     if !cancel.is_cancelled() {
                         tracing::error!(?ended, "the watches of the controller ended");
                     }
@@ -75,7 +75,8 @@ impl Controller {
         }
     }
 
-    /// Runs for `dies`, then stops without releasing the Lease. The successor starts `starts` after this call.
+    /// Runs this controller for the duration `dies`, then stops it without releasing the Lease. The successor starts
+    /// `starts` after the call.
     pub async fn run_until_replaced(
         self,
         successor: Self,

@@ -249,7 +249,7 @@ impl ControllerProcess {
                 checks(&watch_checks(&term.session.model), &[role])
             }
         };
-        // Sending fails if the client has disconnected.
+        // Sending the answer fails if the client has disconnected, which is not an error.
         let _ = answer.send(reported);
     }
 
@@ -302,8 +302,7 @@ impl Candidate {
         if election.is_of_manager() {
             let text = "--take-over: replaces kube-controller-manager".into();
             may_sender.send_replace(MayLead { is_allowed: true, text });
-            // With --take-over, the permission to lead never changes. The task does nothing except keep the senders
-            // alive.
+            // With --take-over, the permission to lead never changes. This task only keeps the senders alive.
             tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
                 let _kept = (may_sender, allowed);
                 std::future::pending::<()>().await;
@@ -365,12 +364,13 @@ impl Candidate {
     /// Releases the Lease.
     async fn stop(self) {
         self.stop.cancel();
-        // The wait is limited. If the API server does not respond, the Lease expires instead.
+        // The release of the Lease may take only a limited time. If the API server does not respond, the Lease expires
+        // instead.
         let _ = timeout(LAST_RELEASE, self.elector).await;
     }
 }
 
-/// The time in which the process has the same role: shadow or controller.
+/// A period in which the process has one role: shadow or controller.
 struct Term {
     session: Session,
     clock: Clock,
@@ -501,7 +501,7 @@ impl Term {
         let crate::run::Links { effects, mut outcomes, .. } = links;
         drop(effects);
         let finished = timeout(LAST_WRITES, async {
-            // The outcomes are received, because otherwise the executor would wait for room in the channel.
+            // The outcomes are received, because the executor would otherwise wait for room in the channel.
             while outcomes.recv().await.is_some() {}
             running.wait().await;
         });

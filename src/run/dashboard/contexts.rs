@@ -118,7 +118,7 @@ pub(super) async fn run_contexts(
 /// Runs the dashboards that the user has left, so that their operations continue. Never returns.
 async fn run_hidden(left: &mut [Loop]) {
     let runs = left.iter_mut().map(|left| async {
-        // Nothing is drawn and no key is read, so nothing can fail.
+        // No surface is drawn on and no key is read, so the loop cannot fail.
         let _ = left.run(&mut NoSurface, &mut stream::pending(), std::future::pending()).await;
     });
     join_all(runs).await;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Shortest interval between two draws for data: about 30 a second.
+/// Shortest interval between two draws that show new data: about 30 a second.
 const FRAME: Duration = Duration::from_millis(33);
 
 /// Interval between ticks.
@@ -12,8 +12,8 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// started, the views are refreshed with each frame.
 pub(super) const REFRESH: Duration = Duration::from_millis(250);
 
-/// Share of a core for refreshing and drawing views. If a refresh takes long, the pause after the refresh is longer, up
-/// to [`SLOWEST_REFRESH`], or even longer if the limit of [`BESIDE`] requires it.
+/// Share of a core that may be used to refresh and draw views. If a refresh takes long, the pause after it is longer,
+/// up to [`SLOWEST_REFRESH`], or even longer if the limit of [`BESIDE`] requires it.
 const REFRESHING: CoreShare = CoreShare::one_in(150);
 const SLOWEST_REFRESH: Duration = SECOND;
 
@@ -35,13 +35,13 @@ struct Pace {
     unrefreshed: bool,
     forecast_is_old: bool,
     next_frame: Instant,
-    /// How long the last draw took.
+    /// Duration of the last draw.
     draw_cost: Duration,
     next_refresh: Instant,
     next_tick: Instant,
-    /// When operations may next look at changes.
+    /// Earliest time at which operations look at changes again.
     next_look: Instant,
-    /// When figures about the program are next written to the log.
+    /// Time at which figures about the program are next written to the log.
     next_vitals: Instant,
 }
 
@@ -50,7 +50,7 @@ struct Pace {
 pub(super) enum DisplayEvent {
     /// The engine or an operation asked to be woken at this time.
     Waking(Option<Timestamp>),
-    /// Operations look at what has changed.
+    /// It is time for operations to look at the changes of the cluster.
     Look,
     Refresh,
     Frame,
@@ -110,7 +110,7 @@ impl Display {
         }
     }
 
-    /// When the engine must be woken; none for a recording, which wakes its engine itself.
+    /// Time at which the engine must be woken; none for a recording, which wakes its own engine.
     fn waking(&self) -> Option<Timestamp> {
         if self.app.is_replay() { None } else { self.app.poll_timeout() }
     }
@@ -133,7 +133,7 @@ impl Display {
     /// Schedules a draw for a new result about what is shown.
     pub(super) fn show_result(&mut self) {
         if self.app.playback.is_some() {
-            // A recording has no ticks, which otherwise bring the lists up to date.
+            // A recording has no ticks, so its lists must be brought up to date here.
             self.app.arrange(self.now());
             self.draw_soon();
         } else {
@@ -173,7 +173,7 @@ impl Display {
         self.draw_soon();
     }
 
-    /// Writes an error about this subject to the journal.
+    /// Writes an error about a subject to the journal.
     pub(super) fn report_trouble(&mut self, subject: &str, text: &str) {
         let now = self.now();
         self.app.model.journal.trouble(now, subject, text);
@@ -214,15 +214,15 @@ impl Display {
     /// Wakes the engine and the operations at the time for which they asked.
     pub(super) fn on_waking(&mut self, asked: Option<Timestamp>) {
         // Because of rounding between the two clocks, `now` may be slightly before the time that the engine asked for.
-        // Without the maximum, the engine would be woken too early again and again.
+        // Without `max`, the engine would be woken too early again and again.
         let now = self.now();
-        // After a pass that finds nothing new, drawing can wait for the next tick.
+        // If the pass found nothing new, drawing can wait for the next tick.
         if self.app.on_timeout(asked.map_or(now, |asked| asked.max(now))) {
             self.changed();
         }
     }
 
-    /// Lets operations look at what has changed.
+    /// Lets operations look at the changes of the cluster.
     pub(super) fn look(&mut self) {
         self.pace.next_look = Instant::now() + LOOK;
         self.app.show_changes(self.now());

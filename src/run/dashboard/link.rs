@@ -3,11 +3,11 @@
 
 use super::*;
 
-/// Channels to the cluster. A recording has none, so all of them wait forever.
+/// Channels to the cluster. For a recording there are no channels, and every wait for an event lasts forever.
 pub(super) struct ClusterLink {
     /// Messages of the watches; none once the watches have ended.
     feeds: Option<mpsc::Receiver<FeedEvent>>,
-    /// The queue to the executor; none once the executor has ended, like `outcomes`.
+    /// The queue to the executor. Like `outcomes`, it is none once the executor has ended.
     effects: Option<mpsc::Sender<Effect>>,
     outcomes: Option<mpsc::Receiver<(EffectId, Outcome)>>,
     /// Scopes to read for what is open on the screen, such as a plan.
@@ -27,14 +27,14 @@ pub(super) enum LinkEvent {
     Events(EventsOfCluster),
     /// Data that was read with one request, for an open plan or detail.
     Read(Change),
-    /// The outcome of an effect; none once the executor has ended.
+    /// The outcome of an effect; none if the executor has ended.
     Outcome(Option<(EffectId, Outcome)>),
-    /// There is room for an effect, or the executor has ended.
+    /// The queue to the executor has room for an effect, or the executor has ended.
     Room(Result<(), ExecutorEnded>),
     /// Requests to kubelets are due.
     Kubelets,
     Usage(UsageAnswer),
-    /// A message of the watches; none once they have ended.
+    /// A message of the watches; none if the watches have ended.
     Feed(Option<FeedEvent>),
 }
 

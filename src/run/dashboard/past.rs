@@ -9,7 +9,7 @@ use crate::{
 
 /// The history that is kept, and the player of the history or recording that is shown instead of the present.
 pub(super) struct Past {
-    /// Player of the recording or history that is shown.
+    /// Player of the history or recording that is shown; `None` if the present is shown.
     pub player: Option<Player>,
     /// History that the session keeps; `None` if it keeps none.
     history: Option<History>,
@@ -32,7 +32,7 @@ pub(super) struct SavedHistory {
 
 /// An event of the player or of the history.
 pub(super) enum PastEvent {
-    /// The next moment should be made.
+    /// It is time to make the next moment of the playback.
     Step,
     Played(PlayerEvent),
     Report(HistoryReport),
@@ -72,7 +72,7 @@ impl Past {
         }
     }
 
-    /// Starts to make the next moment.
+    /// Starts to make the next moment of the playback.
     pub(super) fn start_step(&mut self, app: &App) {
         if let (Some(player), Some(playback)) = (&mut self.player, &app.playback) {
             player.start(playback, app.shown());
@@ -187,7 +187,7 @@ impl Loop {
     /// Opens the history if the user has begun to look back, and saves it if the user has asked for that.
     pub(super) fn follow_history(&mut self) {
         let app = &mut self.display.app;
-        // A history that cannot be read is not tried again.
+        // A history that could not be read is not opened again.
         let is_wanted = app.playback.as_ref().is_some_and(|playback| playback.fault.is_none());
         let now = self.display.clock.now();
         if app.is_in_history() && is_wanted && !self.past.is_open() {

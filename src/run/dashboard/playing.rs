@@ -41,7 +41,7 @@ pub async fn replay_frame(
     Ok(screen.backend().buffer().clone())
 }
 
-/// Computes at once, on this thread, the results of background work that are shown.
+/// Does the background work whose results are shown, at once and on this thread.
 pub(super) fn finish_work(app: &mut App, now: Timestamp) {
     if let Some(job) = app.next_plan(now) {
         app.planned(job.work(), now);
@@ -72,7 +72,7 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
 }
 
 impl Loop {
-    /// Whether the user waits for a moment that is not shown yet.
+    /// Whether the user has selected a moment that is not shown yet.
     pub(super) fn is_seeking(&self) -> bool {
         self.display.app.playback.as_ref().is_some_and(|playback| playback.target.is_some())
     }
@@ -173,7 +173,7 @@ impl Loop {
         }
     }
 
-    /// Lets the viewer's time pass.
+    /// Advances the playback by `span` of the viewer's virtual time.
     async fn let_pass(&mut self, span: Span) {
         self.show_target().await;
         let (Some(player), Some(playback)) = (&mut self.past.player, &self.display.app.playback) else {

@@ -360,7 +360,7 @@ impl Work {
         self.headroom.start(job.map(|job| job.awaited(is_awaited)));
     }
 
-    /// Stores the result of a slice of headroom. The next draw shows it.
+    /// Stores the result of a slice of the headroom computation. The next draw shows it.
     fn on_headroom(
         &mut self,
         headroom: Result<Option<Box<HeadroomSnapshot>>, Failed>,
@@ -385,7 +385,7 @@ fn awaits_placing(model: &Model, now: Timestamp) -> bool {
 
 fn on_forecast(forecast: Result<Forecast, Failed>, display: &mut Display) {
     match forecast {
-        // The next refresh shows it. There is a tick every second while there is something to predict.
+        // The next refresh shows the forecast. While there is something to predict, there is a tick every second.
         Ok(forecast) => drop_in_background(display.app.model.set_forecast(forecast)),
         Err(Failed) => display.report_fault("the forecast failed, predicted times may be missing"),
     }
@@ -436,7 +436,7 @@ fn on_outcomes(outcomes: Result<EvictionOutcomes, Failed>, display: &mut Display
     }
 }
 
-/// Stores what would help Pending pods. The next draw shows the result.
+/// Stores the advice on what would help Pending pods. The next draw shows it.
 fn on_pending(pending: Result<PendingPods, Failed>, display: &mut Display) {
     match pending {
         Ok(pending) => {

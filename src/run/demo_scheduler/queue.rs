@@ -81,7 +81,7 @@ impl SchedulingQueue {
         Some(pod)
     }
 
-    /// Parks a pod that was tried and fits nowhere.
+    /// Parks a pod that was tried and fits nowhere: schedules its next attempt.
     pub fn park(&mut self, pod: &Key, now: Timestamp) {
         let Some(waiting) = self.pods.get_mut(pod).filter(|waiting| waiting.state == State::Out) else {
             return;
@@ -93,8 +93,8 @@ impl SchedulingQueue {
         self.parked.insert((again, pod.clone()));
     }
 
-    /// Schedules the next attempt of these parked pods at the end of their backoff. Called after a change that may make
-    /// room.
+    /// Moves the next attempt of the parked pods that `which` selects to the end of their backoff. Called after a
+    /// change that may make room.
     pub fn retry(&mut self, which: impl Fn(&Key) -> bool) {
         for (pod, waiting) in self.pods.iter_mut().filter(|(pod, _)| which(pod)) {
             if let State::Parked { earliest, again } = &mut waiting.state

@@ -21,7 +21,7 @@ impl Gates {
     pub fn failures(&self, watched: &mut WatchedModel<'_>, clock: Clock) -> Vec<String> {
         let mut failures = GateReading::new(watched.cluster()).worse_than(&self.reading);
         let verdict = watched.verdict(clock);
-        // The maintenance itself may raise the verdict to Notice.
+        // The maintenance itself may raise the verdict to Notice, so the gate fails only at Warning or above.
         if verdict.level > self.verdict && verdict.level >= VerdictLevel::Warning {
             failures.push((Gate::Verdict, verdict.text()));
         }

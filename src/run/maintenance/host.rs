@@ -1,4 +1,4 @@
-//! Approves the drains of a wave by the rules of any drain. The operator has already agreed to all waves.
+//! Approves the drains of a wave by the same rules as any other drain. The operator has already agreed to all waves.
 
 use super::MaintenanceRun;
 use crate::run::approval_driver::{ApprovalHost, checks, make_plan};

@@ -14,11 +14,11 @@ pub struct MachineWork {
     pub begun: Timestamp,
 }
 
-/// A command of the operator that runs.
+/// A running command of the operator.
 pub type RunningHook = JoinHandle<Result<(), String>>;
 
 pub enum WorkStage {
-    /// The command waits for its start, or runs.
+    /// The operator's command is running, or has not started yet (`None`).
     Command(Option<RunningHook>),
     /// Somebody else does the work on the machine.
     Awaited,
@@ -30,7 +30,7 @@ pub enum WorkStage {
 }
 
 impl MachineWork {
-    /// Creates a machine that is at this stage of its maintenance.
+    /// Creates the work on a machine that is at `stage` of its maintenance.
     pub const fn new(name: NodeName, before: String, stage: MaintenanceStage, now: Timestamp) -> Self {
         let stage = match stage {
             MaintenanceStage::Waiting | MaintenanceStage::Draining | MaintenanceStage::Working => {

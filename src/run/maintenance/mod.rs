@@ -60,7 +60,7 @@ pub struct MaintenanceRun<'a> {
     outcome: MaintenanceOutcome,
     /// Queue of the lines that commands have printed and that are not reported yet.
     lines: (mpsc::Sender<HookLine>, mpsc::Receiver<HookLine>),
-    /// Time at which the maintenance annotation of one node is next written again.
+    /// Time at which the maintenance annotation of a node is next renewed.
     renews_at: Timestamp,
     tell: Tell,
 }
@@ -87,7 +87,7 @@ const LOOK: Span = Span::from_secs(1);
 const LINES: usize = 1_000;
 
 impl<'a> MaintenanceRun<'a> {
-    /// Returns the run. The gates later compare the cluster with its state at this time.
+    /// Creates a run. The gates later compare the cluster with its state at the time of this call.
     pub fn new(new: NewMaintenance, mut watched: WatchedModel<'a>, clock: Clock) -> Self {
         let NewMaintenance { context, lock, terms, options, outcome, operator, tell } = new;
         let gates = Gates::new(terms.without_gates.clone(), &mut watched, clock);
@@ -335,7 +335,7 @@ impl<'a> MaintenanceRun<'a> {
         }
     }
 
-    /// Returns the write that records a stage on a node and leaves the node cordoned or uncordoned, as it is.
+    /// Returns the write that records a stage on a node. The write leaves the node cordoned or uncordoned, as it is.
     fn staged(&self, name: &NodeName, stage: MaintenanceStage, before: &str) -> (NodeName, MaintenanceWrite) {
         let cordoned = self.watched.cluster().node(name).is_some_and(|node| node.unschedulable);
         (name.clone(), mark(stage, cordoned, before))
@@ -497,7 +497,7 @@ impl<'a> MaintenanceRun<'a> {
         self.rest_while_paused().await
     }
 
-    /// Waits while the maintenance is paused. Meanwhile, only the renewals of the annotation are written.
+    /// Waits while the maintenance is paused. During the pause, only renewals of annotations are written.
     async fn rest_while_paused(&mut self) -> Result<(), Stop> {
         while self.is_paused {
             self.look().await?;
@@ -588,9 +588,9 @@ impl<'a> MaintenanceRun<'a> {
 /// Who can control an operation while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InputFrom {
-    /// The operator can pause and cancel it.
+    /// The operator, who can pause and cancel the operation.
     Operator,
-    /// Nobody, because the operation is short. The operator's input waits for its end.
+    /// Nobody, because the operation is short. Input of the operator waits until the operation has ended.
     Nobody,
 }
 

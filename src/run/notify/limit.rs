@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use kordon_time::{Span, Timestamp};
 
-/// Maximum of `count` notices within any time of length `per`; written as `3 per 10m`.
+/// A rate of notices: at most `count` within any time of length `per`. Written as `3 per 10m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoticeRate {
     pub count: usize,
@@ -37,7 +37,7 @@ impl NoticeRate {
     }
 }
 
-/// Counts what is sent, and what is left out because of the rate.
+/// Rate limiter of notices, which also counts the notices that it leaves out.
 #[derive(Clone, Debug)]
 pub struct NoticeLimit {
     rate: NoticeRate,

@@ -1,4 +1,4 @@
-//! The texts of a notice without control characters, in the forms for terminals and commands.
+//! Text of a notice without control characters, formatted for terminals and commands.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use kordon_time::Timestamp;
 const LONGEST_TITLE: usize = 120;
 const LONGEST_TEXT: usize = 400;
 
-/// A form in which a terminal is notified.
+/// Way to notify a terminal: the bell, or an escape sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalNotice {
     Bell,
@@ -24,7 +24,8 @@ pub enum TerminalNotice {
     Osc99,
 }
 
-/// A notice as it is sent: one line each, without control characters. The fields are those of a webhook's JSON.
+/// A notice as it is sent: every text is one line without control characters. The fields are those of the JSON that a
+/// webhook receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NoticeWords {
@@ -65,8 +66,8 @@ impl NoticeWords {
     }
 
     /// Replaces `{title}`, `{text}`, `{kind}`, `{context}` and `{object}` in an argument by texts of the notice.
-    /// Placeholders within these texts are not replaced. If the result begins with a dash that the argument does not
-    /// have, a space is put before the dash, so that no program takes the result for an option.
+    /// Placeholders within these texts are not replaced. If only the result begins with a dash, and not the argument, a
+    /// space is put before the dash, so that no program takes the result for an option.
     pub fn filled(&self, argument: &str) -> String {
         let (mut filled, mut rest) = (String::new(), argument);
         while let Some(start) = rest.find('{') {
@@ -91,7 +92,7 @@ impl NoticeWords {
         }
     }
 
-    /// Returns the bytes that notify a terminal in all of these forms. tmux passes sequences on only if they are
+    /// Returns the bytes that notify a terminal in each of `forms`. tmux passes escape sequences on only if they are
     /// wrapped, and if its option `allow-passthrough` is on.
     pub fn for_terminal(&self, forms: &[TerminalNotice], in_tmux: bool) -> String {
         let (title, text) = (bare(&self.title), bare(&self.text));
@@ -102,7 +103,7 @@ impl NoticeWords {
                     bytes.push('\x07');
                     continue;
                 }
-                // In OSC 9, a first word with a digit would be another command. Titles begin with `kordon`, so this
+                // OSC 9 interprets a first word with a digit as another command. Titles begin with `kordon`, so this
                 // cannot happen.
                 TerminalNotice::Osc9 => format!("\x1b]9;{title}: {text}\x1b\\"),
                 TerminalNotice::Osc777 => format!("\x1b]777;notify;{};{text}\x1b\\", title.replace(';', ",")),

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Cells between two options.
+/// Space between two options.
 const GAP: &str = "  ";
 
 /// Lines with the work on the machines and the other options: key, flag and value of each.
@@ -49,7 +49,7 @@ fn option(scene: &Scene, request: &MaintenanceRequest, option: MaintenanceOption
         .and(&shown(request, option), scene.style(role))
 }
 
-/// The value of an option or, if no value is set, words for what applies then.
+/// The value of an option. Without a value, a text that says what applies instead.
 fn shown(request: &MaintenanceRequest, option: MaintenanceOption) -> String {
     let value = request.value(option);
     if !value.is_empty() {

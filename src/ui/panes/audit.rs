@@ -1,4 +1,4 @@
-//! The audit: what would hinder drains now, by cause, what would be lost, and what would help.
+//! The audit: what would hinder drains now, grouped by cause, with what would be lost and what would help.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 

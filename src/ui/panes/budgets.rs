@@ -116,7 +116,7 @@ fn cells(scene: &Scene, row: &BudgetRow) -> Vec<Cell> {
     ]
 }
 
-/// Sign and role of a budget. Only budgets that refuse evictions stand out.
+/// Sign and theme role of a budget. Only budgets that refuse evictions stand out.
 fn sign(row: &BudgetRow) -> (&'static str, Role) {
     match row.room {
         BudgetRoom::Never(_) if row.refused.is_empty() => ("·", Role::Dim),

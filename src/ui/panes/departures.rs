@@ -226,7 +226,7 @@ fn cells(scene: &Scene, entry: &DepartureEntry, in_row: usize) -> Vec<Cell> {
     ]
 }
 
-/// All evidence for and against who removed a pod.
+/// All evidence about who removed a pod. Evidence to the contrary begins with `against: `.
 fn evidence(entry: &DepartureEntry) -> String {
     let evidence = entry.departure.evidence.iter();
     let parts: Vec<String> = evidence

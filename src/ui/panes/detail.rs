@@ -246,7 +246,7 @@ fn past_cells(scene: &Scene, entry: &TimelineEntry) -> Vec<Cell> {
     ]
 }
 
-/// An Event without its reason: ` · 4 times in 3m20s · disk pressure · kubelet`.
+/// Text of an Event after its reason: ` · 4 times in 3m20s · disk pressure · kubelet`.
 fn event_words(event: &ClusterEvent) -> String {
     let span = event.first.zip(event.last).map(|(first, last)| last.since(first));
     let times = span.filter(|_| event.count > 1).map(|span| {
@@ -304,8 +304,8 @@ fn key_of(keymap: &Keymap, suggestion: &Suggestion) -> String {
         SuggestionKind::WhatIf => PlanKind::Failure,
         SuggestionKind::Evict => PlanKind::Evict,
         SuggestionKind::Delete => PlanKind::Delete,
-        // Only Enter opens the plans of these suggestions. A command key such as the one for uncordon acts on the node
-        // of the detail, but the suggestion may name another node.
+        // Suggestions such as uncordon open their plan only with Enter: a command key acts on the node of the detail,
+        // but the suggestion may name another node.
         SuggestionKind::Uncordon
         | SuggestionKind::OutOfService
         | SuggestionKind::BackInService

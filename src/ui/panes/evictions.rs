@@ -304,7 +304,7 @@ fn waits_for(state: &EvictionState, scene: &Scene) -> (String, Role) {
     }
 }
 
-/// Role of an outcome.
+/// Theme role of an outcome.
 pub(super) const fn role(kind: OutcomeKind) -> Role {
     match kind {
         OutcomeKind::Stuck | OutcomeKind::Lost | OutcomeKind::FailsJob => Role::NodeCritical,

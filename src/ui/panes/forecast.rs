@@ -141,8 +141,8 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     (glyph, text.into(), role)
 }
 
-/// Says that the forecast adds nothing to what has happened, and names the worst problem of the verdict: `nothing more is
-/// expected; node n-3 MemoryPressure 5m01s`.
+/// Says that the forecast adds nothing to what has happened, and names the worst problem of the verdict: `nothing more
+/// is expected; node n-3 MemoryPressure 5m01s`.
 fn nothing_more(verdict: &ClusterVerdict) -> String {
     let worst = verdict.parts.first().filter(|_| verdict.level > VerdictLevel::Healthy);
     let worst = worst.map(|worst| format!("; {worst}")).unwrap_or_default();
@@ -291,16 +291,16 @@ enum LaneCell {
     Blank,
     Silent,
     Down,
-    /// The node becomes Unknown or tainted at an unknown time in this range.
+    /// Part of the time range in which the node becomes Unknown or tainted.
     Range,
     Tainted,
     NotReadyMark,
     UnknownMark,
     TaintMark,
     Pods,
-    /// Pods leave here, and some of them have nowhere to run.
+    /// Pods leave at the time of this cell, and some of them have nowhere to run.
     Nowhere(OutcomeKind),
-    /// Pods leave at an unknown time in this range.
+    /// Part of the time range in which pods leave.
     PodsRange,
 }
 

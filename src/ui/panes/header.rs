@@ -83,7 +83,7 @@ fn verdict_line(scene: &Scene, verdict: &ClusterVerdict) -> Segments {
     line
 }
 
-/// Role of a verdict's level.
+/// Theme role of a verdict's level.
 pub const fn level_role(level: VerdictLevel) -> Role {
     match level {
         VerdictLevel::Healthy => Role::VerdictHealthy,

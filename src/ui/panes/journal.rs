@@ -79,7 +79,7 @@ fn cells(scene: &Scene, entry: &JournalEntry, room: usize) -> Vec<Cell> {
     vec![Cell::new(&text::moment(entry.last, scene.now), dim), what]
 }
 
-/// Glyph and role of a severity.
+/// Glyph and theme role of a severity.
 pub(super) const fn sign(level: Severity) -> (&'static str, Role) {
     match level {
         Severity::Info => ("•", Role::LevelInfo),

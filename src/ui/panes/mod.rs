@@ -321,7 +321,7 @@ fn sort_on_click(scene: &Scene, pane: Pane, headings: Vec<Heading>) {
     }
 }
 
-/// Why a pane is empty: sign, text and role.
+/// Why a pane is empty: sign, text and theme role.
 type Nothing = (&'static str, String, Role);
 
 /// ```text
@@ -385,7 +385,7 @@ fn nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str) -> Nothing {
     }
 }
 
-/// Says that no row matches the filter, and what would: `no node matches; without "age<2h": 5`.
+/// Text for a filter without matches: `no node matches; without "age<2h": 5`.
 fn no_match(scene: &Scene, pane: Pane) -> Nothing {
     let row = match pane {
         Pane::Zones => "zone",

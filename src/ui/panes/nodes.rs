@@ -123,13 +123,13 @@ struct RareColumns {
     devices: Option<BTreeMap<NodeName, Vec<NodeDevices>>>,
 }
 
-/// Widths of the columns of extended resources and devices. At these widths, `gpu 3/8, nic 0/1` is cut and
-/// `gpu.nvidia.com 2/8` is not.
+/// Widths of the columns of extended resources (`gpu 3/8, nic 0/1` is cut) and of devices (`gpu.nvidia.com 2/8` fits).
 const EXTENDED: u16 = 14;
 const DEVICES: u16 = 19;
 
 impl RareColumns {
-    /// With `needs_all`, all columns are included, because some of them are chosen by their index.
+    /// Decides which rare columns the table has: all of them with `needs_all`, because columns are chosen by their
+    /// index.
     fn new(scene: &Scene, is_wide: bool, needs_all: bool) -> Self {
         let cluster = &scene.shown.cluster;
         let devices = is_wide.then(|| cluster.node_devices()).flatten();
@@ -147,7 +147,8 @@ impl RareColumns {
         extended.into_iter().chain(self.has_devices.then(|| column("devices", DEVICES).gives_way(8)))
     }
 
-    /// Width of the rare columns, with the gaps before them. The column of taints is narrower by this width.
+    /// Width of the columns of extended resources and devices, with the gaps before them. The column of taints is
+    /// narrower by this width.
     fn width(&self) -> u16 {
         let room = |has: bool, width: u16| if has { width + 2 } else { 0 };
         room(self.has_extended, EXTENDED) + room(self.has_devices, DEVICES)
@@ -207,7 +208,7 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
         200.. if !is_wide => (Width::Fixed(9), 15, 36),
         _ => (Width::Fixed(9), 15, 30),
     };
-    // The wide table prefers live usage to renewals.
+    // If space is short, the wide table drops the column `renewals` before the columns of live usage.
     let renewals = if is_wide { 11 } else { 8 };
     let last = if has_bars(width) { "heartbeat" } else { "last" };
     let mut columns = vec![
@@ -375,7 +376,7 @@ fn name(scene: &Scene, line: &NodeLine) -> Cell {
     if node.terminating { cell.and(" ✗", scene.style(Role::NodeWarning)) } else { cell }
 }
 
-/// Glyph and role of a node's state; `·` while the state is unknown.
+/// Glyph and theme role of a node's state; `·` while the state is unknown.
 pub fn sign(state: Option<NodeState>) -> (&'static str, Role) {
     state.map_or(("·", Role::Dim), |state| (state.glyph(), Role::for_state(state.role())))
 }
@@ -432,7 +433,7 @@ fn grace(scene: &Scene, line: &NodeLine) -> Cell {
     time_bar(scene, expires, health.grace, 6).and(" ", faint).join(scene.countdown(expires, false))
 }
 
-/// Bar of the time until `at`, as a share of `of`.
+/// Bar of the time left until `at`, as a share of `of`.
 fn time_bar(scene: &Scene, at: Timestamp, of: Span, cells: usize) -> Cell {
     let left = at.since(scene.now).or_zero();
     #[expect(clippy::cast_possible_truncation, reason = "a share")]
@@ -467,7 +468,7 @@ fn renewals(scene: &Scene, line: &NodeLine) -> Cell {
     interval(cell, scene.now.since(silence.heartbeat))
 }
 
-/// Role of an interval between heartbeats: late from [`Silence::late_from`] on, lost after the grace period.
+/// Theme role of an interval between heartbeats: late from [`Silence::late_from`] on, lost after the grace period.
 fn heartbeat_role(silence: &Silence, gap: Span, grace: Span) -> Role {
     if gap <= silence.late_from.since(silence.heartbeat) {
         Role::HeartbeatOk
@@ -504,11 +505,11 @@ fn next(scene: &Scene, line: &NodeLine) -> Cell {
     }
 }
 
-/// Durations for which the bar is full. `LONG` is the default toleration of the controller's taints.
+/// Times until an event at which its bar is full. `LONG` is the default toleration of the controller's taints.
 const SHORT: Span = Span::from_secs(60);
 const LONG: Span = Span::from_secs(300);
 
-/// Text and role of a node's next event: `Unknown`, `taint`, `1 of 7 pods`.
+/// Text and theme role of a node's next event: `Unknown`, `taint`, `1 of 7 pods`.
 pub fn due_words(due: &NextEvent) -> (String, Role) {
     match due.what {
         NextEventKind::Unknown => ("Unknown".into(), Role::NodeCritical),

@@ -107,7 +107,7 @@ fn why(scene: &Scene, pod: &Pod) -> String {
     }
 }
 
-/// Role in which advice for a Pending pod is drawn.
+/// Theme role of advice for a Pending pod.
 const fn role(advice: &PendingAdvice) -> Role {
     match advice {
         PendingAdvice::Fits { .. }

@@ -112,7 +112,7 @@ fn title(scene: &Scene, entry: &OperationEntry) -> Runs {
     runs.and(&format!(" · {place} of {} (o)", all.len()), scene.style(Role::Dim))
 }
 
-/// Text of an operation's end.
+/// Text that says how an operation ended.
 pub fn ended(end: OperationEnd) -> &'static str {
     match end {
         OperationEnd::Done => "done",
@@ -377,7 +377,7 @@ fn why(scene: &Scene, row: &PodProgress) -> String {
                 parts.push(format!("blocked by {}", pod.finalizers.join(", ")));
             }
         }
-        // The state column already shows how these pods ended.
+        // The state column already says how the pod ended.
         PodProgressStage::Ended(PodEnd::Gone | PodEnd::TimedOut | PodEnd::Cancelled) => {}
         PodProgressStage::Ended(PodEnd::Stays(skip)) => parts.push(skip.to_string()),
         PodProgressStage::Ended(PodEnd::Replaced) => parts.push("another pod has its name".into()),

@@ -13,7 +13,7 @@ use super::segments::cut_line;
 use crate::ui::text;
 use kordon_core::visible;
 
-/// Cells beside a table for the scroll thumb.
+/// Number of cells beside a table that are reserved for the scroll thumb.
 pub const THUMB: usize = 2;
 
 /// Cells between columns.

@@ -47,14 +47,14 @@ impl TimeAxis {
         self.start + Span::from_nanos(i64::try_from(into).unwrap_or(i64::MAX))
     }
 
-    /// Round times on the axis, with their cells.
+    /// Ticks at round times, with their cells.
     pub fn ticks(&self) -> Vec<(u16, Timestamp)> {
         let step = self.step();
         let first = floor(self.start + step - Span::from_nanos(1), step);
         self.at_steps(first, step)
     }
 
-    /// Round distances after `now`, with their cells.
+    /// Ticks at round distances after `now`, with their cells.
     pub fn ruler(&self, now: Timestamp) -> Vec<(u16, Span)> {
         let step = self.step();
         let ahead = self.at_steps(now + step, step);

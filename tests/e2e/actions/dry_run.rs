@@ -151,7 +151,7 @@ impl<'a> RandomTyper<'a> {
         Self { user: shell, seed }
     }
 
-    /// Types random keys of the command table and words, and clicks, until `done` is set.
+    /// Types random words and random keys of the command table, and clicks, until `done` is set.
     fn type_until(&self, done: &AtomicBool) -> Result<Typed> {
         let mut rng = fastrand::Rng::with_seed(self.seed);
         let mut typed = Typed { keys: 0, dashboards: 0 };
@@ -185,7 +185,7 @@ impl<'a> RandomTyper<'a> {
     }
 }
 
-/// Returns a key of the command table, a word for a filter, taint or label, or something that a mouse sends.
+/// Returns a key of the command table, a word for a filter, taint or label, or the bytes of a mouse event.
 fn random_input(rng: &mut fastrand::Rng) -> String {
     const WORDS: [&str; 6] =
         ["k=v:NoExecute", "dedicated=x:NoSchedule", "team=blue", "team-", "zone:a", "web"];

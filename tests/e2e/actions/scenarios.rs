@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// Five pods of `web`, so that 25 % of them rounds up to two.
+/// A cluster with five pods of `web`, so that 25 % of them rounds up to two.
 const FIVE: ClusterSize = ClusterSize { web: 5, ..ClusterSize::SMALL };
 
 /// Scenario 34: Without the disruption controller a budget lets no more pods go than its status allowed.
@@ -49,8 +49,8 @@ pub async fn without_its_controller_a_budget_allows_no_more_than_its_status(plan
         answers.push(evict(&client, pod, DryRun::Off).await);
     }
     ensure!(answers[..2] == [RequestOutcome::Done, RequestOutcome::Done], "{answers:?}");
-    // According to the stale status of the budget, more pods are healthy than needed. 1.36 reports no numbers in that
-    // case.
+    // The stale status of the budget says that more pods are healthy than needed. In this case, the message of 1.36 has
+    // no numbers.
     let text = "The disruption budget web does not allow evicting pods currently";
     ensure!(answers[2] == RequestOutcome::BudgetExhausted(text.into()), "{answers:?}");
     let promised = status(&client).await?.disrupted_pods.unwrap_or_default();
@@ -66,8 +66,9 @@ pub async fn without_its_controller_a_budget_allows_no_more_than_its_status(plan
 /// Scenario 37: A Pending pod is evicted although its budget is exhausted.
 /// Scenario 38: A Pending pod that starts during its eviction is checked against its budget.
 ///
-/// If the pod changes while the server deletes it, the server reads the pod again and decides anew. A test cannot hit this
-/// moment. Instead, it evicts the pod before and after the change, and with the resourceVersion from before the change.
+/// If the pod changes while the server deletes it, the server reads the pod again and decides anew. A test cannot hit
+/// this moment. Instead, it evicts the pod before and after the change, and with the resourceVersion from before the
+/// change.
 pub async fn a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_not(
     plane: &mut Plane,
 ) -> Result<()> {
@@ -341,8 +342,8 @@ pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mu
         Ok(now.iter().all(|now| now.uid() != pod.uid()).then(kordon_clock::wall))
     })
     .await?;
-    // The backoff doubles, so the time until the next attempt is at most the time that has passed. A busy machine gets
-    // 20 s more.
+    // The backoff of the controller doubles, so its next attempt is due before twice the elapsed time is over. A busy
+    // machine gets 20 s more.
     let within = gone.since(evicted) * 2 + Span::from_secs(20);
     eventually("the replacement", within, async || {
         Ok((of_app(&client, "db").await?.len() == db.len()).then_some(()))

@@ -136,7 +136,7 @@ async fn kill_while_scaled_up(shell: &UserShell, node: &str, deployments: &Api<D
         let replicas = deployments.get("solo").await?.spec.and_then(|spec| spec.replicas);
         Ok((replicas == Some(2)).then_some(()))
     });
-    // The drain is killed when it is dropped.
+    // Dropping the future kills the drain.
     tokio::select! {
         scaled_up = scaled_up => scaled_up,
         output = drain.wait_with_output() => bail!("the drain ended, and was not seen scaling up: {:?}", output?),
@@ -147,7 +147,7 @@ fn granted(plane: &Plane) -> Result<usize> {
     Ok(plane.audit_of(OPERATOR)?.iter().filter(|line| is_granted_eviction(line)).count())
 }
 
-/// Returns the numbers of replicas in the operator's granted writes of scales, in order.
+/// Returns the replica counts that the operator wrote to `scale` subresources, in order. Only granted writes count.
 fn scaled(plane: &Plane) -> Result<Vec<i64>> {
     let is_scale = |line: &&Value| {
         line["verb"] == "patch"

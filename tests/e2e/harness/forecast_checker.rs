@@ -73,7 +73,7 @@ pub struct ForecastChecker {
     predictions: PredictionTally,
     /// Times of late forecasts, and their delays.
     pub late: Vec<(Timestamp, Span)>,
-    /// Explanations in which an effect comes before its cause.
+    /// Explanations whose steps are out of order: an effect comes before its cause.
     pub out_of_order: Vec<String>,
 }
 
@@ -210,7 +210,7 @@ impl ForecastChecker {
         }
     }
 
-    /// Adds an action on all nodes that follows from other actions of the test.
+    /// Records a consequence of the test's actions that affects all nodes.
     pub fn add_consequence(&mut self, at: Timestamp, action: IncidentAction) {
         let node = EVERYWHERE.into();
         self.actions.push(CompletedAction { started: at, finished: at, node, action });
@@ -338,8 +338,8 @@ impl ForecastChecker {
         Some((at, &steps[place].why))
     }
 
-    /// Whether the causes that were predicted at `made` fit an event of this kind at this time. No cause may be later
-    /// than its effect.
+    /// Whether the causes in a forecast made at `made` fit an event of this kind at `at`. They do not fit if a cause is
+    /// later than its effect.
     fn is_right(&self, kind: EventKind, at: Timestamp, why: &Why, made: Timestamp) -> bool {
         if !times(why).chain([at]).is_sorted() {
             return false;
@@ -365,8 +365,8 @@ impl ForecastChecker {
         }
     }
 
-    /// Returns `false` if the node fell silent before the controller manager was replaced, and the causes lack the
-    /// restart of the grace period.
+    /// Whether the causes name the restart of the grace period, or need not name it. They have to if the node fell
+    /// silent before the controller manager was replaced.
     fn names_restart(&self, why: &Why, made: Timestamp) -> bool {
         let Some(leader) = self.leaders.iter().rfind(|leader| **leader <= made) else { return true };
         // The acquire time of a Lease is the start of the attempt that acquired it.
@@ -410,7 +410,7 @@ impl ForecastChecker {
                 }
             };
             if happened.is_some() {
-                // The time is checked with the event, in `verdict`.
+                // `verdict` checks the time of the event.
                 self.predictions.happened += 1;
             } else if let Some(reason) = self.why_not(forecast.made, step) {
                 *self.predictions.explained.entry(reason).or_default() += 1;

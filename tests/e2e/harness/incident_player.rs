@@ -98,8 +98,8 @@ impl IncidentPlayer {
         })
     }
 
-    /// Creates those of a node's four usual pods that do not exist. They differ in how long they tolerate NoExecute
-    /// taints: for the time that admission sets, for 20 s, for 5 s, and forever.
+    /// Creates the usual pods that a node lacks. The four usual pods differ in how long they tolerate NoExecute taints:
+    /// for the time that admission sets, for 20 s, for 5 s, and forever.
     async fn refill(&self, node: &str) -> Result<()> {
         const KINDS: [(&str, Option<Option<i64>>); 4] =
             [("usual", None), ("longer", Some(Some(20))), ("shorter", Some(Some(5))), ("ever", Some(None))];

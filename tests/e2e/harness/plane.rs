@@ -38,7 +38,7 @@ pub const ADMIN: &str = "admin";
 /// Duration of a controller manager's Lease if the Lease is [short](ControllerManager::with_short_lease).
 pub const LEASE_DURATION: Span = Span::from_secs(6);
 
-/// Label of the objects that `grant` creates, for `wipe`.
+/// Label of the objects that `grant` creates. `wipe` deletes the objects with this label.
 const GRANT_LABEL: &str = "kordon.test/grant";
 
 /// A permit for each control plane that may run. The tests mostly wait, but they also measure times, and more than two
@@ -100,7 +100,8 @@ impl Default for Options {
             audit: false,
             users: Vec::new(),
             lifecycle: Lifecycle::Upstream,
-            // With this plugin, pods would need a service account, which a controller creates.
+            // The ServiceAccount plugin accepts a pod only if its service account exists, and a controller would have
+            // to create it.
             no_admission: vec!["ServiceAccount"],
         }
     }
@@ -153,7 +154,7 @@ impl ControllerManager {
         Self { leader_elect: true, flags, ..self }
     }
 
-    /// Returns the same flags as kordon's settings.
+    /// Returns kordon's settings with the values of these flags.
     pub fn settings(&self) -> Result<Settings> {
         let mut settings = Settings::defaults(VERSION);
         let flags = [
@@ -172,7 +173,7 @@ impl ControllerManager {
         Ok(settings)
     }
 
-    /// Returns the flags with which kordon's commands have these settings.
+    /// Returns the flags that give kordon's commands these settings.
     pub fn flags_of_kordon(&self) -> Result<Vec<String>> {
         let flags = self.settings()?.flags().into_iter().filter(|(flag, ..)| *flag != "controllers");
         Ok(flags.map(|(flag, value, _)| format!("--{flag}={value}")).collect())
@@ -210,8 +211,8 @@ fn built_binary() -> Option<PathBuf> {
 }
 
 impl Plane {
-    /// Waits until at most one other control plane runs, and starts etcd and the API server. Returns once the API server is
-    /// ready to serve an administrator. Takes about 4 s.
+    /// Waits until at most one other control plane runs, and starts etcd and the API server. Returns once the API
+    /// server is ready to serve an administrator. Takes about 4 s.
     pub async fn start(binary: &Path, options: Options) -> Result<Self> {
         let running = RUNNING.acquire().await.context("the semaphore is never closed")?;
         let folder = tempfile::Builder::new().prefix("kordon-plane-").tempdir()?;
@@ -340,8 +341,9 @@ impl Plane {
 
     /// Returns the API server's audit log, which has all answered requests. Needs [`Options::audit`].
     ///
-    /// Log entries of deletions, evictions and creations of pods, and of scaled Deployments, have a `requestObject`. The
-    /// body of a deletion decides whether it is a dry run; a deletion without a body is a dry run if its URI says so.
+    /// Log entries of deletions, evictions and creations of pods, and of scaled Deployments, have a `requestObject`.
+    /// The body of a deletion decides whether it is a dry run; a deletion without a body is a dry run if its URI says
+    /// so.
     pub fn audit(&self) -> Result<Vec<Value>> {
         self.audited(|_| true)
     }
@@ -730,7 +732,7 @@ fn write_kubeconfig(folder: &Path, ports: &Ports, user: &str) -> Result<PathBuf>
         "contexts": [{ "name": user, "context": { "cluster": "plane", "user": user } }],
         "current-context": user,
     });
-    // Others may read the file at the same time.
+    // The file is replaced as a whole, because others may be reading it.
     let file = tempfile::NamedTempFile::new_in(folder).context("writing a kubeconfig")?;
     serde_json::to_writer_pretty(&file, &content)?;
     file.persist(&path)?;

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::history::Seen;
 
-/// How many seconds before its predicted time a replacement may be Ready, in addition to [`Predicted::sooner`].
+/// Seconds by which a replacement may be Ready before its predicted time, in addition to [`Predicted::sooner`].
 const SOONER: f64 = 5.0;
-/// How many seconds after twice its predicted time a replacement may be Ready.
+/// Seconds by which a replacement may be Ready after twice its predicted time.
 const LATER: f64 = 15.0;
 /// The scheduler's reason in the condition DisruptionTarget.
 const PREEMPTED: &str = "PreemptionByScheduler";
@@ -34,7 +34,7 @@ enum Fate {
     Stuck,
 }
 
-/// A pod of the answer.
+/// A pod in kordon's answer.
 struct Predicted<'a> {
     name: &'a str,
     outcome: &'a str,
@@ -99,7 +99,7 @@ fn surprises(answer: &Value, namespace: &str, happened: &Happened<'_>) -> Vec<St
     left.map(|seen| format!("{} left, which was not predicted", seen.name)).collect()
 }
 
-/// Returns the pods of a plan, or of a forecast.
+/// Returns the pods in an answer: the pods of a plan, or the replacements of a forecast.
 pub fn pods(answer: &Value) -> impl Iterator<Item = &Value> {
     let of_plan = answer["pods"].as_array();
     of_plan.or_else(|| answer["replacements"].as_array()).into_iter().flatten()

@@ -21,32 +21,32 @@ const GRACE: u32 = 1;
 pub struct Variant {
     /// Name of the variant, its namespace and its zone, and the start of the names of its nodes.
     pub name: String,
-    /// Fields of [`NodeSpec`] by the name of the node.
+    /// Fields of [`NodeSpec`] that a node sets, by the name of the node.
     pub nodes: BTreeMap<String, Option<NodeFields>>,
-    /// Objects, by the node on which their pods are first placed, in order of the names. Those under a key that is no node,
-    /// such as `0`, may be placed on any. An object with the field `run` is a kubectl command. The field `pods` is the
-    /// number of pods where that does not follow from the object.
+    /// Objects by the node on which their pods are first placed; they are created in the order of the keys. The pods of
+    /// objects under any other key, such as `0`, may be placed on any node. An object with the field `run` is a kubectl
+    /// command. The field `pods` gives the number of pods if it does not follow from the object.
     #[serde(default)]
     pub place: BTreeMap<String, Vec<Value>>,
-    /// Lines that are run when all is settled, before the question.
+    /// Lines that are run before the question, once the pods of all objects have been started.
     #[serde(default)]
     pub before: Vec<String>,
     /// The question: the words after `kordon plan`, or a `forecast`.
     pub ask: String,
-    /// Objects that the question lays over the cluster, and that are then created or changed for real.
+    /// Objects that the question adds to the cluster or replaces in it. Later they are created or changed for real.
     #[serde(default)]
     pub with: Vec<Value>,
-    /// The action that is carried out for real. By default, it is the one that the question asks about.
+    /// The action that is carried out for real; by default, the action in the question.
     pub then: Option<Vec<String>>,
-    /// Seconds for which the variant is observed at least.
+    /// Minimum duration of the observation, in seconds.
     #[serde(default)]
     pub lasts: u32,
-    /// Number of pods by the word of their outcome.
+    /// Expected number of pods for each outcome, by the word for the outcome.
     pub becomes: BTreeMap<String, u64>,
-    /// Texts in the answer.
+    /// Texts that the answer has to contain.
     #[serde(default)]
     pub says: Vec<String>,
-    /// Texts that are not in the answer.
+    /// Texts that the answer must not contain.
     #[serde(default)]
     pub never_says: Vec<String>,
 }
@@ -63,7 +63,7 @@ pub struct NodeFields {
     pods: Option<u32>,
     #[serde(default)]
     extended: BTreeMap<String, String>,
-    /// Whether pods are never Ready there.
+    /// Whether pods on this node never become Ready.
     #[serde(default)]
     fails_probes: bool,
     /// Seconds by which the clock of the node is ahead.

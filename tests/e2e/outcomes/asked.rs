@@ -1,4 +1,4 @@
-//! Questions about the cluster as it is: each is put to kordon, then done for real, and what happens is compared with the
+//! Asks kordon questions about the cluster as it is, carries each out for real, and compares what happens with the
 //! answer. Before the next question everything is undone, and all pods are Ready again.
 
 use std::{collections::BTreeMap, fs};
@@ -19,7 +19,8 @@ use crate::{
     },
 };
 
-/// Longest time for which the consequences of one question are observed. A Job replaces its pods after ten minutes at most.
+/// Longest time for which the consequences of one question are observed. A Job replaces its pods after ten minutes at
+/// most.
 const OBSERVED: Span = Span::from_secs(780);
 /// Pods that are created within this time of each other are placed in random order.
 const AT_ONCE: Span = Span::from_secs(2);
@@ -87,7 +88,7 @@ impl Question {
 struct Asker<'a> {
     plane: &'a Plane,
     kubelets: &'a Kubelets,
-    /// Flags of kordon: the settings of the controllers, and where the cluster is.
+    /// Flags of kordon: the settings of the controllers, and the connection to the cluster.
     flags: &'a [String],
     history: History,
     clock: Clock,
@@ -110,7 +111,7 @@ impl Asker<'_> {
         Ok((answer, found))
     }
 
-    /// Waits until all pods run. The Job starts anew: after many failures its back-off is ten minutes.
+    /// Waits until all pods run. Recreates the Job, because after many failures its back-off is ten minutes.
     async fn prepare(&self) -> Result<()> {
         self.plane.kubectl(&["delete", "job", "report", "--cascade=foreground"]).await?;
         create_job(&self.plane.client()).await?;
@@ -150,7 +151,7 @@ impl Asker<'_> {
             .with_context(|| format!("exit code {}\n{}{}", output.code, output.out, output.err))
     }
 
-    /// Does for real what was asked about. Returns whether nothing of it failed: only a drain may.
+    /// Carries out for real what the question asks about. Returns whether everything succeeded; only a drain may fail.
     async fn carry_out(&self, question: &Question) -> Result<bool> {
         let kubectl = async |words: &[&str]| self.plane.kubectl(words).await;
         match question {
@@ -202,7 +203,7 @@ impl Asker<'_> {
                 found.push(format!("the plan {}; the nodes were drained: {is_empty}", answer["outcome"]));
             }
         }
-        // No Job fails here: its limit of failures is never reached.
+        // No Job fails in this test, because its limit of failures is never reached.
         let (failed_jobs, failed_indexes) = (BTreeMap::new(), BTreeMap::new());
         let happened = Happened {
             since,
@@ -214,7 +215,7 @@ impl Asker<'_> {
         let differ = comparison::differences(answer, NAMESPACE, &happened);
         let of_nodes =
             comparison::differences(answer, NAMESPACE, &Happened { names_nodes: false, ..happened });
-        // Without the names of the nodes nothing differs, so each of these is about a node.
+        // If there are no differences when node names are ignored, then each difference is about a node.
         let (at_once, others): (Vec<String>, Vec<String>) =
             differ.into_iter().partition(|text| of_nodes.is_empty() && is_placed_at_once(text, since, &pods));
         at_once.iter().for_each(|text| say(&format!("    {text}: another was placed at the same time")));
@@ -223,8 +224,8 @@ impl Asker<'_> {
     }
 }
 
-/// Whether a pod of another owner was placed on a node that a difference names, at the same time as a pod of this owner. Which
-/// of the two is placed first is random.
+/// Whether a pod of another owner was placed on a node that a difference names, at the same time as a pod of this
+/// owner. Which of the two is placed first is random.
 fn is_placed_at_once(difference: &str, since: Timestamp, pods: &BTreeMap<String, Seen>) -> bool {
     let new = || pods.values().filter(|pod| pod.first_seen >= since);
     let is_of_owner = |pod: &&Seen| {

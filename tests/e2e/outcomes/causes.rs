@@ -11,7 +11,7 @@ use super::{Act, Done, Homes};
 const AT_ONCE: Span = Span::from_secs(5);
 /// Time from the silence of a node until its pods are evicted: grace period, queue and toleration.
 const NOTICED: Span = Span::from_secs(40);
-/// Time from a taint until the pods that tolerate it for some time are evicted.
+/// Time from a taint until the pods with a limited toleration are evicted.
 const TOLERATED: Span = Span::from_secs(15);
 /// Maximum age of a prediction.
 const PREDICTED_WITHIN: Span = Span::from_secs(3);
@@ -36,8 +36,8 @@ enum Cause {
     /// A node became schedulable or unschedulable, and the prediction did not include that change yet: outcomes are
     /// computed once a second, on another thread.
     OlderPrediction,
-    /// Another pod took the room on the predicted node, whose taint all of these pods tolerate only for some time. The
-    /// pods that wait for the room take turns.
+    /// Another pod took the room on the predicted node. All of these pods tolerate the node's taint only for some time,
+    /// so the pods that wait for the room take turns.
     TakesTurns,
     /// Another pod of the same Job failed before the replacement was created, which starts a longer back-off.
     JobFailedAgain,
@@ -86,7 +86,7 @@ pub fn explain(
                         let last = homes.iter().rev().find(|(seen, _)| *seen <= done.at);
                         last.is_some_and(|(_, node)| *node == done.node)
                     };
-                    // Pods that were lost together with this pod's node were part of the prediction.
+                    // The prediction includes the pods of nodes that were lost together with this pod's node.
                     let is_between = |done: &&Done| {
                         let takes = match done.act {
                             Act::Lost => NOTICED,
@@ -146,7 +146,7 @@ pub fn explain(
     differences.iter().filter_map(explain).collect()
 }
 
-/// Lists the pods of a pod's owner with their nodes: what is needed to look into a difference without a cause.
+/// Lists the pods of the same owner with their nodes, to help investigate a difference without a cause.
 fn siblings(pod: &str, homes: &Homes) -> String {
     let owner = pod.rsplit_once('-').map_or(pod, |(owner, _)| owner);
     let of_owner =

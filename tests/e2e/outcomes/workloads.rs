@@ -1,4 +1,4 @@
-//! The workloads of the test: pods of every controller, of two that use volumes and devices.
+//! The workloads of the test: pods of every controller, some of them with volumes or devices.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
@@ -19,13 +19,13 @@ pub const NODES_PER_ZONE: usize = 6;
 pub const MAINTENANCE: &str = "example.com/maintenance";
 /// Name of the driver of the devices, of their class, and of the template of claims.
 pub const DEVICES: &str = "gpu.example.com";
-/// Nodes of each zone that have a device.
+/// Number of nodes in each zone that have a device.
 const DEVICES_PER_ZONE: usize = 3;
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
 /// Number of pods that are not of a DaemonSet.
 const PODS: usize = 18 + 51 + 9 + 6 + 8 + 7;
 
-/// The nodes: as many in each zone.
+/// Returns the nodes, the same number in each zone.
 pub fn nodes() -> Vec<NodeSpec> {
     let of_zone = |zone: &'static str| {
         (1..=NODES_PER_ZONE).map(move |number| NodeSpec::new(format!("{zone}{number}"), zone))
@@ -91,7 +91,7 @@ pub async fn create_job(client: &Client) -> Result<()> {
     create(client, JOBS, &job).await
 }
 
-/// Waits until all pods are Ready that should be.
+/// Waits until every pod that the workloads should have is Ready.
 pub async fn wait_until_ready(client: &Client) -> Result<()> {
     let pods = PODS + ZONES.len() * NODES_PER_ZONE;
     let all = async || Api::<Pod>::all(client.clone()).list(&ListParams::default()).await;

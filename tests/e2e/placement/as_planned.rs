@@ -1,5 +1,6 @@
-//! The environment of plans compared with the real scheduler. The environment gets the changes that the scheduler saw
-//! during a drain, in that order. It predicts the landing before each of the scheduler's decisions.
+//! Compares where plans place pods with where the real scheduler places them. The environment of the plans gets the
+//! changes that the scheduler saw during a drain, in that order. Before each decision of the scheduler, it predicts
+//! where the pod lands.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +17,7 @@ use kordon_time::Timestamp;
 
 use super::replay::ActualOutcome;
 
-/// The changes and decisions of the scheduler during a drain.
+/// The changes that the scheduler saw and the decisions that it made during a drain.
 #[derive(Clone, Debug)]
 pub struct ObservedDrain {
     /// The cluster before the drain.
@@ -34,7 +35,7 @@ enum DrainStep {
     Decided(Arc<Pod>, ActualOutcome),
 }
 
-/// A decision of the scheduler, and the landing in a plan that includes the earlier decisions.
+/// A decision of the scheduler, and where the pod lands in a plan that includes the earlier decisions.
 #[derive(Clone, Debug)]
 pub struct PlannedLanding {
     pub pod: Key,

@@ -1,4 +1,4 @@
-//! Replays the changes in the order in which the scheduler saw them, and predicts each of its decisions.
+//! Replays the changes in the order in which the scheduler saw them, and predicts each of the scheduler's decisions.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -130,7 +130,7 @@ impl Replay {
                 Change::Node(ObjectEvent::Deleted(node)) => {
                     replay.nodes.entry(node.clone()).or_default().push_back(changes);
                 }
-                // The other events are those of the first lists, which are empty.
+                // All other events of pods and nodes come from the first lists, which are empty.
                 Change::Pod(_) | Change::Node(_) => replay.apply(changes.change),
                 _ => replay.others.push_back(changes),
             }
@@ -345,7 +345,7 @@ impl Attempt {
     }
 }
 
-/// Returns the name of the upstream plugin.
+/// Returns the name of the upstream plugin that computes this score.
 fn plugin(scorer: Scorer) -> &'static str {
     match scorer {
         Scorer::LeastAllocated => "NodeResourcesFit",

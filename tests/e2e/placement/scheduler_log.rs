@@ -91,7 +91,7 @@ fn read_line(line: &str, year: &str) -> Option<LogLine> {
     Some(LogLine { at: Timestamp::parse(&format!("{year}-{month}-{day}T{time}Z"))?, entry })
 }
 
-/// Parses `a="text" b=5`. The last of equal names counts.
+/// Parses `a="text" b=5`. If a name occurs twice, the last value counts.
 fn fields(mut text: &str) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     while let Some((name, rest)) = text.split_once('=') {

@@ -28,9 +28,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::harness::{kubelets::Kubelets, objects::deployment};
 
-/// Number of lanes. Each lane makes one node at a time silent or deletes it.
+/// Number of lanes: tasks that each make one node at a time silent, or delete it.
 const LANES: usize = 8;
-/// Number of lanes that delete their nodes.
+/// Number of lanes that delete nodes instead of making them silent.
 const REMOVING: usize = 2;
 
 /// The Deployments of the cluster, as `app-NUMBER`.

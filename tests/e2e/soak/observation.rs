@@ -36,7 +36,7 @@ impl Usage {
 /// Latest figures that the program logged about itself.
 #[derive(Clone, Debug, Default)]
 pub struct Vitals {
-    /// Number of times that the program has logged such figures.
+    /// Number of times that the program has logged figures about itself.
     pub written: usize,
     pub tasks: u64,
     pub journal: u64,
@@ -101,7 +101,7 @@ fn number(fields: &str, name: &str) -> u64 {
     field(fields, name).parse().unwrap_or_default()
 }
 
-/// Returns the value of `name=value` in a line of such fields.
+/// Returns the value of the field `name` in a line of `name=value` fields.
 fn field<'a>(fields: &'a str, name: &str) -> &'a str {
     let found = fields.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
     found.unwrap_or_default()

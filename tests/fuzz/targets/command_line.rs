@@ -13,7 +13,7 @@ pub fn arguments(data: &[u8]) {
     }
 }
 
-/// Input: a configuration file. If it is valid, every command and release accepts its settings, and the settings can be
+/// Input: a configuration file. Every command and release accepts the settings of a valid file, and the settings can be
 /// written and read again.
 pub fn configuration(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };

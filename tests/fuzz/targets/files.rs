@@ -21,7 +21,7 @@ use super::{assert_harmless, file, folder, wait};
 
 /// Input: kubeconfig files, separated by NUL, in the order in which `KUBECONFIG` lists them.
 pub fn kubeconfig(data: &[u8]) {
-    // References to endless files such as `/dev/zero` are not findings.
+    // Inputs that refer to endless files such as `/dev/zero` are skipped.
     if [&b"/dev/"[..], b"/proc/"].iter().any(|path| data.windows(path.len()).any(|part| part == *path)) {
         return;
     }

@@ -23,7 +23,7 @@ pub struct Target {
     pub name: &'static str,
     /// Runs one input. Panics if an invariant is violated.
     pub run: fn(&[u8]),
-    /// Makes preparations that all inputs share; runs once.
+    /// Prepares what all inputs share. Runs once.
     #[allow(dead_code, reason = "the fuzzer calls it before it forks")]
     pub prepare: fn(),
 }

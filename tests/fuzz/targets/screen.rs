@@ -168,7 +168,7 @@ fn empty_lists() -> Vec<Change> {
 }
 
 thread_local! {
-    /// Fixtures that were created before the input is run.
+    /// Fixtures that [`prepare`] has created for the inputs.
     static READY: RefCell<Vec<Option<DashboardFixture>>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -17,7 +17,7 @@ use kordon_time::{ClusterTime, Span, Timestamp};
 
 use super::assert_harmless;
 
-/// Input: a selector. Printed and parsed again, it selects the same objects.
+/// Input: a selector. After it is printed and parsed again, it selects the same objects.
 pub fn selector(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let Ok(selector) = Selector::parse(text) else { return };

@@ -7,14 +7,14 @@ use kordon_time::{Span, Timestamp};
 
 use super::facts::Facts;
 
-/// Minimum distance of two predicted times for their order to count.
+/// Minimum time between two predictions for their order to count.
 const APART: Span = Span::from_secs(1);
 
 /// Differences between a plan and the actual drain.
 pub struct Comparison {
     leaves: Times,
     gone: Times,
-    /// Number of pairs of pods that the plan removes at least [`APART`] from each other. `in_order` is the number of
+    /// Number of pairs of pods whose predicted removals are at least [`APART`] apart. `in_order` is the number of these
     /// pairs that left in the planned order.
     pairs: usize,
     in_order: usize,
@@ -22,16 +22,17 @@ pub struct Comparison {
     refused: Sets,
     /// Budgets that refused a pod.
     budgets: Sets,
-    /// Budgets that refused a pod at once.
+    /// Budgets that refused a pod at the beginning of the drain.
     first_budgets: Sets,
-    /// Budgets that select more pods of the nodes than the number of evictions that they allow at a time.
+    /// Budgets that select more pods on the drained nodes than the number of evictions that they allow at a time.
     scarce: BTreeSet<String>,
     /// Pods that left the nodes.
     left: Sets,
-    /// Soonest, likely and latest end, from the beginning of the drain.
+    /// Predicted soonest, likely and latest end of the drain, counted from its beginning.
     predicted_end: [Option<Span>; 3],
     ended: Span,
-    /// For each node, the time that its pods took to be gone, divided by the predicted time; in ascending order.
+    /// Actual time divided by predicted time until a node's pods were gone; one ratio for each node, in ascending
+    /// order.
     node_ratios: Vec<f64>,
 }
 

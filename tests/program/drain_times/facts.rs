@@ -20,7 +20,7 @@ use kube::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The actual course, by the uids of pods.
+/// The actual course of a drain, by the uids of pods.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub began: Timestamp,
@@ -56,7 +56,7 @@ impl Watcher {
         Self { seen }
     }
 
-    /// Returns all observations so far, with additions from the journal.
+    /// Returns all observations so far, completed with facts from the journal.
     pub fn facts(&self, lines: &[JournalLine], began: Timestamp, ended: Timestamp) -> Facts {
         let mut facts = Facts { began, ended, ..self.seen.lock().expect("no panic").clone() };
         let mut asked: BTreeMap<u64, &str> = BTreeMap::new();

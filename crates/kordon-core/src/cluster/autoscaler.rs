@@ -5,7 +5,7 @@ use super::{
     owner::{Owner, WorkloadKind},
 };
 
-/// A HorizontalPodAutoscaler, as far as it decides how many pods its target has.
+/// A HorizontalPodAutoscaler, cut down to the fields that decide how many pods its target has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Autoscaler {
     pub key: Key,

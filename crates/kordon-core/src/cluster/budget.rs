@@ -88,8 +88,8 @@ pub struct BudgetStatus {
 }
 
 impl BudgetStatus {
-    /// `observed_generation` of a budget that was laid over the cluster (`--with`): the disruption controller is
-    /// assumed to have synced it.
+    /// `observed_generation` of a budget that comes from `--with` and not from the cluster. The disruption controller
+    /// is assumed to have synced such a budget.
     pub const LAID_OVER: i64 = -1;
 }
 

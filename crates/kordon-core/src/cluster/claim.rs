@@ -82,7 +82,7 @@ pub struct ClaimedSurge {
     pub replicas: i32,
 }
 
-/// A complete drain: all pods that it had to remove are gone.
+/// The note of a complete drain: all pods that the drain had to remove are gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DrainedNote {

@@ -15,7 +15,7 @@ use super::{
 };
 use kordon_time::ClusterTime;
 
-/// A DeviceClass: what a device must be to belong to it.
+/// A DeviceClass: the conditions that its devices meet.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DeviceClass {
@@ -25,7 +25,7 @@ pub struct DeviceClass {
     pub version: Version,
     #[n(2)]
     pub created: ClusterTime,
-    /// CEL expressions, all of which must hold.
+    /// CEL expressions that select the devices of the class. All of them must hold.
     #[n(3)]
     pub selectors: Box<[Name]>,
     /// `spec.extendedResourceName`: requests of this resource are requests for devices of the class; empty if there is
@@ -34,7 +34,7 @@ pub struct DeviceClass {
     pub extended_resource: Name,
 }
 
-/// A ResourceClaim: the devices that a pod claims, and those that it got.
+/// A ResourceClaim: the devices that a pod claims, and the devices that are allocated to the claim.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct ResourceClaim {
@@ -101,7 +101,7 @@ pub struct DeviceAlternative {
     pub name: Name,
     #[n(1)]
     pub class: Name,
-    /// CEL expressions, all of which must hold in addition to those of the class.
+    /// CEL expressions that select devices of the class. All of them must hold, in addition to those of the class.
     #[n(2)]
     pub selectors: Box<[Name]>,
     #[n(3)]
@@ -140,7 +140,7 @@ impl Default for DeviceAmount {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DeviceConstraint {
-    /// Names of requests, or `request/subrequest`; empty for all.
+    /// Names of requests, or `request/subrequest`; empty for all requests.
     #[n(0)]
     pub requests: Box<[Name]>,
     #[n(1)]
@@ -157,7 +157,7 @@ pub enum ConstraintRule {
     /// `distinctAttribute`: no two devices have the same value.
     #[n(1)]
     Distinct(#[n(0)] Name),
-    /// A rule that kordon does not know.
+    /// A constraint of a kind that kordon does not know.
     #[n(2)]
     Unknown,
 }
@@ -239,7 +239,7 @@ pub enum DeviceNodes {
     /// Each device names its nodes itself (`perDeviceNodeSelection`).
     #[n(3)]
     PerDevice,
-    /// A way to name nodes that kordon does not know. The scheduler ignores the devices of such a slice.
+    /// The nodes are named in a way that kordon does not know. The scheduler ignores the devices of such a slice.
     #[default]
     #[n(4)]
     None,
@@ -287,7 +287,7 @@ pub enum DeviceAttribute {
     /// A semantic version.
     #[n(3)]
     Version(#[n(0)] Name),
-    /// A list, or a type that kordon does not know.
+    /// A list, or a value of a type that kordon does not know.
     #[n(4)]
     Unknown,
 }

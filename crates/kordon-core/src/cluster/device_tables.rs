@@ -21,7 +21,7 @@ pub struct DeviceTables {
     pub rules: Table<DeviceTaintRule>,
 }
 
-/// What the watch of a kind of devices reported.
+/// A change of a device object, as its watch reported it.
 #[derive(Clone, Debug)]
 pub enum DeviceChange {
     Class(ObjectEvent<DeviceClass>),
@@ -79,7 +79,7 @@ impl DeviceTables {
         })
     }
 
-    /// Returns the deletions of the objects that a read of a whole kind did not find.
+    /// Returns a deletion for each known object that a read of its whole kind did not find.
     pub(super) fn gone_since(&self, kind: FeedKind, read: &ScopeRead) -> Vec<DeviceChange> {
         let named = |name: &Name| Key::new("", name);
         match kind {
@@ -104,7 +104,7 @@ impl DeviceTables {
     }
 }
 
-/// Requests of the unfinished pods of a cluster that devices may satisfy.
+/// Numbers of unfinished pods that request something that devices may provide.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeviceDemand {
     /// Number of pods with `spec.resourceClaims`.
@@ -134,8 +134,8 @@ impl DeviceDemand {
         }
     }
 
-    /// Whether a pod has a resource claim, or requests an extended resource that some node does not have: on each such
-    /// node, devices may provide it (upstream `noderesources/fit.go`).
+    /// Whether some pod may need devices: it has a resource claim, or it requests an extended resource that some node
+    /// does not have. On such a node, devices may provide the resource (upstream `noderesources/fit.go`).
     pub(super) fn needs_devices(&self, nodes: &Table<Node>) -> bool {
         let is_missing = |resource: &Name| !nodes.iter().all(|node| node.has_extended(resource));
         self.claiming > 0 || self.extended.keys().any(is_missing)

@@ -27,7 +27,7 @@ pub enum DrainStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Stage(DrainStage),
-    /// The text for work that is planned, or for work that is not a drain.
+    /// Text about planned work, or about work that is not a drain.
     Note(&'static str),
     /// The mark says who cordoned the node, and nothing else.
     Cordon,
@@ -39,11 +39,11 @@ use Meaning::{Cordon, Note, Stage};
 /// The part of a Node object in which a mark is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// `spec.taints`; the value is the taint's.
+    /// `spec.taints`; the value of the mark is the value of the taint.
     Taint,
     Label,
     Annotation,
-    /// A condition that is True; the value is its reason.
+    /// A condition that is True; the value of the mark is the reason of the condition.
     Condition,
     /// An annotation of the project's DaemonSet with a lock that names the node; the mark has no value.
     Lock,
@@ -112,7 +112,7 @@ impl DrainMarker {
         }
     }
 
-    /// The time in the mark: when the mark was set, or the date of a maintenance that has a date.
+    /// The time that the mark contains: when the mark was set, or the date of planned maintenance.
     pub fn time(&self, node: &Node) -> Option<ClusterTime> {
         match self.place {
             Place::Taint => {
@@ -203,10 +203,10 @@ const MARKERS: &[DrainMarker] = &[
     ),
     taint(MCO, "UpdateInProgress", any, Note("update planned by Machine Config Operator")),
     manager(MCO, "machine-config-controller", any, Cordon),
-    // kubereboot/kured 1.23.0: cmd/kured/main.go. It cordons a node only to drain and restart it, and uncordons it
+    // kubereboot/kured 1.23.0: cmd/kured/main.go. kured cordons a node only to drain and restart it, and uncordons it
     // after the restart. The annotation is written before its lock is taken. The key of the taint is the documented
-    // one. A node holds the lock from before its cordon until after it was uncordoned; one that was cordoned before is
-    // drained, too.
+    // one. A node holds the lock from before its cordon until after it was uncordoned. A node that was already cordoned
+    // is drained, too.
     lock(KURED, REBOOT_LOCK, |node, _| node.unschedulable && node.is_ready(), Stage(Draining)),
     lock(KURED, REBOOT_LOCK, |node, _| node.unschedulable && !node.is_ready(), Stage(Rebooting)),
     lock(
@@ -289,8 +289,8 @@ const MARKERS: &[DrainMarker] = &[
         Note("driver upgrade by NVIDIA GPU Operator failed"),
     ),
     // k8s.io/api v0.37.1: core/v1/types.go; kubernetes/enhancements 64765b4: keps/sig-node/5683-lifecycle-conditions.
-    // Anybody may set them. Without a cordon, DrainInProgress is probably left over. `GracefulNodeShutdownInProgress`
-    // is in `Node::is_shutting_down`.
+    // Any client may set these conditions. Without a cordon, DrainInProgress is probably left over.
+    // `GracefulNodeShutdownInProgress` is in `Node::is_shutting_down`.
     condition("DrainInProgress", is_cordoned, Stage(Draining)),
     condition("Drained", is_cordoned, Stage(Drained)),
     condition("MaintenanceInProgress", any, Note("maintenance in progress")),

@@ -358,7 +358,7 @@ pub mod shared {
         let place = next_place(*parts_in_full).map_err(minicbor::encode::Error::message)?;
         written_parts.insert(id, place);
         *parts_in_full += 1;
-        // While the part is kept, no other part can have its address.
+        // Keeps the part, so that no other part can get its address.
         parts.push(Arc::new(part.clone()));
         Ok(())
     }

@@ -16,7 +16,7 @@ use kordon_time::ClusterTime;
 pub struct EventSubject {
     /// `Node`, `Pod`, or the kind of a workload.
     pub kind: &'static str,
-    /// Namespace of the Events; none for a node, whose Events are in whatever namespace their sources chose.
+    /// Namespace of the Events; none for a node, whose Events may be in any namespace.
     pub namespace: Option<Name>,
     pub name: Name,
     /// Uid of the object; empty for an object that is gone. With an empty uid, Events about any object of this name
@@ -34,13 +34,13 @@ impl EventSubject {
         Self { kind: "Pod", namespace, name: pod.key.name.clone(), uid: pod.uid.clone() }
     }
 
-    /// The subject for a pod that is gone, so that only its name is known.
+    /// The subject for a pod that is gone. Only the name of the pod is known, not its uid.
     pub fn gone_pod(pod: &Key) -> Self {
         let namespace = Some((*pod.namespace).into());
         Self { kind: "Pod", namespace, name: pod.name.clone(), uid: Uid::default() }
     }
 
-    /// The owner of a pod; none if the kind of the owner is not watched.
+    /// The subject for the owner of a pod; none if the kind of the owner is not watched.
     pub fn owner_of(pod: &Pod) -> Option<Self> {
         let owner = pod.owner.as_ref()?;
         let OwnerKind::Workload(kind) = owner.kind else { return None };
@@ -97,7 +97,7 @@ impl ObjectEvents {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InvolvedObject {
     pub kind: Name,
-    /// Empty for an object of the whole cluster.
+    /// Namespace of the object; empty for a cluster-scoped object.
     pub namespace: Name,
     pub name: Name,
 }
@@ -115,7 +115,7 @@ impl fmt::Display for InvolvedObject {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportedEvent {
     pub about: InvolvedObject,
-    /// The node that the Event is about, or whose kubelet reported it; empty if it names none.
+    /// The node that the Event is about, or whose kubelet reported the Event; empty if the Event names no node.
     pub node: Name,
     pub event: ClusterEvent,
 }

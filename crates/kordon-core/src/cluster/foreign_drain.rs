@@ -45,9 +45,9 @@ impl ForeignDrain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodTreatment {
     Evicted,
-    /// The drain does not evict the pod, but waits until it has ended or somebody deletes it.
+    /// The drain does not evict the pod, but waits until the pod has ended or somebody deletes it.
     Awaited,
-    /// The drain ends without the pod.
+    /// The drain neither evicts the pod nor waits for it.
     Ignored,
 }
 
@@ -119,7 +119,7 @@ pub struct CordonOrigin {
     pub by: Option<String>,
     /// When the node was cordoned; `None` if unknown.
     pub at: Option<Timestamp>,
-    /// Whether the node may have been cordoned before `at`, because only the manager's latest write is known.
+    /// Whether `at` is only the time of the field manager's latest write, so that the cordon may be older.
     pub is_latest: bool,
 }
 

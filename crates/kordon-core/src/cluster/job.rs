@@ -23,7 +23,7 @@ pub struct JobLimits {
     pub max_failed_indexes: Option<i32>,
     #[n(4)]
     pub is_suspended: bool,
-    /// `spec.managedBy`, unless that is the built-in controller.
+    /// `spec.managedBy`; none for the built-in controller.
     #[n(5)]
     pub managed_by: Option<Name>,
     /// `status.startTime` plus `spec.activeDeadlineSeconds`.
@@ -83,7 +83,7 @@ pub enum PodFailureAction {
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct ExitCodes {
-    /// Whether the codes are those in `values` (In), or all others (NotIn).
+    /// Whether the rule matches the codes in `values` (In), or all others (NotIn).
     #[n(0)]
     pub is_in: bool,
     #[n(1)]

@@ -65,8 +65,8 @@ enum Decides {
     Placement,
     /// When the replacement of a pod is created.
     Replacement,
-    /// When the replacement of a pod starts. Unknown objects that decide this are no gap, because what is assumed in
-    /// their place is true of most of them.
+    /// When the replacement of a pod starts. Unknown objects of these kinds are no gap, because kordon assumes what is
+    /// true of most of them.
     Attachment,
     /// Which devices pods get, and which devices are tainted. Most clusters have no devices.
     Devices,
@@ -158,7 +158,7 @@ impl FeedKind {
         }
     }
 
-    /// Whether unknown objects of the kind are no gap, because what is assumed in their place is true of most of them.
+    /// Whether unknown objects of the kind are no gap, because kordon assumes what is true of most of them.
     pub(super) const fn may_be_missing(self) -> bool {
         matches!(self.decides(), Decides::Attachment)
     }
@@ -256,11 +256,11 @@ pub enum Known {
     Forbidden { error: Name },
     /// The objects are unknown: this flag tells kordon not to read them.
     Off { flag: &'static str },
-    /// The objects are unknown: the files that are read instead of a cluster do not have this kind.
+    /// The objects are unknown: kordon reads files instead of a cluster, and the files do not have this kind.
     Absent,
 }
 
-/// The error with which the server that serves objects from files refuses kinds that are not in the files.
+/// Error with which the server of objects from files refuses a kind that is not in the files.
 pub const NOT_IN_FILES: &str = "the files have no objects of this kind";
 
 impl Known {
@@ -411,7 +411,7 @@ impl Knowledge {
         before.as_ref() != Some(&known)
     }
 
-    /// How well a kind is known. `is_listed` says whether its list is complete.
+    /// How well the objects of a kind are known. `is_listed` says whether the list of the kind is complete.
     pub fn of(&self, kind: FeedKind, is_listed: bool) -> Known {
         match (self.kinds.get(&kind), is_listed) {
             // The list is complete, so the kind is live, although the watch has not reported this yet.

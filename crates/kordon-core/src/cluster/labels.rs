@@ -152,7 +152,7 @@ impl Selector {
         Ok(Self { requirements })
     }
 
-    /// Whether the selector selects nothing, whatever the labels are, because one of its operators is unknown.
+    /// Whether the selector has an operator that kordon does not know, so that it selects nothing.
     pub fn is_invalid(&self) -> bool {
         self.requirements.iter().any(|requirement| requirement.operator == SelectorOperator::Invalid)
     }

@@ -41,8 +41,8 @@ impl Lease {
     const REPORTED: Span = Span::from_secs(15);
 
     /// Returns the time of the last renewal by the API server's clock: renewTime, unless the kubelet's clock differs.
-    /// If the clocks differ, the time is the end of the second in which the server wrote the Lease, so that no
-    /// heartbeat looks older than it is.
+    /// If it differs, returns the end of the second in which the server wrote the Lease, so that no heartbeat looks
+    /// older than it is.
     pub fn heartbeat(&self) -> Option<ClusterTime> {
         let renewed = self.renewed?;
         let off = self.difference_above(Self::TOLERATED);
@@ -70,7 +70,7 @@ impl ClockDifference {
         self.0
     }
 
-    /// The difference without its direction, rounded so that it stays the same from one renewal to the next.
+    /// The absolute difference, rounded so that it stays the same from one renewal to the next.
     pub fn size(self) -> Span {
         let seconds = (self.0.max(-self.0).as_nanos() + 500_000_000) / 1_000_000_000;
         let step = if seconds < 3600 { 5 } else { 60 };

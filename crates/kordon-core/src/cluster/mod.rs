@@ -142,15 +142,15 @@ use knowledge::Knowledge;
 use kordon_time::{ClusterClock, ClusterTime, Timestamp};
 use pod_groups::PodGroups;
 
-/// What a watch reported.
+/// A change that a watch or a read reported.
 #[derive(Clone, Debug)]
 pub enum Change {
     Node(ObjectEvent<Node>),
     Lease(ObjectEvent<Lease>),
     Pod(ObjectEvent<Pod>),
     Budget(ObjectEvent<Budget>),
-    /// A change of a workload, with its kind. Each of the six kinds has its own lists, so a list event needs the kind
-    /// too.
+    /// A change of a workload, with its kind. Each of the six kinds is listed separately, so events of a list need the
+    /// kind, too.
     Workload(WorkloadKind, ObjectEvent<Workload>),
     PriorityClass(ObjectEvent<PriorityClass>),
     Namespace(ObjectEvent<NamespaceObject>),
@@ -162,9 +162,9 @@ pub enum Change {
     CsiDriver(ObjectEvent<CsiDriver>),
     Quota(ObjectEvent<Quota>),
     Device(DeviceChange),
-    /// All autoscalers, as one request read them.
+    /// All autoscalers, as read by one request.
     Autoscalers(Arc<KnownAutoscalers>),
-    /// All NodeClaims of Karpenter, as one request read them.
+    /// All NodeClaims of Karpenter, as read by one request.
     NodeClaims(Arc<KnownNodeClaims>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
@@ -178,7 +178,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Returns the key of the object that a read of a scope found; none for other changes. The namespace of a
+    /// Returns the key of the object, if a read of a scope found the object; none for other changes. The namespace of a
     /// cluster-scoped object is empty.
     pub fn found(&self) -> Option<Key> {
         match self {
@@ -493,7 +493,7 @@ impl Cluster {
         if watched.is_known() { watched } else { read().unwrap_or(watched) }
     }
 
-    /// How well the watch of a kind knows the objects of the kind.
+    /// How well the objects of a kind are known from the watch of the kind alone.
     fn watched(&self, kind: FeedKind) -> Known {
         self.knowledge.of(kind, self.is_listed(kind))
     }
@@ -680,7 +680,7 @@ impl Cluster {
         }
     }
 
-    /// Updates the nodes that hold kured's lock and those that no longer hold it.
+    /// Updates the nodes that hold kured's lock, and those that held it before.
     fn pass_reboot_locks_on(&mut self, applied: &mut Vec<Applied>) {
         let locks = self.workloads(WorkloadKind::DaemonSet).iter().flat_map(|set| set.reboot_locks.iter());
         let locks = locks.map(|lock| (lock.node.clone(), Arc::new(lock.clone()))).collect();
@@ -836,8 +836,8 @@ fn reported<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
     }
 }
 
-/// Returns the object of an event if the event is part of a list. The caller then lets a node and its Lease share one
-/// name in memory, because the two names are compared often.
+/// Returns the object of a listed or prefetched event; none for other events. The caller then lets a node and its Lease
+/// share one name in memory, because the two names are compared often.
 fn listed<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
     match event {
         ObjectEvent::Listed(object) | ObjectEvent::Prefetched(object) => Some(object),

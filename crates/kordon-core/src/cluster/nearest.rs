@@ -21,7 +21,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     near.min().map(|(_, known)| known)
 }
 
-/// Returns the known node whose name is nearest.
+/// Returns the known node whose name is nearest to `name`; none if no name is near.
 pub fn nearest_node(name: &NodeName, cluster: &Cluster) -> Option<NodeName> {
     nearest(name, cluster.nodes().iter().map(|node| &*node.name)).map(NodeName::from)
 }
@@ -58,7 +58,7 @@ pub fn did_you_mean<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
     if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(", ")) }
 }
 
-/// Minimum length of a name that is searched in other names. Too many names would contain a shorter one.
+/// Minimum length of a name that is looked for inside other names. A shorter name would be part of too many names.
 const SHORTEST_PART: usize = 3;
 
 #[cfg(test)]

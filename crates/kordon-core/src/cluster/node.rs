@@ -106,7 +106,7 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct FieldManager {
-    /// The name that the client gave, else the start of its User-Agent: mostly the name of its executable.
+    /// The name that the client gave, else the start of its User-Agent: usually the name of its executable.
     #[n(0)]
     pub manager: Name,
     /// Whether the field was set by server-side apply.
@@ -237,7 +237,7 @@ impl TableObject for Node {
 /// The type of the Ready condition.
 pub const READY: &str = "Ready";
 
-/// Conditions that say what is done with a node on purpose (KEP-5683, alpha in 1.37).
+/// Types of conditions that show intentional work on a node, such as a drain (KEP-5683, alpha in 1.37).
 const LIFECYCLE: [&str; 5] = [
     "GracefulNodeShutdownInProgress",
     "DrainInProgress",
@@ -294,7 +294,7 @@ pub enum ConditionStatus {
     #[default]
     #[n(2)]
     Unknown,
-    /// Any other text. A node with such a Ready condition counts as not ready, and has no other effect
+    /// A status other than True, False and Unknown. In the Ready condition, it only makes the node count as not ready
     /// (docs/upstream/node-lifecycle.md#12.46).
     #[n(3)]
     Invalid,

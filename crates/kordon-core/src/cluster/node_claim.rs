@@ -62,7 +62,7 @@ impl NodeClaim {
             .find(|condition| condition.kind == *kind && condition.status == ConditionStatus::True)
     }
 
-    /// How far the removal is; `None` if the claim is not being deleted.
+    /// How far the removal of the machine is; `None` if the claim is not being deleted.
     pub fn removal(&self) -> Option<RemovalStage> {
         self.deleted?;
         Some(if self.true_condition("InstanceTerminating").is_some() {

@@ -142,13 +142,13 @@ impl Pod {
         self.ending.as_ref()?.index_failures
     }
 
-    /// The types of the conditions that are readiness gates of the pod and are not met.
+    /// The readiness gates of the pod that are not met, as types of conditions.
     pub fn unmet_gates(&self) -> &[Name] {
         self.ending.as_ref().map_or(&[], |ending| &ending.unmet_gates)
     }
 
     /// Whether a finalizer can keep the pod's object after its containers have ended. The Job controller's own
-    /// finalizer does not count, because the controller removes it then.
+    /// finalizer does not count, because the controller removes it at that time.
     pub fn is_held(&self) -> bool {
         self.holding_finalizers().next().is_some()
     }
@@ -219,7 +219,8 @@ impl Pod {
     }
 }
 
-/// The scheduler's reasons in the condition DisruptionTarget. Releases 1.25 and 1.26 used `PreemptionByKubeScheduler`.
+/// Reasons of the condition DisruptionTarget for a preemption by the scheduler. Releases 1.25 and 1.26 used
+/// `PreemptionByKubeScheduler`.
 pub const PREEMPTED: [&str; 2] = ["PreemptionByScheduler", "PreemptionByKubeScheduler"];
 
 /// Lowest priority of a critical pod: that of `system-cluster-critical`.

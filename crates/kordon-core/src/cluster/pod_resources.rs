@@ -181,10 +181,10 @@ pub enum ContainerRole {
     #[default]
     #[n(0)]
     App,
-    /// An init container with `restartPolicy: Always`, which runs beside the others.
+    /// An init container with `restartPolicy: Always`, which runs beside the main containers.
     #[n(1)]
     Sidecar,
-    /// An init container that ends before the others start.
+    /// An init container that ends before the main containers start.
     #[n(2)]
     Init,
 }

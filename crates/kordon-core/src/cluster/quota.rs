@@ -19,7 +19,7 @@ pub struct Quota {
     pub key: Key,
     #[n(1)]
     pub version: Version,
-    /// `spec.scopes` and `spec.scopeSelector`: the quota counts the pods for which all of them hold.
+    /// `spec.scopes` and `spec.scopeSelector`: the quota counts only pods that match all of them.
     #[n(2)]
     pub scopes: Box<[QuotaScope]>,
     /// The limits in `status.hard` on resources that pods use, by name.
@@ -72,7 +72,7 @@ pub enum QuotaScope {
     /// `BestEffort` (true) or `NotBestEffort` (false).
     #[n(1)]
     BestEffort(#[n(0)] bool),
-    /// `PriorityClass`: the pod's class is one of these (true), or none of them (false).
+    /// `PriorityClass`: the pod's class is one of these names (true), or none of them (false).
     #[n(2)]
     PriorityClassIn(#[n(0)] Box<[Name]>, #[n(1)] bool),
     /// `PriorityClass`: the pod has a class (true), or none (false).
@@ -84,8 +84,7 @@ pub enum QuotaScope {
 }
 
 impl Quota {
-    /// Whether the quota counts a pod; `None` if kordon does not know one of the quota's scopes and all other scopes
-    /// hold.
+    /// Whether the quota counts a pod; `None` if this depends on a scope that kordon does not know.
     pub fn counts(&self, pod: &Pod) -> Option<bool> {
         let holds: Vec<Option<bool>> = self.scopes.iter().map(|scope| scope.holds(pod)).collect();
         if holds.contains(&Some(false)) {
@@ -113,7 +112,7 @@ impl QuotaCount {
         })
     }
 
-    /// Returns the amount that a pod adds to the usage of the limit until the pod has finished.
+    /// Returns the amount that an unfinished pod adds to the usage of the limit.
     pub fn charge(&self, pod: &Pod) -> i64 {
         let (requests, quota) = (&pod.resources.requests, &pod.resources.quota);
         match self {

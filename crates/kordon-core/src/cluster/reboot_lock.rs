@@ -62,7 +62,7 @@ impl WireLock {
 mod tests {
     use super::*;
 
-    /// The locks are written as by kured: Go's encoding of a `time.Time` has nanoseconds.
+    /// Locks as kured writes them: Go encodes a `time.Time` with nanoseconds.
     #[test]
     fn one_lock_and_several_are_read_and_other_texts_have_none() {
         let one = r#"{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-11-29T08:00:00.123456789Z","TTL":0}"#;

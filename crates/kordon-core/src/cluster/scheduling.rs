@@ -234,16 +234,16 @@ pub struct SpreadConstraint {
     /// Selector of the pods to spread; `None` selects no pod.
     #[n(3)]
     pub selector: Option<Selector>,
-    /// Labels whose values the counted pods must share with the pod.
+    /// `matchLabelKeys`: only pods that have the pod's values of these labels are counted.
     #[n(4)]
     pub match_label_keys: Box<[Name]>,
     /// `minDomains`: with fewer domains than this, the global minimum is 0.
     #[n(5)]
     pub min_domains: i32,
-    /// Whether the count leaves out nodes that the pod's node affinity excludes.
+    /// Whether nodes that the pod's node affinity excludes are left out of the count (`nodeAffinityPolicy`).
     #[n(6)]
     pub honours_affinity: bool,
-    /// Whether the count leaves out nodes with taints that the pod does not tolerate.
+    /// Whether nodes with taints that the pod does not tolerate are left out of the count (`nodeTaintsPolicy`).
     #[n(7)]
     pub honours_taints: bool,
 }
@@ -252,7 +252,7 @@ pub struct SpreadConstraint {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct HostPort {
-    /// The address; empty for all addresses.
+    /// `hostIP`; empty for all addresses of the node.
     #[n(0)]
     pub ip: Name,
     /// TCP, UDP or SCTP.

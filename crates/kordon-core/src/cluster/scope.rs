@@ -59,7 +59,7 @@ pub struct ScopeRead {
     pub by: ReadBy,
 }
 
-/// Who read a scope.
+/// How a scope was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadBy {
     /// A single request, which reports no later changes.
@@ -170,8 +170,8 @@ impl Scope {
 }
 
 impl ScopeRead {
-    /// Returns the objects of a table that were deleted before the read: objects in the scope that the read did not
-    /// find, unless they are newer than the read.
+    /// Returns the objects of a table that were deleted before the read: objects of the scope that the read did not
+    /// find. Objects that are newer than the read are left out.
     pub(super) fn gone<T: TableObject + PartialEq>(
         &self,
         table: &Table<T>,

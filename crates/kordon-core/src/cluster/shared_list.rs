@@ -86,7 +86,7 @@ mod tests {
     fn it_takes_one_word_and_pods_fit_into_what_the_allocator_gives() {
         assert_eq!(size_of::<SharedList<u8>>(), size_of::<usize>());
         let counts = 2 * size_of::<usize>();
-        // The limits are block sizes of mimalloc: 160, 192, 224, 256 and 320 bytes.
+        // The blocks of mimalloc have 160, 192, 224, 256 and 320 bytes. The limits are two of these sizes.
         assert!(size_of::<Pod>() + counts <= 224, "{}", size_of::<Pod>());
         assert!(size_of::<PodResources>() + counts <= 160, "{}", size_of::<PodResources>());
     }

@@ -1,4 +1,4 @@
-//! StatefulSets: which pods they have, and in which order and at which revision these are created.
+//! StatefulSets: which pods they have, and in which order and at which revision they create these pods.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub struct StatefulRules {
     /// are available.
     #[n(0)]
     pub is_parallel: bool,
-    /// Pods of lower ordinals than this are created at the current revision, not at that of the template (upstream
+    /// Ordinal below which pods are created at the current revision, not at the revision of the template (upstream
     /// `isCurrentRevisionNeeded`). 0 if there is only one revision.
     #[n(1)]
     pub keeps_revision_below: i32,
@@ -25,14 +25,14 @@ pub struct StatefulRules {
     /// `spec.ordinals.start`; `None` in recordings without this field.
     #[n(2)]
     pub start: Option<i32>,
-    /// `spec.minReadySeconds`: how long a pod has to be Ready before one of a higher ordinal is created.
+    /// `spec.minReadySeconds`: how long a pod has to be Ready before a pod of a higher ordinal is created.
     #[cbor(n(3), default)]
     pub min_ready: Span,
 }
 
 impl StatefulRules {
-    /// Returns the ordinals of the pods that a StatefulSet of this scale has (upstream `podInOrdinalRange`); `None` if
-    /// they are not known. Pods of other ordinals are not created again.
+    /// Returns the ordinals of the pods of a StatefulSet with `replicas` replicas (upstream `podInOrdinalRange`);
+    /// `None` if they are not known. Pods of other ordinals are not created again.
     pub fn ordinals(&self, replicas: i32) -> Option<Range<i32>> {
         let start = self.start?;
         Some(start..start.saturating_add(replicas))

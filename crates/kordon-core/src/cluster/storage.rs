@@ -131,7 +131,7 @@ impl AccessModes {
         (self.read_write_once || self.read_write_once_pod) && !self.read_only_many && !self.read_write_many
     }
 
-    /// Whether all of `others` are among these modes.
+    /// Whether these modes include all modes of `others`.
     pub const fn cover(self, others: Self) -> bool {
         (self.read_write_once || !others.read_write_once)
             && (self.read_only_many || !others.read_only_many)

@@ -60,7 +60,7 @@ pub struct Delta<T> {
 }
 
 impl<T> Delta<T> {
-    /// Returns what `of` reads from the new state, or from the old state if the object was deleted.
+    /// Applies `of` to the new state, or to the old state if the object was deleted.
     pub fn any<'a, U: ?Sized>(&'a self, of: impl FnOnce(&'a T) -> &'a U) -> Option<&'a U> {
         self.new.as_deref().or(self.old.as_deref()).map(of)
     }
@@ -84,7 +84,7 @@ pub struct Table<T: TableObject> {
 #[derive(Debug)]
 struct Row<T> {
     object: Arc<T>,
-    /// The epoch of the last list that contained the object.
+    /// Epoch of the table at the last list that contained the object.
     epoch: u32,
 }
 

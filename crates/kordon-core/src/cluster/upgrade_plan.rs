@@ -45,7 +45,7 @@ impl UpgradePlan {
         (is_kubectl && !plans.is_empty()).then_some(Self::Applied { plans })
     }
 
-    /// The note in words.
+    /// Describes the upgrade in words.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Runs { plan, pod, .. } => {

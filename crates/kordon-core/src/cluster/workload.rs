@@ -65,7 +65,7 @@ pub struct Workload {
     pub reboot_locks: Vec<RebootLock>,
 }
 
-/// Whether a workload keeps its pods running, or is finished or about to be deleted.
+/// Stage of a workload: active, finished, or being deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum WorkloadStage {

@@ -24,7 +24,7 @@ pub struct UnreachableNode {
     pub at: Timestamp,
     /// The last heartbeat before the node was declared Unknown.
     pub silent_since: Timestamp,
-    /// First later heartbeat at which the node was Ready; `None` if there was none.
+    /// First heartbeat at which the node was Ready again; `None` if there was none.
     pub back: Option<Timestamp>,
 }
 

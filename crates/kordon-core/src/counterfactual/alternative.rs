@@ -84,7 +84,7 @@ impl Alternative {
         Ok(())
     }
 
-    /// Sets both default tolerations.
+    /// Sets the default toleration of both taints: not-ready and unreachable.
     #[must_use]
     pub fn with_toleration(mut self, toleration: Span) -> Self {
         let seconds = Some(toleration.as_secs());
@@ -107,7 +107,7 @@ impl Alternative {
     /// The settings whose values differ from those in `from`, for example `node-monitor-grace-period=20s`; empty if no
     /// values differ.
     pub fn differences(&self, from: &Self) -> Vec<String> {
-        // The list of flags may lack a flag that has its default value.
+        // Compare by name, because `flags` may leave out a flag that has its default value.
         let before: BTreeMap<_, _> =
             from.settings.flags().into_iter().map(|(flag, value, _)| (flag, value)).collect();
         let flags = self.settings.flags().into_iter();
@@ -143,8 +143,8 @@ impl DefaultTolerations {
         tolerations.iter().map(replaced).collect()
     }
 
-    /// The new duration in seconds of a toleration that the admission plugin has set; `None` for other tolerations, or
-    /// to keep the recorded duration.
+    /// The new duration in seconds of a toleration that the admission plugin has set. `None` for other tolerations, and
+    /// if the recorded duration is kept.
     fn seconds_for(self, toleration: &Toleration) -> Option<i64> {
         let is_default = toleration.operator == TolerationOperator::Exists
             && toleration.effect == Some(TaintEffect::NoExecute)

@@ -17,8 +17,8 @@
 //! reactions:
 //!
 //! - A pod that was evicted in the recording stays until the engine evicts it. Its replacement is left out until then.
-//! - A pod that only the engine evicts ends after its grace period, which starts when its kubelet is not silent. Nobody
-//!   replaces the pod.
+//! - A pod that only the engine evicts ends after its grace period. If its kubelet is silent, the grace period starts
+//!   when the kubelet is back. Nobody replaces the pod.
 //! - A node that only the engine marked Unknown gets its status from its kubelet with the next heartbeat.
 //!
 //! Some of these changes make a result uncertain. Such cases are counted ([`Uncertainty`]).
@@ -172,7 +172,7 @@ impl Counterfactual {
         }
     }
 
-    /// Returns the changes that follow from the writes and changes so far: replacements that are no longer left out.
+    /// Returns changes that add replacements to the model's cluster, once they are no longer left out.
     pub fn settle(&mut self, cluster: &Cluster) -> Vec<Change> {
         let released = self.replacements.release(|key| cluster.pod(key).is_none());
         let pods = released.into_iter().filter_map(|key| self.recorded.pod(&key).cloned());
@@ -190,7 +190,7 @@ impl Counterfactual {
         self.ending.values().min().copied()
     }
 
-    /// Handles what is due: kubelets end evicted pods.
+    /// Lets kubelets end the evicted pods that are due.
     pub fn on_timeout(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<Change> {
         let due: Vec<Key> =
             self.ending.iter().filter(|(_, end)| **end <= now).map(|(key, _)| key.clone()).collect();
@@ -325,7 +325,7 @@ impl Counterfactual {
     }
 }
 
-/// Which part of a list a recorded event is. The first list is passed on as a list, later lists as changes.
+/// Position of a recorded event in a list. The first list is passed on as a list, later lists as changes.
 enum ListStage {
     Started,
     Listed,

@@ -37,7 +37,7 @@ impl Counterfactual {
             match stage {
                 ListStage::Started => nodes.insert(0, ObjectEvent::ListStarted),
                 ListStage::Done => nodes.push(ObjectEvent::ListDone),
-                // A node that was read before the list is already recorded, so the list changes nothing.
+                // The node was recorded before this list and has not changed: list it as the model has it.
                 ListStage::Listed if nodes.is_empty() => {
                     nodes.extend(listed.map(|node| ObjectEvent::Listed((*node).clone())));
                 }
@@ -154,8 +154,8 @@ impl Counterfactual {
         changes
     }
 
-    /// The number of pods on a returned node with a toleration that would have ended soon. For these pods, the phase of
-    /// the controller's passes decides whether they are evicted.
+    /// The number of pods on a returned node whose tolerations would have ended soon. For these pods, the phase of the
+    /// controller's passes decides whether they are evicted.
     pub(super) fn nearly_evicted(&self, name: &NodeName, cluster: &Cluster, now: Timestamp) -> usize {
         let Some(node) = cluster.node(name) else { return 0 };
         let taints: Vec<Taint> = controllers_own(node).cloned().collect();

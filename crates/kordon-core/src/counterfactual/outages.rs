@@ -85,7 +85,8 @@ pub enum Whose<'a> {
 /// Rules for counting the cost of outages.
 #[derive(Clone, Copy, Debug)]
 pub struct CostScope {
-    /// Start of the period. An outage counts if it overlaps the period and its node had pods.
+    /// Start of the period for which costs are counted. An outage counts if it overlaps the period and its node had
+    /// pods.
     pub from: Timestamp,
     pub until: Timestamp,
     /// Outages shorter than this are blips.
@@ -103,7 +104,7 @@ pub struct CostScope {
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutageTracker {
     ended: Vec<RecordedOutage>,
-    /// Nodes with heartbeats that are not Ready, with the start of their outage.
+    /// Nodes that send heartbeats but are not Ready, with the start of their outage.
     not_well: BTreeMap<NodeName, OutageStart>,
     /// End of the last gap in the recording. Heartbeats in the gap are not known.
     gap: Option<Timestamp>,
@@ -284,7 +285,7 @@ impl Paid {
                 let at = evicted.get(&pod.uid).copied();
                 let is_of_it = |at: &Timestamp| outage.from <= *at && *at <= outage.end.at() + scope.passes;
                 let moved = at.filter(is_of_it);
-                // The pod left the node before the outage, or was never on it.
+                // Whether the pod left the node before the outage, or was never on it.
                 let is_elsewhere = moved.is_none()
                     && (at.is_some_and(|at| at < outage.from)
                         || matches!(whose, Whose::Engine(_)) && at.is_none() && !pod.is_here);

@@ -33,7 +33,7 @@ impl Counterfactual {
             match stage {
                 ListStage::Started => pods.insert(0, ObjectEvent::ListStarted),
                 ListStage::Done => pods.push(ObjectEvent::ListDone),
-                // A pod that was read before the list is already recorded, so the list changes nothing.
+                // The pod was recorded before this list and has not changed: list it as the model has it.
                 ListStage::Listed if pods.is_empty() => {
                     pods.extend(listed.map(|pod| ObjectEvent::Listed((*pod).clone())));
                 }
@@ -47,7 +47,7 @@ impl Counterfactual {
         match (&delta.old, &delta.new) {
             (Some(old), Some(new)) if old.uid == new.uid => self.on_pod_changed(old, new, cluster, now),
             (old, Some(new)) => {
-                // A new pod of the same name. The deletion of the old pod was not reported.
+                // The deletion of the old pod was not reported, and a new pod has the same name.
                 let gone = old.as_ref().and_then(|old| self.on_pod_gone(old, cluster, now));
                 match self.on_pod_created(new, cluster) {
                     Some(created) => Some(created),
@@ -115,7 +115,7 @@ impl Counterfactual {
             return None;
         }
         let known = cluster.pod(&new.key).filter(|known| known.uid == new.uid)?;
-        // An evicted pod stays here for now, so its recorded state does not apply.
+        // A pod that was evicted in the recording and stays in the model keeps its state.
         if self.replacements.stays(&new.key) {
             return None;
         }

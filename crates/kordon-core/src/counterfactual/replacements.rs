@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::{Key, Uid};
 
-/// Pods that stay although the recording evicted them, and their recorded replacements, by owner.
+/// Pods that stay in the model although they were evicted in the recording, and their recorded replacements, by owner.
 #[derive(Clone, Debug, Default)]
 pub struct Replacements {
     by_owner: BTreeMap<Uid, Replaced>,
@@ -19,18 +19,18 @@ struct Replaced {
 }
 
 impl Replacements {
-    /// Records that a pod stays although the recording evicted it.
+    /// Records that a pod stays in the model although it was evicted in the recording.
     pub fn on_stays(&mut self, pod: &Key, owner: &Uid) {
         self.owner_of.insert(pod.clone(), owner.clone());
         self.by_owner.entry(owner.clone()).or_default().stay.insert(pod.clone());
     }
 
-    /// Whether the pod stays although the recording evicted it.
+    /// Whether the pod stays in the model although it was evicted in the recording.
     pub fn stays(&self, pod: &Key) -> bool {
         self.owner_of.contains_key(pod)
     }
 
-    /// Records that the pod no longer stays, because the engine evicted it or somebody else deleted it.
+    /// Records that the pod no longer stays in the model, because the engine evicted it or somebody else deleted it.
     pub fn on_left(&mut self, pod: &Key) {
         let Some(owner) = self.owner_of.remove(pod) else { return };
         if let Some(replaced) = self.by_owner.get_mut(&owner) {
@@ -63,8 +63,8 @@ impl Replacements {
         }
     }
 
-    /// Returns the pods that are no longer left out, because fewer pods stay. A pod remains left out while another pod
-    /// has its name.
+    /// Returns the replacements that are no longer left out, because their old pods have left the model. A replacement
+    /// remains left out while another pod has its name.
     pub fn release(&mut self, is_free: impl Fn(&Key) -> bool) -> Vec<Key> {
         let mut released = Vec::new();
         if self.left_out.is_empty() {

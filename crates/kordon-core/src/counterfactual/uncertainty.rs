@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 /// A reason why the cluster might have behaved differently with these settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uncertainty {
-    /// A heartbeat, the return of a node, or a deletion by somebody else was so close to a deadline that the phase of
-    /// the controller's passes decides.
+    /// A heartbeat, the return of a node, or a deletion by somebody else was close to a deadline, so the result depends
+    /// on the phase of the controller's passes.
     NearDeadline,
     /// Only the engine marked a node Unknown, so kordon assumes the time at which the node's kubelet posts its status.
     PostAssumed,

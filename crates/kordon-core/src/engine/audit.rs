@@ -111,7 +111,7 @@ impl Audit {
         })
     }
 
-    /// The flags that were reported.
+    /// The flags that were reported because they do not fit the controller's actions.
     pub fn reported(&self) -> impl Iterator<Item = &'static str> {
         self.reported.iter().copied()
     }

@@ -26,7 +26,7 @@ const EVICTED: &str = "Evicted";
 pub struct Collector {
     /// Time of one pass. Every other pass is a whole number of periods away.
     tick: Timestamp,
-    /// The certainty of the times of passes.
+    /// How well the times of passes are known.
     certainty: Certainty,
     /// The earliest time of the next pass.
     not_before: Timestamp,

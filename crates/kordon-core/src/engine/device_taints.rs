@@ -85,8 +85,8 @@ pub fn device_evictions(cluster: &Cluster, version: ServerVersion) -> Vec<Device
         .collect()
 }
 
-/// Returns what each DeviceTaintRule without an effect would do. The status of such a rule says the same, as of when it
-/// was created.
+/// Returns what each DeviceTaintRule without an effect would do. The status of such a rule says the same, but as of the
+/// rule's creation.
 pub fn taint_rule_previews(cluster: &Cluster, version: ServerVersion) -> Vec<TaintRulePreview> {
     let devices = cluster.devices();
     if version < DEVICE_TAINT_RULES {

@@ -38,8 +38,8 @@ impl Engine {
                         record.restart_grace(HeartbeatSource::DisruptionEnd, now);
                     }
                     if self.out.has_recorded_no_execute(&node.name) {
-                        // Drop the recorded change: the controller did not make it, and the node's taints stay as they
-                        // are.
+                        // The recorded taint change was not made by the controller: forget it, because the node keeps
+                        // its taints.
                         self.out.forget(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
                     }
                 }

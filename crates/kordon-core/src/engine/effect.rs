@@ -39,7 +39,7 @@ pub enum Write {
     MarkPodNotReady { pod: Key, uid: Uid, version: Version, node: NodeName },
     /// Patch the pod's status: its reason becomes NodeLost, with a message that names the node.
     MarkPodLost { pod: Key, uid: Uid, version: Version, node: NodeName },
-    /// Delete the pod. The node is empty if the pod was never scheduled.
+    /// Delete the pod. `node` is empty if the pod was never scheduled.
     DeletePod { pod: Key, uid: Uid, node: NodeName, deletion: Deletion },
     /// Record an event. Nothing depends on its outcome.
     RecordEvent(RecordedEvent),

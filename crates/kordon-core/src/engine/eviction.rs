@@ -348,8 +348,8 @@ impl Evictor {
                 let Some(FirstTimer { span, taint, .. }) = first_timer(&pod.tolerations, &tolerated) else {
                     return;
                 };
-                // A taint without timeAdded may be older than the others. The timer would then end earlier, so its
-                // start is only the latest one possible.
+                // A taint without timeAdded may be older than the others. The timer may then have started earlier, so
+                // the known start is only the latest possible one.
                 let is_latest = |taint| start(taint).certainty == Certainty::AtLatest;
                 let start = match taints.iter().any(is_latest) {
                     true => TolerationStart { certainty: Certainty::AtLatest, ..start(taint) },

@@ -51,7 +51,8 @@ pub struct NodeHealth {
 pub struct NodeAssessment {
     /// The status of Ready that the pass found; Unknown if the node had no Ready condition.
     pub observed: ConditionStatus,
-    /// The status of Ready after the pass, including a rewrite; none if the node still has no Ready condition.
+    /// The status of Ready after the pass, which may have made it Unknown; none if the node still has no Ready
+    /// condition.
     pub current: Option<ConditionStatus>,
     /// The conditions to write; none if nothing changes.
     pub rewrite: Option<Vec<UnknownCondition>>,
@@ -122,7 +123,7 @@ impl NodeHealth {
         let local = |time| clock.local(time).min(now);
         let mut record = Self::fresh(node, HeartbeatSource::Created, local(node.created));
         record.certainty = Certainty::Estimated;
-        // The kubelet writes the status and the Lease by the same clock.
+        // The kubelet takes the times in the status and in the Lease from the same clock.
         let ahead =
             lease.and_then(|lease| lease.clock_difference()).map_or(Span::ZERO, ClockDifference::span);
         let posted = node.ready().and_then(|ready| ready.last_heartbeat);
@@ -208,8 +209,8 @@ impl NodeHealth {
         (!self.assumed_alive).then(|| self.probe + self.grace(settings))
     }
 
-    /// Recomputes when the last renewal of the Lease was noticed: by the first pass after `renewed`. Passes are at
-    /// `pass` and at whole periods before it.
+    /// Recomputes when the last renewal of the Lease was noticed: at the first pass after `renewed`. There is a pass at
+    /// `pass`, and one at each whole period before it.
     ///
     /// The time stays unchanged if it would move by a period or more, because then the kubelet's clock must be wrong.
     pub fn move_to_pass(&mut self, renewed: Timestamp, pass: Timestamp, period: Span) {
@@ -249,7 +250,7 @@ impl NodeHealth {
 
     /// The node's zone.
     pub fn zone(&mut self, node: &Node) -> &NodeZone {
-        // The zone of a calm node is up to date, because the pass that found the node calm has read it.
+        // If the node is calm, a pass has already read the zone from this node object.
         if !self.is_calm(node) {
             self.zone.refresh(node);
         }
@@ -289,7 +290,7 @@ pub struct Reading<'a> {
 /// - C: the Lease. A renewal counts as a heartbeat.
 /// - D: the grace period. Once it has expired, Ready and three more conditions become Unknown.
 ///
-/// The rewrite counts as written; if the write fails, [`NodeHealth::adopt`] restores the conditions.
+/// The new conditions count as written; if the write fails, [`NodeHealth::adopt`] restores the old ones.
 pub fn update(
     record: &mut NodeHealth,
     reading: Reading<'_>,
@@ -328,7 +329,7 @@ pub fn update(
     assessment
 }
 
-/// Steps A to C. Returns whether there was a heartbeat since the last pass.
+/// Takes steps A to C of [`update`]. Returns whether there was a heartbeat since the last pass.
 fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>, ready: Option<&Condition>) -> bool {
     // Compare the Lease first, because reading the status can drop the saved Lease.
     let newer = newer_lease(record, reading);
@@ -382,7 +383,7 @@ fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, 
         return false;
     }
     let same_transition = saved.is_some_and(|saved| saved.last_transition == ready.last_transition);
-    // After a status post everything is read again, and the saved Lease is dropped.
+    // A status post starts the record afresh from the node object, and drops the saved Lease.
     *record = NodeHealth {
         ready_transition: if same_transition { record.ready_transition } else { noticed },
         pods_to_retry: record.pods_to_retry,
@@ -405,7 +406,7 @@ fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<
         let is_newer = |saved: &Arc<Lease>| {
             saved.renewed.zip(lease.renewed).is_some_and(|(saved, renewed)| saved < renewed)
         };
-        // Usually the Lease is the saved object itself, and need not be read.
+        // Usually the Lease is the saved object itself, and its times need not be compared.
         !record.has_saved(lease) && record.lease.as_ref().is_none_or(is_newer) && !is_too_late(lease)
     })
 }

@@ -36,7 +36,7 @@ pub(super) struct Renewals {
     last: Timestamp,
     tenths: [u16; KEPT],
     len: u8,
-    /// Whether the last change of the Lease may have moved the time at which the node is late to an earlier time.
+    /// Whether the last change of the Lease may have brought forward the time at which the node is late.
     is_hastened: bool,
     /// The node's own renewal interval: the median of the kept intervals, or a quarter of the Lease's duration while
     /// too few intervals are known.
@@ -46,8 +46,8 @@ pub(super) struct Renewals {
 /// The last heartbeat of a node, and when the node becomes late and silent if no other heartbeat arrives.
 ///
 /// Every prediction from silence uses this one rule: a node is *late* after one and a half of its own renewal intervals
-/// without a heartbeat, and *silent* after three intervals or half of its grace period, whichever comes first, but
-/// never before one interval of up to ten seconds is over.
+/// without a heartbeat, and *silent* after three intervals or half of its grace period, whichever comes first. No node
+/// is silent before one interval (at most ten seconds) has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// Whether the heartbeat is a renewal of the node's Lease.
@@ -67,15 +67,15 @@ impl Silence {
     }
 
     pub(super) fn new(heartbeat: Timestamp, interval: Span, grace: Span) -> Self {
-        // Outages make measured intervals longer than the kubelet's own.
+        // Limit the interval, because outages make measured intervals longer than the kubelet's own.
         let least = longest_interval(interval.min(DEFAULT_INTERVAL)) + REQUEST;
         let silent = half(grace).min(interval * 3).max(least);
         let late = late_after(interval).min(silent);
         Self { is_of_lease: false, heartbeat, late_from: heartbeat + late, silent_from: heartbeat + silent }
     }
 
-    /// Creates the silence of a node whose Lease is not known, from the heartbeat in its status. Such a node is silent
-    /// after two intervals between posts of its status.
+    /// Computes when a node without a known Lease becomes late and silent, from the heartbeat in its status. Such a
+    /// node is silent after two intervals between posts of its status.
     pub(super) fn from_status_alone(heartbeat: Timestamp) -> Self {
         let late = late_after(STATUS_INTERVAL);
         let silent = STATUS_INTERVAL * 2;
@@ -107,8 +107,8 @@ fn half(span: Span) -> Span {
 }
 
 /// Corrects a time that another component wrote and that arrives now. The result is never in the future, and at most
-/// `LIVE_LAG` ago if the watches are live. This limits the error if the component's clock differs from the measured
-/// clock.
+/// `LIVE_LAG` ago if the watches are live. This limits the error if the component's clock differs from the cluster's
+/// measured clock.
 pub fn arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timestamp {
     match health {
         WatchHealth::Live => at.max(now - LIVE_LAG).min(now),
@@ -184,8 +184,8 @@ impl Heartbeats {
         renewals
     }
 
-    /// Whether the last change of the node's Lease may have moved the time at which the node is late to an earlier
-    /// time. A renewal normally postpones that time, but a shorter renewal interval can outweigh the renewal.
+    /// Whether the last change of the node's Lease may have brought forward the time at which the node is late. A
+    /// renewal normally postpones that time, but a shorter renewal interval can outweigh the renewal.
     pub fn is_hastened(&self, node: &NodeName) -> bool {
         self.of(node).is_some_and(|renewals| renewals.is_hastened)
     }
@@ -220,8 +220,8 @@ impl Heartbeats {
 /// Interval at which a kubelet posts its status if nothing changes (`nodeStatusReportFrequency`).
 const STATUS_INTERVAL: Span = Span::from_secs(5 * 60);
 
-/// Returns the nodes that are silent, computed from their Leases alone ([`Silence`]). `grace` is the grace period of the
-/// controller. Returns none if the watch of Leases is not live.
+/// Returns the nodes that are silent, computed from their Leases alone ([`Silence`]). `grace` is the grace period of
+/// the controller. Returns none if the watch of Leases is not live.
 pub fn silent_by_lease(cluster: &Cluster, grace: Span, now: Timestamp) -> BTreeSet<NodeName> {
     if cluster.known(FeedKind::Leases) != Known::Live {
         return BTreeSet::new();

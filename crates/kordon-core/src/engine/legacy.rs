@@ -26,7 +26,7 @@ use kordon_time::{Span, Timestamp};
 /// Eviction statuses of the nodes, and the deletion rounds in progress. A deletion round deletes all pods of a node.
 #[derive(Clone, Debug, Default)]
 pub struct Legacy {
-    /// Upstream's nodeEvictionMap: every node object, from its add event on.
+    /// The eviction status of each node object, from its add event on (upstream `nodeEvictionMap`).
     status: BTreeMap<NodeName, EvictionStatus>,
     /// Deletion rounds by node. Each entry holds the pods of the round with a write that has no outcome yet.
     rounds: BTreeMap<NodeName, BTreeSet<Key>>,

@@ -8,7 +8,7 @@ const BURST: f64 = 1.0;
 /// Allows evictions at a rate, or none at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limiter {
-    /// Never gives a token. Upstream's stopped limiter claims rate 1: see [`Limiter::swap`].
+    /// Never gives a token. Upstream's stopped limiter reports the rate 1: see [`Limiter::swap`].
     Never,
     Bucket(Bucket),
 }
@@ -23,7 +23,7 @@ pub struct Bucket {
 }
 
 impl Limiter {
-    /// Returns a full bucket. With rate 0, the bucket never gives its token, and claims rate 0, unlike
+    /// Returns a full bucket. With rate 0, the bucket never gives its token, and reports the rate 0, unlike
     /// [`Limiter::Never`].
     pub fn full(rate: f32, now: Timestamp) -> Self {
         Self::Bucket(Bucket { rate, tokens: BURST, last: now })
@@ -55,7 +55,7 @@ impl Limiter {
 
     /// Changes the rate (upstream `SwapLimiter`): a drained bucket stays drained.
     ///
-    /// A stopped limiter claims rate 1, so a change to exactly 1 has no effect and the zone stays stopped
+    /// A stopped limiter reports the rate 1, so a change to exactly 1 has no effect and the zone stays stopped
     /// (kubernetes#104639, docs/upstream/node-lifecycle.md#12.18).
     #[expect(clippy::float_cmp, reason = "upstream compares the two rates exactly")]
     pub fn swap(&mut self, rate: f32, now: Timestamp) {

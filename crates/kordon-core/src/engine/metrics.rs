@@ -79,14 +79,14 @@ impl Metrics {
     }
 }
 
-/// Histogram of spans.
+/// Histogram of durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Number of spans in each bucket. Bucket `i` ends at `BOUNDS[i]` and starts above the previous bound.
+    /// Number of durations in each bucket. Bucket `i` ends at `BOUNDS[i]` and starts above the previous bound.
     pub counts: [u64; Histogram::BOUNDS.len()],
-    /// The number of all spans, those above the last bound included.
+    /// Number of all durations, including those above the last bound.
     pub count: u64,
-    /// The sum of all spans, in seconds.
+    /// Sum of all durations, in seconds.
     pub sum: f64,
 }
 

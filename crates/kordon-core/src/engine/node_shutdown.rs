@@ -82,7 +82,7 @@ pub fn shutdown_ends(cluster: &Cluster, node: &Node) -> Vec<ShutdownEnd> {
     ends
 }
 
-/// When the shutdown began, by the condition that shows it.
+/// When the shutdown began: the last transition of the condition that shows the shutdown.
 fn began(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
     let ready = node.ready().filter(|ready| ready.status == ConditionStatus::False);
     let condition = ready.or_else(|| node.condition("GracefulNodeShutdownInProgress"))?;

@@ -80,8 +80,8 @@ impl EffectSubject {
     }
 }
 
-/// Returns the version of the object that a write was based on. For events, and for deletions, which check the uid
-/// instead, the version is the default.
+/// Returns the version of the object that a write was based on. Returns the default for events, and for deletions,
+/// which check the uid instead.
 fn basis(write: &Write) -> Version {
     match write {
         Write::MarkUnknown { version, .. }
@@ -199,7 +199,7 @@ impl Outbox {
         }
     }
 
-    /// Removes an effect from those in flight when its outcome comes back. None if the id is unknown.
+    /// Removes an effect from those in flight when its outcome comes back. Returns none if the id is unknown.
     pub fn complete(&mut self, id: EffectId) -> Option<Arc<Effect>> {
         let effect = self.in_flight.remove(&id)?;
         if let Some(subject) = EffectSubject::from_write(&effect.write) {

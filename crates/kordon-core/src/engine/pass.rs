@@ -80,7 +80,7 @@ impl Engine {
         findings
     }
 
-    /// Assesses the nodes that are not settled. Settled nodes keep the counts of the pass that settled them.
+    /// Assesses the unsettled nodes ([`PassScope`]). Settled nodes keep the counts of the pass that settled them.
     fn assess_unsettled(
         &self,
         cluster: &Cluster,
@@ -431,8 +431,9 @@ impl Engine {
 
     /// When the tainting loop next finds a token and a waiting node; none if no node waits.
     pub(super) fn tainting_due(&self) -> Option<Timestamp> {
-        // Nodes are queued at the end of a pass, so a tick at the start of the pass does not find them. While a shadow
-        // waits for the last writes of a pass, it does not know yet whether that pass stops a zone.
+        // A tick finds waiting nodes only after the pass that queues them has ended. While a shadow waits for the last
+        // writes of a pass, it does not know yet whether that pass stops a zone, so no tick counts before the shadow's
+        // own pass.
         let is_following = self.shadow.as_ref().is_some_and(|shadow| shadow.followed_pass_ended().is_some());
         let pass_ended = if is_following {
             self.next_pass

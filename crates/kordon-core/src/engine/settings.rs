@@ -21,7 +21,7 @@ impl ServerVersion {
         Self { major, minor }
     }
 
-    /// Reads `v1.36.3`, `1.36`, or the two fields of `/version` joined by a dot (`1.33+`).
+    /// Parses a release, such as `v1.36.3`, `1.36`, or the two fields of `/version` joined by a dot (`1.33+`).
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim_start_matches('v').splitn(3, '.');
         let mut number = || {
@@ -45,7 +45,7 @@ pub struct Setting<T> {
     pub origin: Origin,
 }
 
-/// Where a setting comes from; a later origin overrides an earlier one.
+/// Where a setting comes from, in ascending order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Origin {
@@ -229,8 +229,8 @@ impl Settings {
         }
     }
 
-    /// Sets a flag, given without dashes, from the text of its value. Does nothing if a later [`Origin`] has set the
-    /// flag. Returns whether the controller has a flag of this name.
+    /// Sets a flag, given without dashes, from the text of its value. Does nothing if an [`Origin`] of higher
+    /// precedence has set the flag. Returns whether the controller has a flag of this name.
     ///
     /// # Errors
     /// The text is not a valid value of the flag.
@@ -279,7 +279,8 @@ impl Settings {
         Ok(true)
     }
 
-    /// Every flag of the release, with its value in words, and its origin. A flag of kordon's own is listed if it is set.
+    /// Every flag of the release, with its value in words, and its origin. A flag of kordon's own is listed if it is
+    /// set.
     pub fn rows(&self) -> Vec<(&'static str, String, Origin)> {
         self.rows_with(|span| span.to_string())
     }

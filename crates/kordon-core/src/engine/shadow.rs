@@ -27,8 +27,8 @@ use kordon_time::{ClusterTime, Span, Timestamp};
 /// `--leader-elect-lease-duration`).
 const LEASE_DURATION: Span = Span::from_secs(15);
 
-/// Tolerated delay of the controller's writes, because requests and watches take time. A prediction is dropped if the
-/// predicted write is later than the settings and this delay allow.
+/// Tolerated delay of the controller's writes, because requests and watches take time. If a predicted write is still
+/// missing this long after the time that the settings allow, the prediction is dropped.
 const LATENESS: Span = Span::from_secs(1);
 
 /// Time without a write after which a pass of the controller counts as ended.
@@ -265,7 +265,7 @@ impl Engine {
         let warning = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
         self.out.warn(warning, now);
         zone.queue.mark_processed(&node.name);
-        // The token was taken now, even if the prediction differs.
+        // The controller took the token now, even if the shadow predicted another time.
         zone.limiter.drain(now);
     }
 

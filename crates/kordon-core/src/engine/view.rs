@@ -60,7 +60,7 @@ pub enum NodeStage {
     Queued,
     /// The engine requested the taint; the node does not have it yet.
     Requested,
-    /// The node has the NoExecute taint of its state.
+    /// The node has the NoExecute taint that belongs to its status of Ready.
     Tainted,
     /// Legacy mode: the node's pods have been deleted.
     Evicted,
@@ -99,7 +99,7 @@ pub struct ZoneView {
     pub state: ZoneState,
     /// The state that a pass would find now.
     pub next_state: ZoneState,
-    /// Number of nodes now, without those excluded from disruption.
+    /// Number of nodes in the zone now, without nodes that the statistics of the zone exclude.
     pub size: usize,
     pub not_ready: usize,
     /// The eviction rate: the number of nodes that get a NoExecute taint per second; 0 if evictions are stopped.
@@ -111,8 +111,8 @@ pub struct ZoneView {
 }
 
 impl ZoneView {
-    /// Whether two views of a zone show the same. The next token is compared only while nodes wait for it, because
-    /// otherwise its time moves with the clock.
+    /// Whether two views of a zone have the same content. The next token is compared only while nodes wait for it,
+    /// because otherwise its time moves with the clock.
     pub fn says_the_same(&self, other: &Self) -> bool {
         let next_token = if self.queue.is_empty() { self.next_token } else { other.next_token };
         *self == Self { next_token, ..other.clone() }

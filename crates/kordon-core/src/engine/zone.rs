@@ -14,7 +14,7 @@ use kordon_time::Timestamp;
 /// Upstream's zone states (docs/upstream/node-lifecycle.md#5.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ZoneState {
-    /// Registered, and not evaluated yet.
+    /// The zone is registered and has not been evaluated yet.
     #[default]
     Initial,
     Normal,

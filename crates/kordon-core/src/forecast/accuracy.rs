@@ -62,7 +62,7 @@ pub struct Accuracy {
     outcomes: OutcomeRecord,
 }
 
-/// The near future of one forecast.
+/// The predictions of one forecast, up to the horizon [`AHEAD`].
 #[derive(Clone, Debug)]
 struct Predictions {
     made: Timestamp,
@@ -76,7 +76,7 @@ struct Predictions {
     uncertain: BTreeSet<NodeName>,
 }
 
-/// The predictions at the time when a change arrives.
+/// The latest predictions when a change arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Predicted<'a> {
     /// The last forecast.

@@ -340,8 +340,8 @@ impl Contest {
     fn bounds(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> (usize, usize) {
         let mut alike: BTreeMap<&Schedule, usize> = BTreeMap::new();
         schedules.values().for_each(|schedule| *alike.entry(schedule).or_default() += 1);
-        // For one token, pairs in ascending order of the deleted pods: a number of deleted pods, and the number of
-        // nodes whose taint at this token would delete that many.
+        // For one token, pairs (pods, nodes) in ascending order: each of these nodes would lose that many pods if it
+        // got the token.
         let counts = |token: &Token| {
             let count =
                 |(schedule, nodes): (&&Schedule, &usize)| (schedule.deleted(until.since(token.at)), *nodes);
@@ -385,7 +385,7 @@ impl Contender {
 struct Schedule(Vec<(Span, usize)>);
 
 impl Schedule {
-    /// The schedule of a node that gets these taints.
+    /// Computes the deletion times of a node's pods for the case that the node gets these taints.
     fn new(cluster: &Cluster, node: &NodeName, taints: &[Taint]) -> Self {
         let stays_for = |pod: &Pod| match tolerance(&pod.tolerations, taints) {
             Tolerance::NotTolerated(_) => Some(Span::ZERO),

@@ -229,7 +229,7 @@ impl Forecast {
         let next = steps.peek().map(|step| step.why.clone());
         lane.why = next.or_else(|| engine.why_silent(name)).unwrap_or_default();
         let mut tainted = None;
-        // The object of a pod that its kubelet has ended may be deleted later.
+        // Pods that their kubelets have ended. A later deletion of such a pod's object is not added to the lane.
         let mut ended = BTreeSet::new();
         for step in steps {
             let is_left = step.kind.pod().is_some_and(|pod| ended.contains(pod));

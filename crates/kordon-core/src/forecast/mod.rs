@@ -376,8 +376,9 @@ impl Run {
     fn pass_changes_on(&mut self) {
         for applied in self.applied.drain(..) {
             if let Applied::Node(Delta { old: Some(old), new: Some(new) }) = &applied {
-                // The node's NoSchedule taint changes with the next event of the node (upstream
-                // `doNoScheduleTaintingPass`); forecasts leave these writes out.
+                // The controller changes the node's NoSchedule taint with the next event of the node (upstream
+                // `doNoScheduleTaintingPass`). Forecasts leave these writes out, and note here when the node is Ready
+                // again.
                 match (old.is_ready(), new.is_ready()) {
                     (false, true) => _ = self.recovered.insert(new.name.clone(), self.now),
                     (true, false) => _ = self.recovered.remove(&new.name),

@@ -55,8 +55,8 @@ struct OpenCase {
     predicted: Option<PredictedOutcome>,
 }
 
-/// The start of the first of several evictions of one owner's pods at once ([`AT_ONCE`]). Their replacements are
-/// interchangeable.
+/// Identifies a group: evictions of one owner's pods within [`AT_ONCE`]. The value is the start of the first eviction.
+/// The replacements of a group are interchangeable.
 type Group = Timestamp;
 
 /// Which of an owner's new pods replaces an evicted pod.
@@ -203,7 +203,7 @@ pub struct OutcomeReport {
     pub last: Vec<OutcomeDifference>,
 }
 
-/// Number of pods with a certain predicted and a certain observed outcome, which differ in kind or in the node.
+/// Number of pods with one pair of predicted and observed outcomes, which differ in kind or in the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutcomeDifferences {
     pub predicted: &'static str,
@@ -240,7 +240,7 @@ impl OutcomeRecord {
         if let Some(owner) = &owner {
             self.created.entry(owner.clone()).or_default();
         }
-        // The replacement of a pod of a Job may be created after the end of the forecast.
+        // A Job may create the replacement of its pod after the end of the forecast.
         let (settles, awaits_creation) = match predicted {
             Some(PodOutcome::Moves { ready: Some(ready), .. }) => ((*ready).max(now), false),
             Some(PodOutcome::Moves { ready: None, .. }) => (now + MAX_BACK_OFF + SETTLES, true),
@@ -450,7 +450,7 @@ mod tests {
     use super::*;
     use crate::cluster::{Owner, OwnerKind, WorkloadKind};
 
-    /// A pod of a workload of this kind.
+    /// A pod that belongs to a workload of this kind.
     fn pod(kind: WorkloadKind, name: &str, node: Option<&str>) -> Pod {
         let owner = Owner { kind: OwnerKind::Workload(kind), name: "owner".into(), uid: "owner".into() };
         Pod {
@@ -462,7 +462,7 @@ mod tests {
         }
     }
 
-    /// The prediction that a pod moves to `node`, one of these equal nodes.
+    /// The prediction that a pod moves to `node`, when all nodes in `among` are equally good.
     fn moves(node: &str, among: &[&str]) -> PodOutcome {
         PodOutcome::Moves {
             node: node.into(),
@@ -486,14 +486,14 @@ mod tests {
             self.on_pod(&Delta { old: None, new: Some(Arc::new(pod)) }, now);
         }
 
-        /// Reads what became of the oldest evicted pod. No pod exists any more.
+        /// Returns the outcome of the oldest evicted pod, in a cluster without pods.
         fn read(&mut self) -> Became {
             let case = self.open.pop_front().expect("an evicted pod");
             self.became(&case, &Cluster::default())
         }
     }
 
-    /// The counts after a pod on n0, predicted to move to n1 or n2, had this outcome.
+    /// The counts for a pod on n0 that was predicted to move to n1 or n2 and had this outcome.
     fn counts(became: Became) -> OutcomeScore {
         let mut record = OutcomeRecord::default();
         let cart = pod(WorkloadKind::ReplicaSet, "cart", Some("n0"));
@@ -574,8 +574,8 @@ mod tests {
         assert_eq!(record.read(), Became::NotReplaced, "db-7 was created before db-7 was evicted");
     }
 
-    /// Three pods are evicted, two of them at once. The first replacement exists before the second pod is evicted, and the
-    /// replacements are read in another order than they were created.
+    /// Three pods are evicted, two of them at once. The first replacement exists before the second pod is evicted, and
+    /// the replacements are read in another order than they were created.
     #[test]
     fn each_pod_of_a_group_has_a_replacement_of_its_group() {
         let pod = |name: &str, node: &str| pod(WorkloadKind::ReplicaSet, name, Some(node));
@@ -586,7 +586,7 @@ mod tests {
         record.create(pod("web-b", "n3"), at(300));
         record.on_evicted(&pod("web-3", "n1"), Some(&moves("n3", &["n3"])), at(20_000));
         record.create(pod("web-c", "n5"), at(20_300));
-        // A fourth pod that nothing was evicted for.
+        // A fourth pod of the owner, which replaces no evicted pod.
         record.create(pod("web-d", "n3"), at(20_400));
         let became = |node: &str| Became::NotStarted(node.into());
         let read = [record.read(), record.read(), record.read()];

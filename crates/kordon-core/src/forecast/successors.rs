@@ -96,7 +96,8 @@ impl Successor {
     /// Whether the pod appears in lists of replacements. Pods that need no replacement elsewhere do not appear.
     fn is_listed(&self) -> bool {
         match self.outcome.kind() {
-            // A replacement that the scheduler places has a node.
+            // The outcome has a node if the scheduler places the replacement; for pods of DaemonSets and static pods it
+            // has none.
             OutcomeKind::SameNode => self.outcome.node().is_some(),
             OutcomeKind::NotRecreated | OutcomeKind::Finished | OutcomeKind::Stays => false,
             OutcomeKind::Lost
@@ -114,7 +115,7 @@ impl Successor {
         }
     }
 
-    /// Stable name of where the replacement lands, or of why it does not land.
+    /// Stable name of the replacement's landing, or of the reason why there is none.
     pub const fn word(&self) -> &'static str {
         match (&self.outcome, &self.landing) {
             (PodOutcome::Lost | PodOutcome::FailsRun { .. } | PodOutcome::FailsJob { .. }, _) => "lost",
@@ -158,7 +159,7 @@ impl Successor {
     }
 }
 
-/// Times at which a pod leaves; none for a time that never comes or is unknown.
+/// The times of a pod's departure, step by step; none for a step that never happens or has no known time.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     /// When the pod's deletion starts, or when its kubelet has ended it.
@@ -285,9 +286,9 @@ impl Forecast {
         pods
     }
 
-    /// Returns how each of these pods leaves. If the forecast has assumptions, the creation times of the replacements
-    /// stay unset, as in N-1, so that the order of the replacements stays open. If a node comes back, the creation
-    /// times are set, because only replacements that are created later can land on the node.
+    /// Returns how each of these pods leaves. If the forecast has assumptions, the replacements get no creation times,
+    /// as in N-1, so that their order stays open. They do get them if a node comes back, because only replacements that
+    /// are created later can land on that node.
     fn leaving(
         &self,
         pods: Vec<Arc<Pod>>,
@@ -416,8 +417,8 @@ impl Forecast {
     }
 }
 
-/// Returns what creates a replacement for a pod that is deleted. The scheduler also binds the pods of DaemonSets. A
-/// DaemonSet's pod with devices therefore comes back to its node only if the node has other devices for it.
+/// Returns what creates the replacement of a deleted pod. A DaemonSet's pod with devices is placed like any other pod,
+/// because the scheduler returns it to its node only if the node has other devices for it.
 fn recreation(cluster: &Cluster, jobs: &JobConsequences, pod: &Pod) -> Recreation {
     let has_devices = !pod.scheduling.device_claims.is_empty();
     match jobs.recreation(cluster, pod) {
@@ -442,7 +443,7 @@ fn succession<E: Environment>(
     Succession { successors, trace }
 }
 
-/// The departures of pods that exist.
+/// The departures of the pods that exist in the cluster.
 fn known(cluster: &Cluster, departures: &BTreeMap<Key, Departure>) -> Vec<plan::Departure> {
     let departure = |(pod, departure): (&Key, &Departure)| {
         let Departure { leaves, gone, unready, .. } = *departure;

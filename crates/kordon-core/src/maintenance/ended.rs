@@ -34,7 +34,7 @@ pub enum MaintenanceNews {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaintenanceEndKind {
     Done,
-    /// Some nodes are in no wave.
+    /// The waves are done, and some nodes are in no wave.
     Partly,
     /// Something failed. The maintenance can be resumed.
     Paused,

@@ -59,8 +59,8 @@ impl GateReading {
         reading
     }
 
-    /// Returns the gates that do not hold, each with the reason. A gate does not hold if this reading is worse than the
-    /// one before.
+    /// Returns the gates that do not hold, each with the reason: the gates for which this state is worse than the state
+    /// `before`.
     pub fn worse_than(&self, before: &Self) -> Vec<(Gate, String)> {
         let more = |gate, now: &BTreeMap<Controller, usize>, then: &BTreeMap<Controller, usize>, what| {
             let is_more = |(controller, pods): &(&Controller, &usize)| {

@@ -35,7 +35,7 @@ pub use notes::MaintenanceNotes;
 pub use outcome::{MaintenanceOutcome, NodeRecord, NodeResult, PastWave};
 pub use work::{WaitFor, not_back};
 
-/// Number of nodes up to which the loss of each node and zone is simulated between waves.
+/// Maximum size of a cluster, in nodes, in which the loss of each node and zone is simulated between waves.
 pub const HEADROOM_UP_TO: usize = 1_000;
 
 /// Settings of a maintenance: its nodes, limits and times.
@@ -58,7 +58,7 @@ pub struct MaintenanceOptions {
     /// Whether the loss of a node or zone must be no worse between waves than before the start. The check simulates
     /// each loss for each wave.
     pub keeps_headroom: bool,
-    /// The loss that must not become worse; `None` for the worst loss before the start.
+    /// The loss of a node or zone that must not become worse; `None` for the worst loss before the start.
     pub before: Option<WorstLoss>,
     /// Limits that no wave may break.
     pub guards: Guards,
@@ -70,7 +70,7 @@ pub struct MaintenanceOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaintenancePlan {
     pub made: Timestamp,
-    /// Number of pods that the worst loss strands before the start; `None` if not computed.
+    /// Number of pods that the worst loss of a node or zone strands before the start; `None` if not computed.
     pub before: Option<WorstLoss>,
     pub waves: Vec<MaintenanceWave>,
     /// Nodes that are in no wave, with the reason.
@@ -80,7 +80,7 @@ pub struct MaintenancePlan {
     pub by_name: MaintenanceCost,
 }
 
-/// Number of pods that the loss of one node strands in the worst case, and the same for one zone.
+/// The worst losses: how many pods the loss of one node strands, and how many the loss of one zone strands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorstLoss {
     pub node: usize,
@@ -247,7 +247,7 @@ pub fn unknown(cluster: &Cluster) -> Gaps {
     cluster.gaps(FeedKind::REMOVAL.into_iter().chain(FeedKind::REPLACEMENTS)).unknown()
 }
 
-/// Number of nodes of a list in each zone.
+/// Counts the nodes of a list by zone.
 fn by_zone<'a>(
     cluster: &Cluster,
     nodes: impl IntoIterator<Item = &'a NodeName>,

@@ -178,8 +178,8 @@ impl<'a> Schedule<'a> {
                 wave = Some(alone);
                 continue;
             };
-            // If it is not known where a pod runs afterwards, another node of the wave may be the only one that takes
-            // it.
+            // Do not combine the nodes if it is not known where a pod runs afterwards: another node of the wave may be
+            // the only one that takes the pod.
             if before.has_unknown() || alone.has_unknown() {
                 continue;
             }
@@ -202,7 +202,7 @@ impl<'a> Schedule<'a> {
         wave.objection(self.options.allows_pending).or_else(breach)
     }
 
-    /// The same wave with half of its nodes; `None` if it has only one.
+    /// Plans the same wave with half of its nodes; `None` if the wave has only one node.
     fn smaller(&self, trial: &Trial, mut wave: WavePlan) -> Option<WavePlan> {
         let half = wave.nodes.len() / 2;
         wave.nodes.truncate(half);
@@ -242,7 +242,7 @@ impl<'a> Schedule<'a> {
 }
 
 impl MaintenanceWave {
-    /// Moves all times of the wave.
+    /// Postpones all times of the wave.
     fn delay(&mut self, by: Span) {
         for time in [&mut self.starts, &mut self.drained, &mut self.ends] {
             *time += by;

@@ -27,8 +27,8 @@ pub(super) struct WaveState {
 }
 
 impl WaveState {
-    /// Creates the state before the first wave. Silent nodes are tainted, so that nothing moves to them. It is not
-    /// known which nodes are silent at the time of a later wave.
+    /// Creates the state before the first wave. Taints the nodes that are silent now, so that nothing moves to them.
+    /// Which nodes will be silent during a later wave is not known.
     pub fn new(cluster: &Cluster, rules: EvictionRules, now: Timestamp) -> Self {
         let mut state = Self { cluster: cluster.clone(), moved: BTreeSet::new(), made: 0 };
         for node in rules.silent_nodes(cluster, now).iter().filter_map(|name| cluster.node(name)) {
@@ -69,7 +69,7 @@ impl WaveState {
             if let Some(node) = new_node(row) {
                 after.add_replacement(&pod, node, row.ready_again.is_some());
             } else if let Some(own) = row.node.as_ref().filter(|_| is_pending(row)) {
-                // The replacement waits until its node is back.
+                // The replacement is Pending until the drained node is back, and then runs there.
                 after.add_replacement(&pod, own, pod.is_ready());
             }
             row.preempted().for_each(|preempted| after.move_preempted(preempted));
@@ -139,7 +139,8 @@ impl WaveState {
         self.apply(Change::Pod(ObjectEvent::Deleted(pod.key.clone())));
     }
 
-    /// Adds a replacement of a pod on this node. A replacement that is not Ready keeps the `ending` of the old pod.
+    /// Adds a replacement of a pod on this node. If the replacement is not Ready, it keeps the reason in the old pod's
+    /// `ending`.
     fn add_replacement(&mut self, pod: &Arc<Pod>, node: &NodeName, is_ready: bool) {
         self.made += 1;
         let name = if SchedulingRequest::keeps_name_of(pod) {
@@ -175,7 +176,7 @@ impl WaveState {
 fn new_node(row: &PodPlan) -> Option<&NodeName> {
     match (&row.outcome, &row.landing) {
         (PodOutcome::Moves { node, .. }, _) => Some(node),
-        // The pod was terminating before, and its owner creates it again once it is gone.
+        // A pod that was already terminating is created again by its owner once it is gone.
         (PodOutcome::WaitsForOldPod, Some(Landing::Node { node, .. })) => Some(node),
         _ => None,
     }

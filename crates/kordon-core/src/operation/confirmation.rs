@@ -39,7 +39,7 @@ impl Overrides {
         self.guards.iter().cloned().chain(given).collect()
     }
 
-    /// Whether a plan with this prospect may start.
+    /// Whether these overrides allow a plan with this prospect to start.
     pub const fn allow(&self, prospect: Prospect) -> bool {
         match prospect {
             // If kordon does not know all budgets, the API server checks them.
@@ -128,8 +128,8 @@ fn is_grave(plan: &Plan) -> bool {
     let ignores_budgets = match &plan.action {
         Action::Drain { options, .. } => options.disable_eviction || options.grace == Some(Span::ZERO),
         Action::Evict { options, .. } | Action::Delete { options, .. } => options.grace == Some(Span::ZERO),
-        // The machine of a deleted node, or its pods, should be gone. A finalizer's controller may do more to the node
-        // than kordon knows: Karpenter drains it and terminates its machine.
+        // Deleting a node is grave if its pods run on, or if a finalizer keeps the node. The finalizer's controller may
+        // do more than kordon knows: Karpenter drains the node and terminates its machine.
         Action::DeleteNode { .. } => plan.warnings.iter().any(|warning| {
             matches!(warning, Warning::MachineRuns { pods: 1.., .. } | Warning::NodeHeld { .. })
         }),

@@ -39,7 +39,7 @@ pub enum DrainPart {
 }
 
 impl DrainPart {
-    /// How an existing pod counts, as far as its object shows.
+    /// The part of the count to which an existing pod belongs, judged by the Pod object alone.
     pub fn from_pod(pod: &Pod) -> Self {
         if pod.termination.is_some() {
             Self::Terminating

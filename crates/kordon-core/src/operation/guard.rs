@@ -228,16 +228,16 @@ impl Guards {
 #[derive(Clone, Copy, Debug, Default)]
 struct Zone {
     nodes: usize,
-    /// Nodes that are not ready or are cordoned, and nodes that the plan closes.
+    /// Nodes that are not ready or are cordoned, and nodes that the plan takes out of service.
     out: usize,
-    /// Nodes that the plan closes.
+    /// Nodes that the plan takes out of service.
     closing: usize,
-    /// Nodes that are ready and schedulable and that the plan closes.
+    /// Ready and schedulable nodes that the plan takes out of service.
     lost: usize,
 }
 
-/// The nodes that the plan closes: nodes that it drains, cordons or deletes, and nodes that have a NoExecute taint
-/// afterwards.
+/// The nodes that the plan takes out of service: nodes that it drains, cordons or deletes, and nodes that have a
+/// NoExecute taint afterwards.
 fn closed(plan: &Plan) -> BTreeSet<NodeName> {
     let closes = |change: &NodeChange| match (&plan.action, change) {
         (Action::Drain { .. } | Action::Cordon { .. }, _) | (_, NodeChange::Deletion) => true,

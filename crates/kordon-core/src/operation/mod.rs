@@ -61,7 +61,7 @@ use tasks::Tasks;
 pub struct Operation {
     options: OperationOptions,
     rules: EvictionRules,
-    /// Options of the removal. They also decide whether late pods are removed.
+    /// Options for the removal of pods. They also decide about pods that are bound to a node after the plan was made.
     drain: DrainOptions,
     mode: RemovalMode,
     started_at: Timestamp,
@@ -99,7 +99,7 @@ pub struct OperationOptions {
     pub take_over: bool,
     /// Time limit of the whole operation.
     pub total_timeout: Option<Span>,
-    /// For an undo, the operation that is undone; `None` otherwise.
+    /// The operation that is undone; `None` unless this is an undo.
     pub undoes: Option<OperationId>,
     pub prior: PriorRun,
 }

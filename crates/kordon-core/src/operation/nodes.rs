@@ -245,7 +245,7 @@ impl Operation {
         let node = &mut self.nodes[place];
         node.cordoned = node.cordons;
         match node.goal {
-            // The undo may have further steps on this node.
+            // Read the node again, because the undo may have further steps on it.
             NodeGoal::Undo(_) => node.wait(now),
             NodeGoal::Claim => {
                 node.claimed = true;
@@ -271,7 +271,7 @@ impl Operation {
             },
             NodeGoal::Delete => "deleted",
             NodeGoal::Maintain(MaintenanceWrite::Release) => "back in service",
-            // A maintenance reports the stages of its nodes itself.
+            // No notice, because a maintenance reports the stages of its nodes itself.
             NodeGoal::Maintain(MaintenanceWrite::Mark { .. }) => return,
             NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => "undone",
         };
@@ -474,7 +474,7 @@ impl Operation {
 
     /// Returns the next step of an undo. Skips fields that somebody has changed since the operation.
     fn undo_step(&mut self, place: NodeIndex, undo: &NodeUndo, seen: &Node, now: Timestamp) -> NodeDecision {
-        // Skips the uncordon if the node's cordon is not from the undone operation.
+        // Skip the uncordon if the node's cordon is not from the undone operation.
         let noted = seen.cordon_note.as_ref().and_then(|note| note.operation.as_ref());
         let ours = noted.is_some() && noted == self.options.undoes.as_ref();
         let by_us = |back: &UndoStep| *back != UndoStep::Uncordon || ours || !seen.unschedulable;

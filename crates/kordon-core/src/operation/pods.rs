@@ -22,7 +22,7 @@ pub(super) struct PodTask {
     /// Part of the drain's count to which the pod belonged when the watch last reported it.
     seen: DrainPart,
     pub(super) tries: u32,
-    /// Number of server errors since the last other outcome.
+    /// Number of consecutive server errors.
     failures: u32,
     /// Version of the budget when it last refused the pod. A later version that allows disruptions triggers a retry.
     refused_at: Version,
@@ -41,7 +41,7 @@ pub(super) struct PodGroup {
     state: State,
     /// When the group times out; `None` without a timeout.
     deadline: Option<Timestamp>,
-    /// Number of lists that contained late pods.
+    /// Number of lists that contained pods bound to the node after the plan was made.
     rounds: u32,
 }
 
@@ -68,8 +68,8 @@ const AT_ONCE: usize = 8;
 /// Number of consecutive server errors after which the operation gives up a pod.
 const FAILURES: u32 = 10;
 
-/// Maximum number of times that a new list of a node's pods may add late pods to the drain. If one more list adds some,
-/// the operation gives up the node.
+/// Maximum number of times that a new list of a node's pods may add pods to the drain. If one more list adds some, the
+/// operation gives up the node.
 const ROUNDS: u32 = 5;
 
 /// Retry delay for a stale budget, if the server gives no delay.
@@ -306,7 +306,7 @@ impl Operation {
         }
     }
 
-    /// Whether the cluster contains this pod if the pod exists. If so, a pod that is missing from the cluster is gone.
+    /// Whether all pods in the scope of this pod are known, so that the pod is gone if the cluster does not contain it.
     fn knows(&self, cluster: &Cluster, place: PodIndex) -> bool {
         let task = &self.pods[place];
         let scope = match self.groups[task.group].node {
@@ -702,7 +702,7 @@ impl Operation {
     }
 }
 
-/// What happens to a late pod.
+/// What happens to a pod that was bound to the node after the plan was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Late {
     ToRemove,

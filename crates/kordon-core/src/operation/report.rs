@@ -199,7 +199,7 @@ pub enum PodProgressStage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurgeProgress {
     pub deployment: Key,
-    /// Replicas before, and while it is scaled up.
+    /// Number of replicas before the surge, and while the Deployment is scaled up.
     pub replicas: (i32, i32),
     pub stage: SurgeProgressStage,
 }
@@ -210,7 +210,7 @@ pub enum SurgeProgressStage {
     Waiting,
     ScaledUp,
     ScaledBack,
-    /// Dry run: both writes were recorded.
+    /// Dry run: the writes that scale the Deployment up and back were recorded.
     Recorded,
     /// The Deployment was not scaled up, for this reason.
     NotScaled(String),

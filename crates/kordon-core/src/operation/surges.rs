@@ -200,7 +200,7 @@ impl Operation {
     fn is_next_of_surge(&self, place: SurgeIndex) -> bool {
         let task = &self.surges[place];
         if self.is_over(place) {
-            // Scale it back if it is or may be scaled up. Otherwise it never will be scaled up.
+            // Scale the Deployment back if it is or may be scaled up. Otherwise nothing is left to do.
             return task.is_up() || task.is_sent;
         }
         !task.is_up() && self.has_running_pods(place)

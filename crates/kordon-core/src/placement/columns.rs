@@ -18,7 +18,7 @@ pub(super) struct LabelColumns {
 pub(super) struct LabelColumn {
     /// For each node, the number of the node's value, or [`ABSENT`].
     pub of_node: Vec<u32>,
-    /// The values, each at the index that is its number.
+    /// The values, indexed by their numbers.
     pub values: Vec<Name>,
     numbers: BTreeMap<Name, u32>,
 }

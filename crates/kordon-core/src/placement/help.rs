@@ -22,10 +22,10 @@ use crate::{
 /// Ways to make a node feasible for a pod that has no feasible node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Help {
-    /// Constraints, each with the nodes that become feasible if only this constraint is lifted. Constraints with most
-    /// nodes come first.
+    /// Constraints that exclude nodes, each with the nodes that become feasible if only this constraint is lifted.
+    /// Those with most nodes come first.
     pub lifts: Vec<Lift>,
-    /// The node that lacks the smallest part of the requests and is otherwise feasible.
+    /// The otherwise feasible node that comes closest to having enough resources.
     pub nearest: Option<Shortage>,
     /// Requirements on a new node. `None` if a new node cannot help, because the pod must be near other pods or because
     /// its volumes are bound to certain nodes.
@@ -103,7 +103,7 @@ impl Constraint {
         }
     }
 
-    /// Returns what has to be different: `without the cordon`, `with nodeTaintsPolicy: Honor in …`.
+    /// Describes how the constraint is lifted: `without the cordon`, `with nodeTaintsPolicy: Honor in …`.
     fn change(self) -> String {
         match self {
             Self::SpreadTaints => format!("with nodeTaintsPolicy: Honor in {}", self.as_str()),
@@ -135,7 +135,8 @@ impl Constraint {
             {
                 None
             }
-            // The pod requires a node by name, and no other node has this name.
+            // If the pod requires a node by its name, no other node can match, so lifting the constraint is no
+            // suggestion.
             Self::NodeSelector | Self::NodeAffinity | Self::NodeSelectorAndAffinity if spec.names_nodes() => {
                 None
             }
@@ -215,8 +216,8 @@ impl Snapshot {
             let mut nodes = self.feasible(&lifted);
             nodes.retain(|node| !closed(node));
             if constraint == Constraint::Taints {
-                // With all taints tolerated, the taint of cordoned nodes is tolerated too. Cordoned nodes belong to
-                // [`Constraint::Cordon`], so they are left out here. No pod starts on a node that is down.
+                // Lifting the taints must not suggest cordoned nodes, which belong to [`Constraint::Cordon`], or nodes
+                // that are down, on which no pod starts.
                 nodes.retain(|node| !self.is_cordoned(node) && !self.is_down(node));
             }
             if !nodes.is_empty() {
@@ -225,7 +226,7 @@ impl Snapshot {
         }
         lifts.sort_by_key(|lift| (std::cmp::Reverse(lift.nodes.len()), lift.constraint));
         let node = self.required_node(request);
-        // If existing nodes can help, the advice "a new node" without any requirement is of no use.
+        // A new node without any requirement is only suggested if no existing node can help.
         let node = node.filter(|node| lifts.is_empty() || *node != RequiredNode::default());
         Help { lifts, nearest: self.nearest(request, closed), node, apart: Vec::new() }
     }
@@ -311,7 +312,7 @@ impl SchedulingRequest {
 }
 
 impl Snapshot {
-    /// Returns what a node lacks. Leaves out resources that devices provide.
+    /// Returns the missing amount of each resource on a node. Leaves out resources that devices provide.
     fn lacks(&self, resources: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
         let basic = [
             ("cpu", resources.cpu_milli, requests.cpu_milli),
@@ -330,7 +331,8 @@ impl Snapshot {
 }
 
 fn required_node(spec: &SchedulingSpec, requests: &Requests) -> Option<RequiredNode> {
-    // It is not known which devices a new node would have, and a new node does not have a required name.
+    // No new node is suggested if the pod must be near other pods, requires a node by name, or needs devices, because
+    // it is not known which devices a new node would have.
     if !spec.pod_affinity.required.is_empty() || spec.claims_devices || spec.names_nodes() {
         return None;
     }
@@ -338,7 +340,7 @@ fn required_node(spec: &SchedulingSpec, requests: &Requests) -> Option<RequiredN
     let resources = basic.into_iter().chain(requests.scalars.iter().cloned()).filter(|(_, asked)| *asked > 0);
     let mut labels: Vec<String> =
         spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    // If there are several terms, only one of them must match, so none is listed as a requirement.
+    // A single node affinity term is a requirement. Of several terms only one has to match, so none of them is listed.
     if let Some([term]) = spec.node_affinity.as_deref() {
         labels.extend(term.expressions.iter().map(|requirement| {
             let key = &requirement.key;
@@ -431,7 +433,7 @@ impl Help {
         lifts.chain(nearest).chain(node).chain(self.another_volume()).collect()
     }
 
-    /// Says that only another volume helps; `None` if something else may.
+    /// Says that only other volumes help; `None` if something else may help.
     fn another_volume(&self) -> Option<String> {
         let volumes = volume_topology::words(&self.apart)?;
         Some(format!("nothing but another volume: {volumes}"))

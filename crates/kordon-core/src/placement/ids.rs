@@ -1,4 +1,4 @@
-//! Maps from values to numbers, fast enough for hundreds of thousands of lookups.
+//! Maps that give each value a number, fast enough for hundreds of thousands of lookups.
 
 use std::{borrow::Borrow, hash::Hash, sync::Arc};
 
@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 
 use crate::cluster::{Name, Namespace, NodeName};
 
-/// A map from values to numbers that compares values by content. The map is never iterated, so its order has no effect.
+/// A map that gives each value a number and compares values by content. It is never iterated, so its order has no
+/// effect.
 #[derive(Clone, Debug)]
 pub(super) struct Ids<K> {
     numbers: FxHashMap<K, u32>,
@@ -31,7 +32,8 @@ impl<K: Hash + Eq> Ids<K> {
     }
 }
 
-/// A map from shared values to numbers that compares values by address, so that a lookup does not read the value.
+/// A map that gives each shared value a number and compares values by address, so that a lookup does not read the
+/// value.
 ///
 /// Clones of one reference have the same address. Equal values in separate allocations have different addresses. Each
 /// entry owns a reference to its value, so that the address is not reused.
@@ -56,7 +58,7 @@ impl<K: Shared> IdsByAddress<K> {
     }
 }
 
-/// A value whose copies share one address.
+/// A value that is identified by its address. Clones have the same address.
 pub(super) trait Shared {
     type Address: Copy + Eq + Hash;
 
@@ -95,7 +97,7 @@ impl Shared for NodeName {
     }
 }
 
-/// An integer is its own address.
+/// For an integer, the value itself serves as the address.
 impl Shared for i64 {
     type Address = Self;
 

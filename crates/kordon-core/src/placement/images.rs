@@ -7,11 +7,11 @@ use rustc_hash::FxBuildHasher;
 use super::ids::IdsByAddress;
 use crate::cluster::{Image, ImageNames, Name, Node};
 
-/// The images of all nodes.
+/// The container images of all nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Images {
     entries: Vec<Entry>,
-    /// For each name, the hash of the name and the index of its entry. Sorted.
+    /// Hashes of the image names, each with the index of its entry; sorted.
     by_name: Vec<(u64, u32)>,
 }
 
@@ -27,7 +27,7 @@ struct Entry {
 /// The nodes that have an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holders {
-    /// Size that the first of these nodes reports. The scheduler uses one size for all nodes.
+    /// Size of the image on the first of these nodes. The scheduler uses one size for all nodes.
     pub size_bytes: i64,
     /// Numbers of the nodes, ascending.
     pub nodes: Vec<u32>,
@@ -36,8 +36,8 @@ pub(super) struct Holders {
 impl Images {
     pub fn from_nodes(nodes: &[Option<Arc<Node>>]) -> Self {
         let mut images = Self::default();
-        // Entries by the address of their list of names. Equal lists usually share one allocation, because the same
-        // decoder has read them.
+        // Entries by the address of their list of names. Nodes with the same list usually share one allocation,
+        // because the same decoder has read them.
         let mut known = IdsByAddress::<(Arc<str>, i64)>::default();
         for (number, node) in (0_u32..).zip(nodes) {
             for image in node.iter().flat_map(|node| node.images.iter()) {

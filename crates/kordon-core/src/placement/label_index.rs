@@ -6,14 +6,14 @@ use rustc_hash::FxHasher;
 
 use crate::cluster::{Name, Requirement, Selector, SelectorOperator};
 
-/// Numbers of items, by label key and value.
+/// Numbers of items, indexed by label key and value.
 ///
 /// For each pair of key and value, the index stores only a 32-bit hash. So 150,000 different pods with a few labels
 /// each take a few megabytes. Different pairs can have the same hash, so a lookup may also return numbers that were
 /// inserted under another pair.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelIndex {
-    /// Sorted pairs of hash and number.
+    /// Pairs of label hash and item number, sorted.
     sorted: Vec<(u32, u32)>,
     /// Entries that were inserted since the last sort. Unsorted.
     recent: Vec<(u32, u32)>,

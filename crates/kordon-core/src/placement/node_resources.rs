@@ -15,7 +15,7 @@ pub(super) struct NodeResources {
     pub cpu_milli: Share,
     pub memory_bytes: Share,
     pub pods: Share,
-    /// Sum of the CPU requests, with the scheduler's default for each container without a request.
+    /// Sum of the CPU requests. Containers without a request count with the scheduler's default.
     pub assumed_cpu_milli: i64,
     pub assumed_memory_bytes: i64,
     rare: Arc<RareResources>,
@@ -114,7 +114,7 @@ impl NodeResources {
         &self.rare.disks
     }
 
-    /// The claims that the node's pods use, one entry for each use.
+    /// The claims that pods on the node use. A claim is repeated for each pod that uses it.
     pub fn claims(&self) -> &[Key] {
         &self.rare.claims
     }
@@ -142,14 +142,14 @@ impl NodeResources {
         self.balance = self.balance_with(0, 0);
     }
 
-    /// Returns how balanced the use of CPU and memory is: 100 minus half the difference of the two used percentages.
-    /// 100 if the node offers only one of the two.
+    /// Returns how evenly CPU and memory are used: 100 minus half the difference of the two used percentages. 100 if
+    /// the node offers only one of the two.
     #[inline]
     pub fn balance(&self) -> i64 {
         self.balance
     }
 
-    /// Returns the balance as if the node had an additional pod with these requests.
+    /// Returns the balance of CPU and memory if a pod with these requests were added to the node.
     #[inline]
     pub fn balance_with(&self, cpu_milli: i64, memory_bytes: i64) -> i64 {
         let share = |share: Share, more: i64| {
@@ -229,7 +229,7 @@ fn asks_for_rare(pod: &Pod) -> bool {
         || !spec.volumes.is_empty()
 }
 
-/// Returns the disks that a spec uses without a claim.
+/// Returns the disks that the volumes of a pod name directly, without a claim.
 pub(super) fn disks(spec: &SchedulingSpec) -> impl Iterator<Item = &Disk> {
     spec.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Disk(disk) => Some(disk),

@@ -93,7 +93,7 @@ pub(super) struct FoundNodes {
     pub feasible: Vec<u32>,
     /// Index at which the walk for the next pod starts.
     next_start: usize,
-    /// Whether the walk stopped before it had tried all candidates.
+    /// Whether the walk stopped before it had tried all nodes.
     pub is_sample: bool,
 }
 
@@ -196,7 +196,7 @@ fn order<'n>(nodes: &[u32], node: impl Fn(u32) -> &'n Arc<Node>) -> Vec<u32> {
     (0..largest).flat_map(round).collect()
 }
 
-/// Returns all nodes, beginning at index `start` and wrapping around.
+/// Returns all nodes, from index `start` to the end and then from the beginning.
 fn starting_at(nodes: &[u32], start: usize) -> impl Iterator<Item = u32> {
     let (before, after) = nodes.split_at(start % nodes.len().max(1));
     after.iter().chain(before).copied()

@@ -38,12 +38,12 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Returns the best node that predictions use: the first by name.
+    /// Returns the best node. If several are equally good, returns the first by name, which all predictions use.
     pub fn choice(&self) -> &NodeName {
         self.best.first()
     }
 
-    /// Returns whether the best two scores are so close that a small change in the cluster could change the choice.
+    /// Returns whether the two highest scores are so close that a small change in the cluster could change the choice.
     pub fn is_close(&self) -> bool {
         let next = self.ranking.iter().find(|scored| scored.total < self.ranking[0].total);
         next.is_some_and(|next| self.ranking[0].total - next.total <= CLOSE)
@@ -175,7 +175,7 @@ impl fmt::Display for Scorer {
 /// The reasons why no node is feasible for a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unschedulable {
-    /// Number of nodes for each reason. For a node, only the reasons of the first filter that refuses the node count.
+    /// Number of nodes for each reason. If several filters refuse a node, only the first one counts.
     pub reasons: BTreeMap<Reason, usize>,
     /// The refusal of each node, sorted by node name.
     pub refusals: Vec<(NodeName, NodeRefusal)>,
@@ -184,7 +184,7 @@ pub struct Unschedulable {
 }
 
 impl Unschedulable {
-    /// Leaves these nodes out of the refusals and the counts.
+    /// Removes these nodes from the refusals and the counts.
     pub fn leave_out(&mut self, nodes: &BTreeSet<NodeName>) {
         if nodes.is_empty() {
             return;

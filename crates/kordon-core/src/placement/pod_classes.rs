@@ -17,8 +17,8 @@ use crate::cluster::{Labels, Namespace, Pod, Selector};
 pub(super) struct PodClasses {
     all: Arc<Vec<Arc<PodClass>>>,
     in_namespace: Arc<BTreeMap<Namespace, Arc<NamespaceClasses>>>,
-    /// Hash table of class numbers, by namespace and labels. It stores no namespaces and labels, because there may be
-    /// as many classes as pods.
+    /// Hash table that finds the number of a class by namespace and labels. It stores only numbers, because there may
+    /// be as many classes as pods.
     by_content: Arc<HashTable<u32>>,
 }
 
@@ -104,7 +104,7 @@ impl PodClasses {
 }
 
 impl NamespaceClasses {
-    /// Returns the classes that the selector may match, ascending.
+    /// Returns the numbers of the classes that may match the selector, ascending.
     fn candidates(&self, selector: &Selector) -> Vec<u32> {
         let Some((key, values)) = required_values(selector) else { return self.numbers.clone() };
         each_once(values.iter().flat_map(|value| self.by_label.numbers(key, value)).collect())

@@ -18,20 +18,20 @@ pub enum Preemption {
     NotAllowed,
     /// The pod waits for its nominated node, on which pods that it preempts are already terminating.
     Waits { node: NodeName, victims: Vec<Key> },
-    /// Preemption would make no node feasible. `hindrances` has the number of nodes for each reason.
+    /// Preemption would make no node feasible. `hindrances` has the number of nodes for each cause.
     Impossible { hindrances: BTreeMap<Hindrance, usize> },
     /// The victims are deleted. The pod is nominated for their node, and is placed there once the victims are gone.
     Possible(PreemptionCandidate),
 }
 
-/// A reason why preemption does not make a node feasible.
+/// Why preemption does not make a node feasible.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hindrance {
-    /// The node is refused for a reason that does not depend on its pods.
+    /// The refusal does not depend on the pods of the node.
     NotHelpful,
     /// The node has no pod of lower priority.
     NoVictims,
-    /// The node is refused for this reason even without its pods of lower priority.
+    /// The node refuses the new pod even without the node's pods of lower priority.
     StillRefused(Reason),
 }
 
@@ -135,7 +135,7 @@ struct Harm {
     running_since: Reverse<Started>,
 }
 
-/// Start time of a pod. For a pod that has not started, it is now, which is later than all start times.
+/// Start time of a pod; `Now` for a pod that has not started. `Now` is later than all start times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Started {
     At(ClusterTime),
@@ -182,7 +182,7 @@ impl Candidate {
                 }
             }
         }
-        // Takes the remaining removals back, so that the filters can check the next node.
+        // Adds the removed pods to the filters again, so that the next node is checked without these removals.
         let is_removed = |victim: &&&Resident| !kept.iter().any(|kept| std::ptr::eq(*kept, **victim));
         for victim in victims.iter().filter(is_removed) {
             filters.assume(victim, node, Hypothesis::Added);
@@ -192,7 +192,7 @@ impl Candidate {
         })?;
         let rank = |pod: &Arc<Pod>| victims.iter().position(|victim| Arc::ptr_eq(&victim.pod, pod));
         candidate.victims.sort_by_cached_key(rank);
-        // If all pods could be put back, the new pod fits without preemption.
+        // No victim is left, so the new pod fits without preemption.
         if candidate.victims.is_empty() { Err(vec![Hindrance::NoVictims]) } else { Ok(candidate) }
     }
 

@@ -1,8 +1,8 @@
-//! The nodes that have pods of one class, with the number of these pods.
+//! The nodes that have pods of one class, with the number of such pods on each node.
 
 use smallvec::SmallVec;
 
-/// Number of pods of the class on one node.
+/// Number of pods of one class on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Presence {
     pub node: u32,
@@ -62,7 +62,7 @@ impl PresenceList {
         self.on[place].terminating += u32::from(is_terminating);
     }
 
-    /// Removes a pod that was added earlier.
+    /// Removes a pod of the class from a node. The pod must have been added before.
     pub fn remove(&mut self, node: u32, is_terminating: bool) {
         let place = self.on.partition_point(|presence| presence.node < node);
         self.on[place].all -= 1;

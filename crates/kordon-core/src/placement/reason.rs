@@ -1,4 +1,4 @@
-//! Why a node is not feasible for a pod.
+//! Reasons why a node is not feasible for a pod.
 
 use std::{borrow::Cow, fmt};
 
@@ -23,7 +23,7 @@ pub enum Reason {
     Taints,
     /// The nodeSelector or required nodeAffinity does not match.
     NodeAffinity,
-    /// The node names that the pod requires contradict each other.
+    /// The pod requires node names that contradict each other.
     NamesContradict,
     /// A host port is in use.
     Port,
@@ -40,7 +40,7 @@ pub enum Reason {
     },
     /// The claim is being deleted.
     ClaimTerminating(Name),
-    /// The claim that has the name of the pod's own claim was created for another pod.
+    /// A claim has the name that the pod's own claim would have, but belongs to another pod.
     ClaimNotOwned(Name),
     /// A claim has no volume, and its class does not delay binding until the first consumer.
     ClaimUnbound,
@@ -52,7 +52,7 @@ pub enum Reason {
     VolumeLimit,
     /// The node affinity of a volume excludes the node.
     VolumeUnreachable,
-    /// For a claim of the pod, this node can reach no volume, and none can be provisioned.
+    /// The node can reach no volume for a claim of the pod, and none can be provisioned there.
     NoVolume,
     /// The zone or region label of a volume excludes the node.
     VolumeZone,
@@ -125,7 +125,7 @@ impl fmt::Display for Reason {
 pub struct NodeRefusal {
     /// The reasons, at least one. A refusal can have several reasons if several resources are insufficient.
     pub reasons: Cow<'static, [Reason]>,
-    /// Whether fewer pods on the node may help.
+    /// Whether the removal of pods may make the node feasible.
     pub remedy: Remedy,
 }
 

@@ -16,10 +16,10 @@ pub struct SchedulerRules {
     /// The scheduler does not check resources that the pod does not request. In older releases, an overcommitted node
     /// refuses even a request of zero.
     pub zero_requests_fit: bool,
-    /// Preemption cannot help a pod that requests more than a whole node offers.
+    /// Preemption on a node cannot help a pod that requests more than the whole node offers.
     pub whole_node_is_unresolvable: bool,
-    /// The scheduler tries only the nodes that the pod requires by name. This holds if every term of the required node
-    /// affinity requires names.
+    /// The scheduler tries only the nodes that the pod requires by name, if every term of its required node affinity
+    /// names nodes.
     pub pinned_names_narrow: bool,
     /// Only pods that the scheduler preempts make room on a nominated node. In older releases, every terminating pod of
     /// lower priority does.
@@ -32,9 +32,9 @@ pub struct SchedulerRules {
     pub init_images_count: bool,
     /// Treatment of images that are mounted as volumes (scored from 1.36).
     pub image_volumes: ImageVolumes,
-    /// Pods get devices by resource.k8s.io/v1. Older releases have other versions of the API, which are not read.
+    /// Pods get devices through resource.k8s.io/v1. The versions of this API in older releases are not read.
     pub claims_get_devices: bool,
-    /// Requests for extended resources that a node does not have are requests for devices of a DeviceClass.
+    /// A request for an extended resource that a node does not have is a request for devices of a DeviceClass.
     pub classes_back_resources: bool,
     /// Device taints prevent allocation (on by default from 1.36).
     pub device_taints: bool,
@@ -49,22 +49,24 @@ pub struct SchedulerRules {
 /// How ImageLocality treats the images that a pod mounts as volumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageVolumes {
-    /// No effect on the score.
+    /// Images that are mounted as volumes have no effect on the score.
     Ignored,
-    /// The sizes of the images count (1.36).
+    /// The sizes of images that are mounted as volumes count (1.36).
     Added,
-    /// The sizes of the images count. Each image also raises the total size that is needed for the full score (1.37).
+    /// The sizes of images that are mounted as volumes count. Each such image also raises the total size that is
+    /// needed for the full score (1.37).
     Counted,
 }
 
 /// How NodeResourcesBalancedAllocation scores a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
-    /// The balance of the node with the pod on it.
+    /// The score is the balance of the node's CPU and memory use with the pod on it.
     After,
     /// Like `After`, but pods that request neither CPU nor memory are not scored.
     AfterUnlessEmpty,
-    /// How much the pod improves the balance of the node. Pods that request neither CPU nor memory are not scored.
+    /// The score is the improvement of the node's balance by the pod. Pods that request neither CPU nor memory are not
+    /// scored.
     Difference,
 }
 

@@ -1,4 +1,4 @@
-//! The request to place a pod, and the aspects that make its placement uncertain.
+//! The request to place a pod, and what makes its placement uncertain.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -14,7 +14,7 @@ pub struct SchedulingRequest {
     pub name: Name,
     /// Uid of the pod, by which its own resource claims are found. For a new pod, the uid of the pod that it replaces.
     pub uid: Uid,
-    /// Whether the pod is new, so that it gets new claims like those of the pod which it replaces.
+    /// Whether the pod is new and replaces another pod. It then gets new claims, like those of the old pod.
     pub replaces: bool,
     pub namespace: Namespace,
     pub labels: Labels,
@@ -22,14 +22,14 @@ pub struct SchedulingRequest {
     pub tolerations: SharedList<Toleration>,
     pub resources: Arc<PodResources>,
     pub spec: Arc<SchedulingSpec>,
-    /// `spec.nodeName`: the only node that is allowed.
+    /// `spec.nodeName`: the only node on which the pod may run.
     pub pinned_to: Option<NodeName>,
     /// `status.nominatedNodeName`: the node on which pods were preempted for this pod.
     pub nominated: Option<NodeName>,
     /// Selector of the pods that default spreading counts. It combines the selectors of the pod's owner and services.
     /// `None` for pods with spread constraints of their own.
     pub siblings: Option<Selector>,
-    /// Aspects that are unknown or not modelled, apart from those that the spec shows.
+    /// What is unknown or not modelled, apart from what the spec shows.
     pub caveats: BTreeSet<Caveat>,
 }
 
@@ -69,7 +69,7 @@ impl SchedulingRequest {
         (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
     }
 
-    /// Returns the aspects that placement does not model. The volume filter adds the aspects of volumes.
+    /// Returns what placement does not model. The volume filter adds what it does not model about volumes.
     pub(super) fn caveats(&self) -> impl Iterator<Item = Caveat> {
         self.caveats.iter().copied()
     }
@@ -80,30 +80,31 @@ impl SchedulingRequest {
 pub enum Obstacle {
     /// The pod waits until these scheduling gates are removed.
     Gated(Vec<Name>),
-    /// Another scheduler places the pod by its own rules. Has the name of this scheduler.
+    /// Another scheduler, with this name, places the pod by its own rules.
     OtherScheduler(Name),
-    /// It is not known which nodes have the devices that the pod needs. Has the reason.
+    /// It is not known which nodes have the devices that the pod needs. The value says why.
     Devices(Name),
 }
 
-/// An aspect that placement does not check or cannot know.
+/// Something that placement does not check or cannot know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Caveat {
-    /// Which nodes reach the claimed volumes of the pod.
+    /// It is not known which nodes can reach the volumes of the pod's claims.
     Volumes,
-    /// Whether the storage has capacity for new volumes of the pod.
+    /// It is not checked whether the storage has capacity for new volumes of the pod.
     Capacity,
-    /// Which services select the pod. Default spreading depends on them.
+    /// The services that select the pod are not known, although default spreading depends on them.
     Services,
-    /// Which group the pod is scheduled with.
+    /// The pod is scheduled together with a group of pods, which is not modelled.
     Group,
-    /// Whether an autoscaler adds a node for the pod.
+    /// An autoscaler may add a node for the pod, which is not modelled.
     NewNodes,
-    /// How a scheduler that is newer than all tested releases places the pod.
+    /// The cluster's scheduler is newer than all tested releases, so it may place the pod differently.
     Newer,
-    /// Which nodes the real scheduler tries. It likely tries only some of the nodes, and may miss the best node.
+    /// The real scheduler likely tries only some of the nodes, and may miss the best node. It is not known which nodes
+    /// it tries.
     Sampled,
-    /// Which sample of nodes the real scheduler tries. This placement uses one possible sample.
+    /// The real scheduler tries only a sample of the nodes. This placement uses one possible sample.
     OneSample,
 }
 

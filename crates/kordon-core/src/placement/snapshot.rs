@@ -123,8 +123,8 @@ impl Snapshot {
         }
     }
 
-    /// Copies namespaces and budgets, of which there are few, and the tables of storage objects, which share their
-    /// rows.
+    /// Copies the tables that are cheap to copy: there are few namespaces and budgets, and the tables of storage
+    /// objects share their rows with the cluster.
     fn copy_small_tables(&mut self, cluster: &Cluster) {
         let namespaces = cluster.namespaces().iter();
         let labels = namespaces.map(|namespace| (namespace.name.clone(), namespace.labels.clone()));
@@ -361,7 +361,7 @@ impl Snapshot {
         }
     }
 
-    /// Adds a pod to the pods that are nominated for its nominated node, if it has one.
+    /// Records a pod under its nominated node, if it has one.
     fn add_nominated(&mut self, pod: &Arc<Pod>) {
         if let Some(node) = pod.nominated.as_ref().and_then(|name| self.number(name)) {
             let resident = self.resident(pod.clone());

@@ -62,7 +62,8 @@ impl Storage {
         self.recreated.contains(claim)
     }
 
-    /// Returns whether all four kinds have been listed. Before that, a missing object proves nothing.
+    /// Returns whether claims, volumes, storage classes and CSINodes have all been listed. Before that, an object that
+    /// is not found may still exist.
     pub fn is_known(&self) -> bool {
         self.claims.is_synced()
             && self.volumes.is_synced()

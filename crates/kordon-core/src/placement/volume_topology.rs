@@ -46,7 +46,7 @@ impl Snapshot {
             let claim = storage.claim(&Key { namespace: request.namespace.clone(), name: name.clone() })?;
             let volume = storage.volume(&claim.volume)?;
             let place = match VolumeReach::from_volume(volume)? {
-                // Drivers of local storage have labels of their own for the name of a node.
+                // Local storage drivers select the node by a label of their own.
                 VolumeReach::Some => self.only_node_of(volume).unwrap_or(VolumeReach::Some),
                 place => place,
             };
@@ -124,7 +124,7 @@ pub fn are_apart(topologies: &[VolumeTopology]) -> bool {
     is_empty(common_zones(topologies)) || is_empty(common_nodes(topologies))
 }
 
-/// Returns the zones from which all volumes that are in zones can be reached; `None` if there are no such volumes.
+/// Returns the zones from which all zonal volumes can be reached; `None` if no volume is zonal.
 pub fn common_zones(topologies: &[VolumeTopology]) -> Option<Vec<Name>> {
     common(topologies, |place| match place {
         VolumeReach::Zones(zones) => Some(zones),
@@ -132,7 +132,7 @@ pub fn common_zones(topologies: &[VolumeTopology]) -> Option<Vec<Name>> {
     })
 }
 
-/// Returns the nodes that can reach all volumes that are on nodes; `None` if there are no such volumes.
+/// Returns the nodes that can reach all node-local volumes; `None` if no volume is node-local.
 fn common_nodes(topologies: &[VolumeTopology]) -> Option<Vec<Name>> {
     common(topologies, |place| match place {
         VolumeReach::Nodes(nodes) => Some(nodes),

@@ -1,4 +1,5 @@
-//! Drains that make no progress because PodDisruptionBudgets refuse the evictions, or because pods are not evicted.
+//! Drains that make no progress, because PodDisruptionBudgets refuse evictions or because the drain waits for pods
+//! that it does not evict.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,12 +41,12 @@ pub struct BlockedDrain {
 const PATIENCE: Span = Span::from_secs(30);
 
 impl BlockedDrain {
-    /// Returns the blocked drain of a node that is being drained. `last_left` is the time at which the last deletion of
-    /// a pod started.
+    /// Returns the blocked drain of a node that is being drained. `last_left` is the time at which the last deletion
+    /// of a pod started.
     ///
-    /// `None` if the drain is not blocked: no pod remains, each remaining pod may leave later and one of them may leave
-    /// now, or there has been progress within the last 30 s (`PATIENCE`). Also `None` if budgets or the start of the
-    /// drain are not known.
+    /// `None` if the drain is not blocked. This is so if no pod remains, if the drain made progress within `PATIENCE`
+    /// (30 s), or if some pod may leave now and no other pod is refused for good. Also `None` if budgets or the start
+    /// of the drain are not known.
     pub fn find(
         cluster: &Cluster,
         node: &Node,
@@ -136,8 +137,8 @@ fn named(pods: &[Key]) -> String {
     }
 }
 
-/// Returns whether a pod can never be evicted while its budgets are as they are. Clients that drain a node try to evict
-/// all its pods at once, so such a pod blocks the drain whatever the other pods do.
+/// Returns whether a pod can never be evicted while its budgets are as they are. Drain clients try to evict all pods
+/// of the node at once, so such a pod blocks the drain whatever the other pods do.
 fn is_refused_for_good(pod: &Pod, block: &EvictionBlock, states: &BTreeMap<Key, BudgetState>) -> bool {
     let never = |budget: &Key| states.get(budget).is_some_and(|state| never_allows(state).is_some());
     matches!(block, EvictionBlock::TwoBudgets { .. })

@@ -92,7 +92,8 @@ pub fn pods_of<'a>(
 /// `getExpectedPodCount`).
 ///
 /// # Errors
-/// The owner of a pod has no scale or is gone, or its scale or the pods are not known.
+/// - An owner of the budget's pods has no scale, is gone, or has a scale that is not known.
+/// - The pods of the budget are not known.
 pub fn numbers(
     cluster: &Cluster,
     budget: &Budget,
@@ -216,27 +217,27 @@ fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUn
     Ok(Some((counts.uid.clone(), counts.replicas.unwrap_or(1))))
 }
 
-/// The state of a budget as eviction reads it, at present or later in a plan.
+/// The state of a budget as the eviction subresource reads it, at present or later in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BudgetState {
     pub key: Key,
     pub numbers: BudgetNumbers,
-    /// Whether the status belongs to an older spec. Eviction then answers "still being processed".
+    /// Whether the status belongs to an older spec. The eviction subresource then responds "still being processed".
     pub stale: bool,
     pub sync_failure: Option<Name>,
     pub policy: UnhealthyPolicy,
-    /// Numbers in the status, if they differ from the computed ones. Of the two values of `allowed`, the smaller one
-    /// counts.
+    /// Numbers in the budget's status, if they differ from the computed numbers. The smaller of the two values of
+    /// `allowed` counts.
     pub reported: Option<BudgetNumbers>,
     /// Largest possible number of healthy pods: the scales of the owners, plus pods without a controller. `None` if
     /// unknown.
     pub max_healthy: Option<i32>,
     /// Whether neither minAvailable nor maxUnavailable is set. Then no disruption is ever allowed.
     pub unspecified: bool,
-    /// Whether the budget needs all pods however many there are, so that more of them do not help: minAvailable is 100 %, or
+    /// Whether the budget requires all of its pods, so that adding pods does not help: minAvailable is 100 %, or
     /// maxUnavailable is 0.
     pub needs_all: bool,
-    /// Number of entries in `disruptedPods`, which eviction limits.
+    /// Number of entries in `disruptedPods`. The eviction subresource limits this number.
     pub disrupted_pods: usize,
 }
 
@@ -277,12 +278,13 @@ impl BudgetState {
     }
 
     /// Returns whether the next sync of the disruption controller allows more disruptions than now. An eviction lowers
-    /// the number in the status at once, and the controller raises it when the replacement is Ready.
+    /// the allowed disruptions at once; the controller raises them again when the replacement is Ready.
     pub fn lags(&self) -> bool {
         self.synced().allowed > self.numbers.allowed
     }
 
-    /// Adds replicas to the workloads of the budget, or removes them if the number is negative. The next sync counts them.
+    /// Adds replicas to the workloads of the budget, or removes them if the number is negative. The next sync counts
+    /// them.
     pub(super) fn scale_by(&mut self, budget: &Budget, replicas: i32) {
         self.numbers.expected = self.numbers.expected.saturating_add(replicas);
         self.numbers.desired = desired(budget, self.numbers.expected);

@@ -22,8 +22,9 @@ pub(super) fn released_claims(cluster: &Cluster, pod: &Pod, is_gone: impl Fn(&Ke
     ending_claims(cluster, pod).filter(|name| !is_held(name)).map(key).collect()
 }
 
-/// Returns whether the pod's StatefulSet creates this claim again once it is deleted, because the claim is of its
-/// `volumeClaimTemplates`, as its name shows (upstream `getPersistentVolumeClaimName`, `createPersistentVolumeClaims`).
+/// Returns whether the pod's StatefulSet creates this claim again after the claim is deleted. The claim's name shows
+/// whether it was made from `volumeClaimTemplates` (upstream `getPersistentVolumeClaimName`,
+/// `createPersistentVolumeClaims`).
 pub(super) fn is_recreated(pod: &Pod, claim: &Key) -> bool {
     SchedulingRequest::keeps_name_of(pod)
         && claim.name.strip_suffix(pod.key.name.as_str()).is_some_and(|template| template.ends_with('-'))

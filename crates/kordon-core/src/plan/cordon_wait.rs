@@ -1,5 +1,5 @@
-//! Drains that wait for an uncordon: a budget has no room until a Pending pod runs, and only cordoned nodes would take
-//! this pod. Two drains may wait for each other in this way.
+//! Drains that wait for an uncordon: a budget allows no eviction until a Pending pod runs, and only cordoned nodes
+//! would take this pod. Two drains may wait for each other in this way.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -69,8 +69,8 @@ impl fmt::Display for CordonWait {
     }
 }
 
-/// Returns the Pending pods that must run before the pods of a node may leave, each with the cordoned nodes that would
-/// take it. The node itself is not among them.
+/// Returns the Pending pods that must run before pods of a node may leave, each with the other cordoned nodes that
+/// would take it.
 fn held_pods(
     cluster: &Cluster,
     node: &NodeName,

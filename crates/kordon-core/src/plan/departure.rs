@@ -1,4 +1,4 @@
-//! Pods that leave at known times. Their budgets have no influence.
+//! Pods that leave at known times, whatever their budgets allow.
 
 use std::sync::Arc;
 

@@ -83,7 +83,7 @@ fn predict<'a, E: Environment>(
     }
     let PlanContext { cluster, rules, .. } = context;
     let mut surges = surge::candidates(&without.all_pods(), cluster, without.budgets_before(), rules);
-    // Each round refuses at least one surge, or is the last.
+    // Every round but the last refuses at least one surge, so the loop ends.
     loop {
         let scaled: Vec<Surge> = surges.iter().filter_map(SurgePlan::surge).cloned().collect();
         let count = scaled.len();
@@ -99,7 +99,7 @@ fn predict<'a, E: Environment>(
     }
 }
 
-/// Returns the gaps of the DaemonSets that kubectl's filters need.
+/// Returns the gaps of the DaemonSets that kubectl's filters look up.
 fn gaps_of_daemonsets<E>(screened: &[ScreenedNode], context: &PlanContext<'_, E>) -> Gaps {
     let PlanContext { cluster, rules, .. } = context;
     let pods = screened.iter().flat_map(|node| &node.pods);

@@ -27,14 +27,14 @@ pub trait Environment: Clone {
     /// Replacements that were created earlier have already landed.
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
 
-    /// Places a Pending pod that already exists on one of these nodes, on which there is room now. Returns whether the
-    /// pod fits; always false if placements are not computed.
+    /// Places an existing Pending pod on one of these nodes, which have room now. Returns whether the pod fits; always
+    /// false if placements are not computed.
     fn place_waiting(&mut self, _pod: &Pod, _nodes: &BTreeSet<NodeName>) -> bool {
         false
     }
 
-    /// Returns the cordoned nodes that would take a Pending pod if they were uncordoned, sorted; none if placements are not
-    /// computed.
+    /// Returns the cordoned nodes that would take a Pending pod if they were uncordoned, sorted; none if placements are
+    /// not computed.
     fn takers_if_uncordoned(&mut self, _pod: &Pod) -> Vec<NodeName> {
         Vec::new()
     }
@@ -55,10 +55,10 @@ pub trait Environment: Clone {
 
     fn on_node_change(&mut self, _node: Arc<Node>) {}
 
-    /// Called when these nodes fail. Their objects and those of their pods stay, but they take no more pods.
+    /// Called when these nodes fail. The objects of the nodes and of their pods stay, but the nodes take no more pods.
     fn on_failure(&mut self, _nodes: &BTreeSet<NodeName>) {}
 
-    /// Called when a node that failed is back, so that it takes pods again.
+    /// Called when a failed node is back and takes pods again.
     fn on_recovery(&mut self, _node: &NodeName) {}
 
     /// Called when the objects of these nodes are deleted.
@@ -202,10 +202,10 @@ const GUESSED_READY: Estimate = Estimate {
     latest: Some(Span::from_secs(60)),
     quality: Quality::Guess,
 };
-/// Maximum time in which the kubelet accepts a pod that is bound to its node; measured on the pods of `tests/cases`.
+/// Maximum time from the binding of a pod until its kubelet accepts it; measured on the pods of `tests/cases`.
 const ACCEPTED: Span = Span::from_secs(3);
-/// Maximum plausible time from the start of a pod to Ready. A pod whose Ready condition changed later has probably been Ready
-/// before.
+/// Maximum plausible time from the start of a pod to Ready. If the Ready condition changed later than this, the pod
+/// has probably been Ready before.
 const LONGEST_START: Span = Span::from_secs(600);
 
 /// Typical behaviour: running kubelets end pods within their grace period, and each replacement finds a node.
@@ -274,7 +274,8 @@ const NOT_EXPECTED: Estimate =
     Estimate { soonest: Some(Span::from_secs(1)), likely: None, latest: None, quality: Quality::Guess };
 
 /// Returns the time from which the start of a pod is measured: its creation or, if this is later, three seconds before
-/// its kubelet accepted it. How long the pod was Pending before says nothing about other pods.
+/// its kubelet accepted it. The time for which the pod was Pending is left out, because it says nothing about other
+/// pods.
 pub(super) fn start_of(pod: &Pod) -> ClusterTime {
     pod.started.map_or(pod.created, |accepted| (accepted - ACCEPTED).max(pod.created))
 }
@@ -313,7 +314,8 @@ mod tests {
         READY, WorkloadKind,
     };
 
-    /// Kubernetes 1.37 `kubelet/kuberuntime/kuberuntime_container.go`, `killContainer`, and `kubelet/lifecycle/handlers.go`,
+    /// Kubernetes 1.37 `kubelet/kuberuntime/kuberuntime_container.go`, `killContainer`, and
+    /// `kubelet/lifecycle/handlers.go`,
     /// `runSleepHandler`: the sleep is part of the grace period.
     #[test]
     fn no_pod_ends_before_its_pre_stop_sleep_is_over() {

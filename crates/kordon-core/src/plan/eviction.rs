@@ -64,7 +64,7 @@ pub enum EvictionBlock {
 }
 
 impl EvictionBlock {
-    /// Returns the budgets that block the eviction. There can be several, if all of them protect the pod.
+    /// Returns the budgets that block the eviction. There are several if more than one budget protects the pod.
     pub fn budgets(&self) -> impl Iterator<Item = &Key> {
         let several: &[Key] = match self {
             Self::TwoBudgets { budgets } => budgets,

@@ -24,9 +24,11 @@ pub enum EvictionNote {
     /// The volume of this claim is still attached to the old node, and only one node at a time can use it. If
     /// CSIDrivers are not known, `is_assumed` is true: the volume is assumed to be attached.
     VolumeAttached { claim: Name, is_assumed: bool },
-    /// The volume of this claim, which only one node at a time can use, is detached at once: the node is out of service.
+    /// The volume of this claim, which only one node at a time can use, is detached at once: the node is out of
+    /// service.
     VolumeDetached { claim: Name },
-    /// The volume of this claim, which only one node at a time can use, is detached once the pod's kubelet has ended it.
+    /// The volume of this claim, which only one node at a time can use, is detached once the pod's kubelet has ended
+    /// it.
     VolumeReleased { claim: Name },
 }
 
@@ -146,9 +148,9 @@ fn claims_attached_once<'a>(cluster: &'a Cluster, pod: &'a Pod) -> impl Iterator
     lasting_claims(pod).filter(is_attached_once)
 }
 
-/// Returns a claim of a pod, and another pod that still uses the volume of this claim on another node. Only one node at
-/// a time can use the volume, so the pod starts once the volume is detached from the other node. `None` if there is no
-/// such claim, or if it is not known.
+/// Returns a claim of a pod whose volume another pod still uses on another node, and this other pod. Only one node at
+/// a time can use the volume, so the pod does not start before the volume is detached from the other node. `None` if
+/// no such claim is known.
 pub fn held_volume<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<(Name, &'a Arc<Pod>)> {
     let claim = claims_attached_once(cluster, pod).next()?.clone();
     let uses = |other: &&Arc<Pod>| {

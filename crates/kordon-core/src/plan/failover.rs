@@ -102,7 +102,7 @@ impl Failover {
     }
 }
 
-/// Returns the pods that replacements preempt, each with the pod that is replaced.
+/// Returns the pods that replacements preempt, each with the pod whose replacement preempts it.
 pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, &PreemptedPod)> {
     let placements = trace.placements.iter();
     placements.flat_map(|(pod, placement)| placement.preempts.iter().map(move |victim| (pod, victim)))
@@ -115,7 +115,7 @@ pub fn pods_of(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Arc<Pod>> {
     nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(runs).cloned().collect()
 }
 
-/// Returns the pods of nodes that fail and do not come back, as leaving pods.
+/// Creates a [`LeavingPod`] for each pod of these nodes, which fail and do not come back.
 pub fn leave_lost_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<LeavingPod> {
     leave(cluster, pods_of(cluster, nodes), Departing::from_lost_node)
 }
@@ -127,7 +127,7 @@ pub fn is_waited_for(cluster: &Cluster, pod: &Pod) -> bool {
         && owner::needs_another(cluster, pod)
 }
 
-/// Returns pods that are deleted while the kubelet of their node is running, as leaving pods.
+/// Creates a [`LeavingPod`] for each of these pods, which are deleted while the kubelet of their node is running.
 pub fn leave_running_nodes(cluster: &Cluster, pods: impl IntoIterator<Item = Arc<Pod>>) -> Vec<LeavingPod> {
     leave(cluster, pods, Departing::from_running_node)
 }
@@ -215,7 +215,7 @@ pub struct FailoverRun<E> {
     lost: LostNodes,
     /// Nodes that are not back yet, with the time at which they come back; the latest first.
     recoveries: Vec<(Timestamp, NodeName)>,
-    /// Pods of nodes that are not back yet. Each pod is gone once its node is back.
+    /// Terminating pods on nodes that are not back yet. The kubelet of a node ends them once the node is back.
     hanging: Vec<Arc<Pod>>,
     /// Pods that still run when their replacements are created. They use their resources until their kubelets end them.
     ending: Vec<Arc<Pod>>,
@@ -340,8 +340,8 @@ impl<E: Environment> FailoverRun<E> {
         }
         self.waiting.push_back(leaving);
         if self.running.is_empty() {
-            // The pods that are gone before their replacements are created have freed room. Pods that were Pending
-            // before the failure take this room first. No replacement is placed yet.
+            // Pods that are gone before their replacements are created have freed room. Pods that were Pending before
+            // the failure take it before any replacement is placed.
             self.retry_pending(cluster, None);
             let waits = |leaving: &LeavingPod| leaving.departing.recreation == Recreation::WhenGone;
             self.waiting.make_contiguous().sort_by_cached_key(|leaving| {
@@ -412,9 +412,8 @@ impl<E: Environment> FailoverRun<E> {
         waiting
     }
 
-    /// Places a pod that was Pending before the failure, if it fits one of these nodes. Nodes whose taints the pod
-    /// tolerates only for some time are left out, because the pod leaves them again and other pods take their turns
-    /// there.
+    /// Places a pod that was Pending before the failure on one of these nodes, if it fits. Leaves out nodes whose
+    /// taints the pod tolerates only for a limited time, because the pod would not stay there.
     fn place_earlier(&mut self, cluster: &Cluster, pod: &Pod, freed: &BTreeSet<NodeName>) {
         let stays_on = |name: &&NodeName| {
             let node = cluster.node(name);

@@ -163,7 +163,7 @@ enum DaemonSet {
     Unreadable,
 }
 
-/// Returns whether the filters look up the DaemonSet of a pod.
+/// Returns whether kubectl's filters look up the DaemonSet of a pod.
 pub(super) fn asks_for_daemonset(pod: &Pod, rules: &EvictionRules) -> bool {
     !pod.is_finished() && pod.owner.as_ref().is_some_and(|owner| is_daemonset(owner, rules))
 }

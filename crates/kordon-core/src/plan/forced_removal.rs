@@ -9,7 +9,7 @@ use crate::cluster::{Cluster, Node, NodeName, OUT_OF_SERVICE};
 use kordon_time::{Span, Timestamp};
 
 /// Time from a pod's deletion until the pod garbage collector removes it by force from a node out of service. The
-/// collector looks every 20 s; the time of its next look is not known.
+/// collector runs every 20 s; the time of its next run is not known.
 pub const FORCED_REMOVAL: Estimate = Estimate {
     soonest: Some(Span::ZERO),
     likely: Some(Span::from_secs(10)),

@@ -24,16 +24,16 @@ pub struct PlanGap {
 pub enum PlanPart {
     /// The whole plan, which is based on outdated objects.
     Everything,
-    /// Whether nodes that are not part of the plan can take pods.
+    /// It is uncertain whether nodes outside the plan can take pods.
     OtherNodes,
-    /// Which pods a controller recreates, and how many other pods their workloads have.
+    /// It is uncertain which pods a controller recreates, and how many other pods their workloads have.
     Workloads,
     /// The numbers of budgets. With such a gap, the plan uses the numbers in the budgets' status, or no numbers if the
     /// budgets themselves are unknown.
     Budgets,
-    /// Whether quotas refuse replacements.
+    /// It is uncertain whether quotas refuse replacements.
     Quotas,
-    /// On which nodes pods land.
+    /// It is uncertain on which nodes pods land.
     Placement,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for PlanGap {
     }
 }
 
-/// Returns the gaps of the scopes that contain the pods of these nodes.
+/// Returns the gaps of the pods on these nodes.
 pub(super) fn of_pods_on(cluster: &Cluster, nodes: &[NodeName]) -> Gaps {
     cluster.gaps_in(nodes.iter().cloned().map(Scope::PodsOn))
 }

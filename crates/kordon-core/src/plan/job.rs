@@ -21,7 +21,7 @@ pub struct PlanJob {
     pub now: Timestamp,
 }
 
-/// The result of a job.
+/// The result of a [`PlanJob`].
 #[derive(Debug)]
 pub struct PlanResult {
     pub plan: Result<Box<Plan>, PlanError>,

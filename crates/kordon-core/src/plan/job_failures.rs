@@ -1,7 +1,7 @@
-//! Pods of Jobs that leave: an evicted pod is a failed pod (docs/upstream/jobs.md).
+//! Failures of Jobs whose pods leave: an evicted pod counts as a failed pod (docs/upstream/jobs.md).
 //!
-//! The Job controller replaces a failed pod after a back-off, or never: if the Job has had too many failures, its policy
-//! says so, or its deadline has passed, the Job fails and all its pods are deleted.
+//! The Job controller replaces a failed pod after a back-off. It fails the whole Job instead, and deletes all its
+//! pods, if the Job has had too many failures, if its policy says so, or if its deadline has passed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -75,7 +75,7 @@ impl JobLedger {
             of_index.last_failure = of_index.last_failure.max(finished);
         }
         if will_fail(cluster, pod) {
-            // The pod was counted before.
+            // [`JobRecord::new`] has already counted this pod, which was terminating before.
             return;
         }
         let action = action(&job.rules, is_disrupted, &[TERMINATED]);
@@ -100,7 +100,8 @@ impl JobLedger {
         })
     }
 
-    /// Returns the failure of a pod's Job whose deadline passes before the pod's replacement is Ready.
+    /// Returns the failure of a pod's Job if the Job's deadline passes before `ready`, when the pod's replacement is
+    /// Ready.
     pub fn deadline_before(&self, cluster: &Cluster, pod: &Pod, ready: Timestamp) -> Option<JobFailure> {
         let workload = job_of(cluster, pod)?;
         let deadline = cluster.local(workload.job.as_ref()?.deadline?);
@@ -196,7 +197,7 @@ impl JobRecord {
 }
 
 impl IndexRecord {
-    /// Returns the failures of an index before the failure of this pod. The Job controller keeps their number in the
+    /// Returns the failures of the pod's index before this pod fails. The Job controller keeps their number in the
     /// annotations of the pod, because the objects of failed pods are mostly gone (upstream
     /// `getNewIndexFailureCounts`).
     fn new(cluster: &Cluster, workload: &Workload, pod: &Pod) -> Self {
@@ -300,8 +301,8 @@ pub(super) fn waits_for_end(cluster: &Cluster, pod: &Pod) -> bool {
     index(pod).is_some() && job_of(cluster, pod).is_some_and(counts_by_index)
 }
 
-/// Returns when the back-off of a Job starts, after the deletion of a pod that no kubelet has ended. This is when the
-/// pod became not Ready, else the start of the deletion (upstream `getFinishedTime`).
+/// Returns when the back-off of a Job starts for a deleted pod that no kubelet has ended: when the pod became not
+/// Ready or, if that is not known, when its deletion started (upstream `getFinishedTime`).
 pub(super) fn finished(cluster: &Cluster, pod: &Pod, deleted: Timestamp) -> Timestamp {
     let unready = pod.ready.as_ref().filter(|ready| ready.status == ConditionStatus::False);
     let since = unready.and_then(|ready| ready.last_transition);
@@ -329,8 +330,8 @@ impl JobConsequences {
         Self::from_departures(cluster, departures, true)
     }
 
-    /// Computes the consequences of deletions. Unlike an eviction (upstream `addConditionAndDeletePod`), a deletion does not
-    /// mark the pod as DisruptionTarget, so other rules of a `podFailurePolicy` match.
+    /// Computes the consequences of deletions. Unlike an eviction (upstream `addConditionAndDeletePod`), a deletion
+    /// does not mark the pod as DisruptionTarget, so other rules of a `podFailurePolicy` match.
     pub fn for_deletions(cluster: &Cluster, departures: &[Departure]) -> Self {
         Self::from_departures(cluster, departures, false)
     }
@@ -373,14 +374,14 @@ impl JobConsequences {
         self.failures.get(pod).copied()
     }
 
-    /// Returns how a pod is recreated.
+    /// Returns how a pod is recreated, which is never if its Job or its index fails.
     pub fn recreation(&self, cluster: &Cluster, pod: &Pod) -> Recreation {
         let usual = || owner::recreation(cluster, pod);
         self.failure(&pod.key).map_or_else(usual, |why| Recreation::Never(NotRecreated::JobFails(why)))
     }
 
-    /// Returns when the replacement of a pod is created if the pod leaves at `leaves` and is gone at `gone`; `None` if
-    /// that is never, or not within the forecast.
+    /// Returns when the replacement of a pod is created if the pod leaves at `leaves` and is gone at `gone`. `None` if
+    /// it is never created, or not within the forecast.
     pub fn creation(
         &self,
         cluster: &Cluster,
@@ -405,7 +406,7 @@ mod tests {
         Termination, WorkloadStage, pod::JOB_TRACKING,
     };
 
-    /// A Job with `pods` running pods, indexed from 0.
+    /// A cluster with one Job that has `pods` running pods, indexed from 0.
     fn cluster(job: JobLimits, pods: i32, waits_for_old: bool) -> Cluster {
         let (key, uid) = (Key::new("batch", "train"), Uid::from("job"));
         let workload = Workload {
@@ -446,7 +447,7 @@ mod tests {
         cluster
     }
 
-    /// All pods leave at second 100 and are gone ten seconds later.
+    /// The consequences if all pods leave at second 100 and are gone ten seconds later.
     fn consequences(cluster: &Cluster) -> JobConsequences {
         let (leaves, gone) = (Timestamp::from_secs(100), Some(Timestamp::from_secs(110)));
         let departures: Vec<Departure> = cluster
@@ -513,7 +514,7 @@ mod tests {
         );
     }
 
-    /// Changes a pod of the cluster.
+    /// Changes the pod `train-{number}`.
     fn change(cluster: &mut Cluster, number: i32, change: impl FnOnce(&mut Pod)) {
         let mut pod = (**cluster.pod(&Key::new("batch", &format!("train-{number}"))).expect("a pod")).clone();
         change(&mut pod);
@@ -607,7 +608,7 @@ mod tests {
         assert_eq!(of(&consequences(&fatal), 0), Err(JobFailure::PodFailurePolicy));
     }
 
-    /// Adds a finished pod without the finalizer, whose container ended at this second.
+    /// Adds a finished pod without the Job controller's finalizer, whose container ended at `second`.
     fn add_finished(cluster: &mut Cluster, name: &str, phase: Phase, second: i64) {
         let job = cluster.pod(&Key::new("batch", "train-0")).and_then(|pod| pod.owner.clone());
         let at = Some(kordon_time::ClusterTime::new(Timestamp::from_secs(second)));

@@ -13,13 +13,14 @@ use crate::cluster::{Cluster, Name, OwnerKind, Pod, Workload, WorkloadKind};
 pub enum JobOwner {
     /// The owner starts another Job at its next scheduled time.
     CronJob { name: Name },
-    /// The owner restarts all its Jobs, restarts only this Job, or fails, as its failure policy says. `others` is the
-    /// number of live pods of its other Jobs. Read in `kubernetes-sigs/jobset/pkg/controllers/failure_policy.go`.
+    /// The JobSet restarts all its Jobs, restarts only this Job, or fails, depending on its failure policy
+    /// (`kubernetes-sigs/jobset/pkg/controllers/failure_policy.go`). `others` is the number of live pods of its other
+    /// Jobs.
     JobSet { name: Name, others: usize },
-    /// The owner fails if the Job of its launcher fails. Read in
-    /// `kubeflow/mpi-operator/pkg/controller/mpi_job_controller.go`.
+    /// The MPIJob fails if the Job of its launcher fails
+    /// (`kubeflow/mpi-operator/pkg/controller/mpi_job_controller.go`).
     MpiJob { name: Name },
-    /// It is not known what the owner does.
+    /// An owner of another kind. It is not known what this owner does.
     Other { kind: Name, name: Name },
 }
 
@@ -73,7 +74,7 @@ impl fmt::Display for JobOwner {
 /// Consequences of the failure of a Job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedJob {
-    /// Number of live pods of the Job on other nodes than the pod's node. The Job controller deletes them.
+    /// Number of live pods of the Job on nodes other than the pod's node. The Job controller deletes these pods.
     pub elsewhere: usize,
     pub owner: Option<JobOwner>,
 }

@@ -13,9 +13,9 @@ use kordon_time::Span;
 /// Returns the equivalent kubectl command; `None` if kubectl has no such command, or if the action has no targets.
 pub fn command(action: &Action) -> Option<String> {
     match action {
-        // Without a name, kubectl would refuse the command.
+        // kubectl refuses commands that name no object.
         _ if action.has_no_targets() => None,
-        // kubectl has no command that evicts single pods. It evicts pods only when it drains a node.
+        // kubectl evicts pods only when it drains a node; it has no command that evicts single pods.
         Action::Evict { .. } => None,
         Action::Cordon { .. }
         | Action::Uncordon { .. }
@@ -225,7 +225,7 @@ impl CommandLine {
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.command)?;
-        // After `--`, words that start with a hyphen are not read as flags.
+        // Names that start with a hyphen are written after `--`, so that they are not read as flags.
         let is_like_a_flag = self.objects.iter().any(|word| word.starts_with('-'));
         if !is_like_a_flag {
             self.objects.iter().try_for_each(|word| write!(f, " {}", quoted(word)))?;

@@ -9,7 +9,8 @@ use crate::cluster::{Key, NodeName, OwnerKind, WorkloadKind};
 /// A difference between what kubectl does and what the plan says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KubectlDifference {
-    /// kubectl drains one node after the other. At one of the nodes, it waits for ever or ends with an error.
+    /// kubectl drains one node after the other. At `node`, it waits for ever or ends with an error, so it does not
+    /// reach `next`.
     StopsAt { node: NodeName, next: NodeName },
     /// kubectl reports success although new pods run on the node, because it only waits for the old pods.
     EndsWithPodsBack { node: NodeName },
@@ -43,7 +44,7 @@ impl KubectlDifference {
     }
 }
 
-/// Returns the first node whose drain never ends, if another node comes after it.
+/// Returns the first node whose drain never ends, and the node after it; `None` if no node comes after such a node.
 fn stops_at(plan: &Plan) -> Option<KubectlDifference> {
     let follows =
         plan.nodes.iter().position(|node| node.drain.as_ref().is_some_and(|drain| drain.after_incomplete))?;

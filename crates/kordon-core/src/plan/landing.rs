@@ -11,9 +11,9 @@ pub enum Landing {
         node: NodeName,
         why: Name,
     },
-    /// On some node. Placements are not computed, so the name is unknown.
+    /// The replacement lands on some node, which is unknown because placements are not computed.
     Unknown,
-    /// On no node. The replacement stays Pending.
+    /// The replacement lands on no node and stays Pending.
     Pending {
         why: Name,
     },

@@ -5,23 +5,23 @@ use std::fmt;
 use super::{owner::NotRecreated, plan::Plan};
 use crate::cluster::Key;
 
-/// A pod that leaves, and that no controller recreates.
+/// A pod that is lost: it leaves, and no controller recreates it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Loss {
     pub pod: Key,
     pub why: NotRecreated,
-    /// The pod of the plan whose replacement preempts this one; `None` if the plan itself removes it.
+    /// The pod of the plan whose replacement preempts the lost pod; `None` if the plan itself removes the lost pod.
     pub preempted_for: Option<Key>,
 }
 
 impl Loss {
-    /// Returns whether `--force` accepts the loss. As with kubectl, it accepts that the plan removes a pod without a
+    /// Returns whether `--force` accepts the loss. As with kubectl, the flag accepts the removal of a pod without a
     /// controller. No flag accepts that a Job fails, or that pods on other nodes are lost.
     pub const fn is_accepted_by_force(&self) -> bool {
         matches!(self.why, NotRecreated::NoOwner) && self.preempted_for.is_none()
     }
 
-    /// Returns why the pod is lost, as a clause about it.
+    /// Returns why the pod is lost, as a clause about the pod.
     pub fn reason(&self) -> String {
         match &self.preempted_for {
             Some(pod) => format!("preempted by the replacement of {pod}; {}", self.why.says()),

@@ -36,10 +36,10 @@ pub enum MetadataError {
     Unknown(MetadataField, String),
     #[error("invalid label value: \"{0}\": {1}")]
     Value(String, String),
-    /// A key with invalid syntax. kubectl sends it anyway, and the server refuses it.
+    /// The syntax of the key is invalid. kubectl sends such a key, and the server refuses it.
     #[error("invalid {one} key \"{1}\": {2}", one = .0.one())]
     Key(MetadataField, String, String),
-    /// An annotation in which kordon keeps its own state.
+    /// kordon keeps its own state in the annotation, so it cannot be edited.
     #[error("annotation \"{key}\" is guarded: it is {meaning}, which only kordon writes")]
     Guarded { key: String, meaning: &'static str },
     #[error("{}", too_large(*.0))]
@@ -68,7 +68,7 @@ impl MetadataField {
         }
     }
 
-    /// Word for one entry of the field.
+    /// Word for one entry of the field: `label` or `annotation`.
     pub const fn one(self) -> &'static str {
         match self {
             Self::Labels => "label",
@@ -105,7 +105,7 @@ impl MetadataField {
         Self::ALL.into_iter().find(|field| field.one() == one)
     }
 
-    /// Checks an entry to set.
+    /// Checks the key and the value of an entry that is set.
     fn check(self, word: &str, key: &str, value: &str) -> Result<(), MetadataError> {
         match self {
             Self::Labels if value.contains('=') => return Err(MetadataError::Spec(word.into())),
@@ -144,7 +144,7 @@ impl fmt::Display for MetadataField {
     }
 }
 
-/// What kordon keeps in one of its own annotations.
+/// Says what kordon keeps in its own annotation with this key.
 fn guarded_meaning(key: &str) -> &'static str {
     match key {
         CORDON => "the reason of a cordon",
@@ -199,8 +199,9 @@ impl MetadataEdits {
     /// Returns the entries that the node has after the edits. Removing an entry that does not exist is no error.
     ///
     /// # Errors
-    /// An entry has another value and may not be overwritten (the text is kubectl's), the annotations would be too
-    /// large, or they are not known.
+    /// - An entry has another value and may not be overwritten. The text is kubectl's.
+    /// - The entries of the node are not known.
+    /// - The annotations would be too large.
     pub fn over(&self, node: &Node) -> Result<Labels, String> {
         let field = self.field;
         let Some(before) = field.of_node(node) else {
@@ -227,7 +228,7 @@ impl MetadataEdits {
     }
 }
 
-/// Size of annotations as the server counts it.
+/// Size of annotations as the server counts it: keys and values, in bytes.
 fn size(entries: &BTreeMap<Name, Name>) -> usize {
     entries.iter().map(|(key, value)| key.len() + value.len()).sum()
 }

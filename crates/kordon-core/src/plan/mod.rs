@@ -1,12 +1,13 @@
-//! Plans: the effects of an operator's action on a cluster. Actions are cordon, uncordon, drain, taint, label, annotate,
-//! evict and delete.
+//! Plans: the effects of an operator's action on a cluster. Actions are cordon, uncordon, drain, taint, label,
+//! annotate, evict and delete.
 //!
 //! [`Plan::new`] turns an [`Action`] and a [`crate::cluster::Cluster`] into a verdict per pod, steps, a timeline,
 //! totals, warnings, missing flags, the permissions needed, the equivalent kubectl command, and the undo. A plan
 //! depends only on the arguments of this function.
 //!
 //! A drain is computed in this order: [`filter`] screens the pods of the nodes, [`simulation`] runs the evictions
-//! against [`budget`]s and an [`Environment`], `prediction` turns the runs into rows, and `drain` assembles the plan. With
+//! against [`budget`]s and an [`Environment`], `prediction` turns the runs into rows, and `drain` assembles the plan.
+//! With
 //! `--surge`, [`surge`] says which Deployments are scaled up, and the runs are made again.
 
 mod action;

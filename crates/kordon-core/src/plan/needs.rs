@@ -19,7 +19,8 @@ use kordon_time::Timestamp;
 /// costs the server less.
 const MOST_PARTS: usize = 100;
 
-/// Like [`MOST_PARTS`], for kinds that have only few and small objects in the whole cluster.
+/// Maximum number of scopes that are read one by one, for kinds that have only few and small objects in the whole
+/// cluster.
 const MOST_SMALL_PARTS: usize = 10;
 
 /// Returns the scopes that have to be known for the plan of an action, except those for placement.
@@ -126,7 +127,7 @@ fn evicting<'a>(
 /// Returns the scopes that are watched from the making of a plan until the plan has been applied: the scopes of
 /// [`watched`], and those of budgets that may block the action.
 pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
-    // If the whole kind has been read, watches the whole kind.
+    // A kind that was read as a whole is watched as a whole.
     let whole_if_read = |scope: Scope| {
         let whole = scope.whole();
         if needs.contains(&whole) { whole } else { scope }
@@ -192,7 +193,8 @@ fn stays(
         }
         Some(_) | None => true,
     };
-    // A pod whose DaemonSet is not known yet would seem to leave, so it counts as staying for now.
+    // As long as the DaemonSet of a pod is not known, the filters would let the pod leave. It therefore counts as
+    // staying.
     !owner_is_known || !filter::is_removed(&filter::screen(cluster, pod, options, rules, now))
 }
 
@@ -231,7 +233,8 @@ impl<'a> Needs<'a> {
             self.select(namespace, selector);
             for counted in self.cluster.pods_in(namespace).filter(|pod| budget.covers(pod)) {
                 self.owner(counted);
-                // Whether the owner of a terminating pod creates it again depends on the kubelet of the pod's node.
+                // The owner of a terminating pod may create the pod again, which depends on the kubelet of the pod's
+                // node.
                 if let Some(node) = counted.node.as_ref().filter(|_| counted.termination.is_some()) {
                     self.scopes.insert(Scope::Node(node.clone()));
                 }

@@ -1,4 +1,5 @@
-//! Plans that delete Node objects: what the pod garbage collector then does to their pods (docs/upstream/neighbours.md#1).
+//! Plans that delete Node objects: what the pod garbage collector then does to their pods
+//! (docs/upstream/neighbours.md#1).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -71,7 +72,7 @@ fn node_held(node: &Node) -> Option<Warning> {
     (!finalizers.is_empty()).then(|| Warning::NodeHeld { node: node.name.clone(), finalizers })
 }
 
-/// Returns the row of a pod on a deleted node whose Node object is kept by a finalizer.
+/// Returns the row of a pod whose node is deleted, but whose Node object is kept by a finalizer.
 fn row_of_held_node(pod: &Pod, finalizer: &Name) -> PodPlan {
     if pod.termination.is_some() {
         return PodPlan::new(pod, Verdict::Terminating);
@@ -93,7 +94,7 @@ fn row<E>(pod: &Arc<Pod>, leaving: &BTreeSet<Key>, context: &PlanContext<'_, E>)
     row.eviction_notes = EvictionNote::for_orphan(cluster, pod);
     row.warnings.extend(warning::of_pod(cluster, pod, leaving, true));
     row.warnings.remove(&PodWarning::MayReturn);
-    // A finalizer also holds an object that is removed by force.
+    // A finalizer keeps the pod's object even if the pod is removed by force.
     if pod.is_held() {
         row.warnings.insert(PodWarning::HeldByFinalizer);
     } else {

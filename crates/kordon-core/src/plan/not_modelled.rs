@@ -16,15 +16,15 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// An aspect that the plan does not model, although it may change what happens to some of the plan's pods.
+/// Something that the plan does not model, although it may change what happens to some of the plan's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotModelled {
     pub what: NotModelledKind,
-    /// Number of pods in the plan to which this may happen.
+    /// Number of pods in the plan that may be affected.
     pub pods: usize,
 }
 
-/// An aspect that plans do not model.
+/// Something that plans do not model, for example rollouts and autoscalers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotModelledKind {
     Quota,

@@ -15,8 +15,8 @@ pub enum NotNeeded {
     EnoughPods,
     /// The pod's namespace is being deleted, so the API server refuses new pods in it.
     NamespaceEnds,
-    /// The pod runs only on its node, whose object is gone: a DaemonSet has no pod for a node that does not exist, and a
-    /// mirror pod is created only for a node that exists.
+    /// The pod can run only on its node, whose object is gone: a DaemonSet has no pod for a node that does not exist,
+    /// and a mirror pod is created only for a node that exists.
     NodeGone,
     /// The pod's DaemonSet creates no pod on its node, because of a NoExecute taint that the pod does not tolerate.
     NodeTainted,
@@ -34,9 +34,9 @@ impl fmt::Display for NotNeeded {
 }
 
 impl NotNeeded {
-    /// Returns why nothing is created in the place of a leaving pod; `None` if its controller may create one. Controllers of
-    /// workloads give up silently in a namespace that is being deleted (upstream `manageReplicas`, NamespaceLifecycle
-    /// admission).
+    /// Returns why nothing is created in the place of a leaving pod; `None` if its controller may create one.
+    /// Controllers of workloads give up silently in a namespace that is being deleted (upstream `manageReplicas`,
+    /// NamespaceLifecycle admission).
     pub(super) fn find(cluster: &Cluster, pod: &Pod, recreation: Recreation) -> Option<Self> {
         let namespace = cluster.namespaces().get(&pod.key.namespace);
         let node_is_gone = || {
@@ -55,8 +55,8 @@ impl NotNeeded {
     }
 }
 
-/// Returns whether the DaemonSet of a pod creates no pod on its node, because of a NoExecute taint there that the pod does
-/// not tolerate (upstream `NodeShouldRunDaemonPod`). A static pod ignores taints.
+/// Returns whether the DaemonSet of a pod creates no pod on its node, because of a NoExecute taint there that the pod
+/// does not tolerate (upstream `NodeShouldRunDaemonPod`). A static pod ignores taints.
 fn is_repelled(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return false };
     pod.is_of_daemon_set()

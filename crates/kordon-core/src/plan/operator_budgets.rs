@@ -1,4 +1,5 @@
-//! PodDisruptionBudgets and evictions that an operator handles itself when a node is cordoned or drained.
+//! Kubernetes operators that handle the PodDisruptionBudgets or evictions of their pods themselves when a node is
+//! cordoned or drained.
 
 use crate::cluster::{Labels, OwnerKind, Pod};
 
@@ -14,31 +15,31 @@ pub enum Recognised {
 /// What an operator needs before it acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorNeeds {
-    /// Other instances, one of which takes over the role of the pod. The pod whose label `role_label` has the value
-    /// `primary` is the one that the budget protects; the others have the value `replica`.
+    /// The operator needs other instances, one of which takes over the role of the pod. The budget protects the pod
+    /// whose label `role_label` has the value `primary`; the other instances have the value `replica`.
     OtherInstances {
         role_label: &'static str,
         primary: &'static str,
         replica: &'static str,
         moves: RoleMove,
     },
-    /// A setting or a component that decides whether the operator acts.
+    /// The operator acts only with this setting or component.
     Setting(&'static str),
     Nothing,
 }
 
-/// What an operator requires of the other instances before it moves a role.
+/// The state of the other instances that an operator requires before it moves a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleMove {
-    /// All instances are ready, all replicas run on other nodes than the primary, and one replica runs on a schedulable
-    /// node.
+    /// All instances must be ready, all replicas must run on other nodes than the primary, and one replica must run on
+    /// a schedulable node.
     AllInstances,
-    /// One other instance is ready. If this instance is not on a schedulable node, the operator first moves it to one.
-    /// If the pod is the only instance, the operator deletes the pod.
+    /// One other instance must be ready. If it is not on a schedulable node, the operator first moves it to one. If
+    /// the pod is the only instance, the operator deletes the pod.
     OneReplica,
 }
 
-/// What one operator does with its budgets or its pods' evictions.
+/// How one Kubernetes operator handles the budgets or the evictions of its pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperatorBudget {
     pub operator: &'static str,
@@ -48,17 +49,17 @@ pub struct OperatorBudget {
     pub does: &'static str,
     /// What the operator needs before it acts.
     pub needs: OperatorNeeds,
-    /// Whether the operator denies the eviction itself, by a webhook, and moves the pod in its own way.
+    /// Whether a webhook of the operator denies the eviction, and the operator moves the pod in its own way.
     pub denies_evictions: bool,
-    /// Owner, repository and path of a file on GitHub, or the URL of a document.
+    /// Source of the facts: owner, repository and path of a file on GitHub, or the URL of a document.
     pub reference: &'static str,
 }
 
-/// The known operators, sorted by name.
+/// The known Kubernetes operators, sorted by name.
 pub const OPERATOR_BUDGETS: &[OperatorBudget] = &[
     OperatorBudget {
         operator: "CloudNativePG",
-        // The kind of the owner, Cluster, is also a kind of other projects.
+        // Recognised by label, because other projects also have a kind named Cluster.
         by: Recognised::PodLabel { key: "cnpg.io/cluster", value: None },
         does: "CloudNativePG switches over to a ready replica on another node; then the budget allows the eviction.",
         needs: OperatorNeeds::OtherInstances {
@@ -154,7 +155,7 @@ pub fn operator_of_pod(pod: &Pod) -> Option<&'static OperatorBudget> {
 mod tests {
     use super::*;
 
-    /// Looks up the operator of pods with an owner of this kind and one label.
+    /// Returns the name of the operator of pods with an owner of this kind and with this label.
     fn name_of(owner_kind: &str, label: (&str, &str)) -> Option<&'static str> {
         let labels = [("tier", "data"), label].map(|(key, value)| (key.into(), value.into()));
         let owner = OwnerKind::Other { kind: owner_kind.into(), group: None };

@@ -1,9 +1,9 @@
 //! Outcomes of pods that leave their nodes, for whatever reason. Evictions, verdict, forecast, what-if, N-1, plans and
 //! reports all use them (docs/outcomes.md).
 //!
-//! [`Departing::decide`] decides the outcome once the replacement has been placed. [`TerminatingPods`](super::TerminatingPods)
-//! decide it for pods whose deletion has started. [`OutcomeCounts`] counts outcomes. Every pod has exactly one
-//! outcome, so the parts add up to the total.
+//! [`Departing::decide`] decides the outcome once the replacement has been placed.
+//! [`TerminatingPods`](super::TerminatingPods) decide it for pods whose deletion has started. [`OutcomeCounts`] counts
+//! outcomes. Every pod has exactly one outcome, so the parts add up to the total.
 
 use std::{collections::BTreeMap, fmt, ops::Add, sync::Arc};
 
@@ -33,15 +33,15 @@ pub enum PodOutcome {
     /// The replacement lands on a node, which may be the pod's own node.
     Moves {
         node: NodeName,
-        /// Equally good nodes, `node` included. The scheduler takes any of them.
+        /// The equally good nodes, including `node`. The scheduler may pick any of them.
         among: TiedNodes,
         /// The reason for the choice of `node`.
         why: Name,
         /// Whether `node` is the pod's own node, and no other node is as good.
         is_back: bool,
-        /// The claim whose volume has to be detached from the old node first.
+        /// The claim whose volume must be detached from the old node before the replacement starts.
         volume: Option<Name>,
-        /// The quota that refuses the replacement until the quota has room; none if no quota refuses it.
+        /// The quota that refuses the replacement until the quota has room; `None` if no quota refuses it.
         quota: Option<Box<QuotaRefusal>>,
         /// Pods that the replacement preempts on the node.
         preempts: Vec<Key>,
@@ -52,7 +52,7 @@ pub enum PodOutcome {
     Pending {
         /// The cause in a few words: `no node has 4 CPU free`.
         cause: Name,
-        /// The reasons, with the number of nodes for each.
+        /// Why no node takes the replacement: the reasons, with the number of nodes for each.
         why: Name,
         /// The changes that would let a node take the replacement.
         help: Vec<String>,
@@ -64,17 +64,17 @@ pub enum PodOutcome {
     Stuck(StuckReason),
     /// No controller recreates the pod.
     Lost,
-    /// The run of the pod's owner fails, because the owner's controller creates no second pod.
+    /// The whole run that the pod belongs to fails, because the controller of its owner creates no second pod.
     FailsRun { owner: Name },
     /// The pod counts as a failure of its Job and is not replaced: the Job fails, or the pod's index fails.
     FailsJob { job: Name, why: JobFailure, takes: Box<FailedJob> },
     /// A budget, or a missing flag of the drain, keeps the pod from leaving.
     Blocked { why: String },
-    /// The pod runs again on the same node: its DaemonSet keeps it there, or it is a static pod.
+    /// The pod runs again on the same node, because its DaemonSet keeps it there or because it is a static pod.
     SameNode,
     /// The pod keeps running on its node.
     Stays { why: Name },
-    /// Nothing is created in the pod's place, and nothing should be.
+    /// The pod is not recreated, and need not be.
     NotRecreated(NotNeeded),
     /// The pod has finished.
     Finished,
@@ -87,9 +87,9 @@ pub enum PodOutcome {
     },
     /// The replacement is created once the kubelet or the pod garbage collector has removed the pod's object.
     WaitsForOldPod,
-    /// Required objects are not known, or another scheduler decides.
+    /// The outcome is not known, because required objects are not known or because another scheduler decides.
     Unknown { why: Name },
-    /// Not computed, because there are too many pods.
+    /// The outcome was not computed, because there are too many pods.
     LeftOut,
 }
 
@@ -123,9 +123,9 @@ pub enum StuckReason {
     NotEvicted,
     /// The volume of this claim stays attached to the old node.
     Volume { claim: Name },
-    /// The replacement waits on its node, because another replacement uses the volume of its claim on another node.
+    /// The replacement waits on its node, because another replacement uses the volume of this claim on another node.
     SharedVolume { claim: Name, node: NodeName },
-    /// The pod's StatefulSet creates it only once this pod of a lower ordinal is Ready.
+    /// The pod's StatefulSet creates the replacement only once this pod of a lower ordinal is Ready.
     LowerOrdinal { pod: Name },
     /// The replacement is bound to this node, which sends no heartbeats.
     SilentNode { node: NodeName },
@@ -186,8 +186,8 @@ impl OutcomeKind {
         }
     }
 
-    /// Returns whether this outcome applies now to a pod that nothing deletes. Every other outcome applies only once
-    /// the pod is deleted.
+    /// Returns whether this outcome holds even if nothing deletes the pod. All other outcomes hold only once the pod
+    /// is deleted.
     pub const fn holds_without_deletion(self) -> bool {
         match self {
             Self::Stuck
@@ -325,7 +325,8 @@ impl FromIterator<OutcomeKind> for OutcomeCounts {
 #[derive(Clone, Debug)]
 pub struct Departing {
     pub recreation: Recreation,
-    /// Why nothing replaces the pod, although its controller or its kubelet recreates pods; `None` if something does.
+    /// Why the pod needs no replacement, although its controller or its kubelet recreates pods; `None` if it needs
+    /// one.
     pub not_needed: Option<NotNeeded>,
     /// Gaps in the objects that decide whether the pod is recreated and where its volumes can be reached.
     pub missing: Gaps,
@@ -361,8 +362,8 @@ pub struct PlacedReplacement<'a> {
 }
 
 impl Departing {
-    /// Creates the departure of a pod whose node is lost for good. No kubelet ends the pod. The node's taint evicts it,
-    /// unless the pod tolerates the taint. `is_known` means that no object of the cluster is missing.
+    /// Creates the departure of a pod whose node is lost for good. No kubelet ends the pod. The node's taint evicts
+    /// it, unless the pod tolerates the taint. `is_known` means that all required objects of the cluster are known.
     pub fn from_lost_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
         Self {
             keeps_running: false,
@@ -372,14 +373,14 @@ impl Departing {
         }
     }
 
-    /// Creates the departure of a pod whose node is not Ready, but whose kubelet runs. The node's taint evicts it, unless
-    /// the pod tolerates the taint.
+    /// Creates the departure of a pod whose node is not Ready, but whose kubelet runs. The node's taint evicts it,
+    /// unless the pod tolerates the taint.
     pub fn from_not_ready_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
         Self { is_deleted: !is_never_evicted(pod), ..Self::from_running_node(cluster, pod, is_known) }
     }
 
-    /// Creates the departure of a pod that is deleted and that its kubelet ends. `is_known` means that no object of the
-    /// cluster is missing.
+    /// Creates the departure of a pod that is deleted and that its kubelet ends. `is_known` means that all required
+    /// objects of the cluster are known.
     pub fn from_running_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
         let recreation = owner::recreation(cluster, pod);
         let unknown = match recreation {
@@ -436,7 +437,7 @@ impl Departing {
     /// Returns the outcome, by the precedence of docs/outcomes.md. `replacement` is `None` if the controller has enough
     /// pods or if [none is created](Self::is_replaced).
     pub fn decide(&self, pod: &Pod, replacement: Option<PlacedReplacement<'_>>) -> PodOutcome {
-        // These outcomes follow from the pod alone.
+        // Outcomes that follow from how the pod is recreated.
         match self.recreation {
             Recreation::Never(NotRecreated::Finished) => return PodOutcome::Finished,
             _ if !self.is_deleted && self.keeps_running => {
@@ -571,20 +572,21 @@ impl PodOutcome {
         }
     }
 
-    /// Returns the outcome of a pod that tolerates the taints of its node without a limit, so that nothing evicts it.
+    /// Returns the outcome of a pod that nothing evicts, because it tolerates the taints of its node without a limit.
     pub fn for_never_evicted(cluster: &Cluster, pod: &Pod) -> Self {
         let keeps_running = pod.node.as_ref().is_some_and(|node| has_running_kubelet(cluster, node));
         let departing = Departing::from_lost_node(cluster, pod, true);
         Departing { is_deleted: false, keeps_running, ..departing }.decide(pod, None)
     }
 
-    /// Returns the outcome of a pod of a DaemonSet, or of a static pod. It is recreated on its node unless it is not
+    /// Returns the outcome of a pod of a DaemonSet or of a static pod: it runs again on its node, unless it is not
     /// needed.
     pub(super) fn on_same_node(not_needed: Option<NotNeeded>) -> Self {
         not_needed.map_or(Self::SameNode, Self::NotRecreated)
     }
 
-    /// Returns the outcome if the plan or the forecast deletes the pod's Node object.
+    /// Returns the outcome after the plan or the forecast has deleted the Node object: pods that would be recreated on
+    /// the same node are not recreated.
     #[must_use]
     pub(super) fn without_node(self) -> Self {
         self.unless_on_same_node(NotNeeded::NodeGone)
@@ -656,7 +658,7 @@ impl PodOutcome {
         }
     }
 
-    /// Returns the reasons and what would help, one line each.
+    /// Returns the reasons for the outcome and what would help, one line each.
     pub fn reasons(&self) -> Vec<String> {
         match self {
             Self::Moves { why, volume, quota, .. } => {

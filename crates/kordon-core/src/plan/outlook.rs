@@ -18,7 +18,7 @@ use super::{
 use crate::cluster::{Budget, Cluster, Key, Name, NodeName, Pod, Uid, Workload};
 use kordon_time::Timestamp;
 
-/// Returns the verdict on a pod in a plan that evicts only this pod, if the API server refuses the eviction now; `None`
+/// Returns the verdict on a pod whose eviction the API server refuses now, in a plan that evicts only this pod. `None`
 /// if the server does not refuse it, or if it is not known whether it does.
 pub fn refusal(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Timestamp) -> Option<Verdict> {
     let budgets = budget::states(cluster, [pod], rules, now);
@@ -53,7 +53,7 @@ impl Outlook<'_> {
         verdict
     }
 
-    /// Returns the verdict, leaving out the effect of the budget's policy for unhealthy pods.
+    /// Returns the verdict on a blocked pod, without the effect of the budget's policy for unhealthy pods.
     fn on_block(&self, pod: &Pod, block: &EvictionBlock) -> Verdict {
         let result = self.result;
         match block {
@@ -111,8 +111,8 @@ impl Outlook<'_> {
         Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy, pending, terminating }
     }
 
-    /// Replaces the verdict on a pod if no other pod can make its budget allow the eviction, but a known operator lifts
-    /// the budget or moves the pod. Returns any other verdict unchanged.
+    /// Replaces the verdict on a pod if no other pod can make its budget allow the eviction, but a known Kubernetes
+    /// operator lifts the budget or moves the pod. Returns any other verdict unchanged.
     fn with_operator(&self, pod: &Pod, verdict: Verdict) -> Verdict {
         let has_acted = self.result.pods.get(&pod.key).is_some_and(|pod| pod.operator.is_some());
         let Some(operator) = operator_of_pod(pod).filter(|_| !has_acted) else { return verdict };
@@ -187,7 +187,7 @@ pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
     Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy, scaling_helps: !state.needs_all })
 }
 
-/// Returns a block pattern if none of these unhealthy pods is expected to recover; `None` if one may.
+/// Returns a block pattern if none of these unhealthy pods is expected to recover; `None` if one of them may recover.
 fn never_healthy(cluster: &Cluster, unhealthy: &[Key]) -> Option<BlockPattern> {
     let trouble = |key: &Key| cluster.pod(key).and_then(|pod| pod.trouble().cloned());
     let why = trouble(unhealthy.first()?)?;
@@ -230,8 +230,8 @@ fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
         .collect()
 }
 
-/// Returns the pods of a budget whose replacements are bound to silent nodes. A replacement starts there when the kubelet
-/// is back; otherwise it is evicted, and the next one starts on another node.
+/// Returns the pods of a budget whose replacements are bound to silent nodes. A replacement starts there when the
+/// kubelet is back; otherwise it is evicted, and the next one starts on another node.
 fn on_silent_nodes(
     cluster: &Cluster,
     state: &BudgetState,
@@ -254,8 +254,8 @@ fn returning(cluster: &Cluster, state: &BudgetState, rules: &EvictionRules) -> V
     pods.filter(|pod| failover::is_waited_for(cluster, pod)).map(|pod| pod.key.clone()).collect()
 }
 
-/// Returns why a budget never allows disruptions again once this plan, or a deletion before the plan, has used them;
-/// `None` if the budget may allow disruptions again.
+/// Returns why a budget never allows disruptions again after this plan, or a deletion before it, has used them up;
+/// `None` if the budget may allow some again.
 fn never_recovers(
     cluster: &Cluster,
     state: &BudgetState,

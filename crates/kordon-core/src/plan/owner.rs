@@ -1,4 +1,4 @@
-//! Owners of pods: whether a controller recreates a pod, and whose scale counts.
+//! Owners of pods: whether a controller recreates a pod, and which workload's number of replicas counts for it.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> OwnerLoo
     }
 }
 
-/// Returns whether kordon knows if this workload exists. If it does, a workload that is not found does not exist.
+/// Returns whether kordon knows if this workload exists. If kordon does, a workload that is not found does not exist.
 pub fn is_read(cluster: &Cluster, kind: WorkloadKind, namespace: &Namespace, name: &Name) -> bool {
     let key = Key { namespace: namespace.clone(), name: name.clone() };
     cluster.knows(&Scope::Workload(kind, key))
@@ -49,7 +49,7 @@ pub fn knows_pods(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> bo
     workload.selector.as_ref().is_some_and(|selector| cluster.knows(&scope(selector)))
 }
 
-/// A pod that must be available before a StatefulSet creates another one.
+/// A pod that must be available before a StatefulSet creates a pod of a higher ordinal.
 #[derive(Clone, Debug)]
 pub struct LowerPod<'a> {
     pub key: Key,
@@ -60,7 +60,7 @@ pub struct LowerPod<'a> {
 }
 
 impl LowerPod<'_> {
-    /// Returns when the pod became Ready; `None` if it is not Ready, or is about to leave.
+    /// Returns when the pod became Ready; `None` if it is not Ready, is terminating, or does not exist.
     pub fn ready_since(&self, cluster: &Cluster) -> Option<Timestamp> {
         let pod = self.pod.filter(|pod| pod.is_ready() && pod.termination.is_none())?;
         let since = pod.ready.as_ref().and_then(|ready| ready.last_transition);
@@ -68,8 +68,9 @@ impl LowerPod<'_> {
     }
 }
 
-/// Returns the pods that must be available before a pod's StatefulSet creates it again: those of lower ordinals, unless
-/// its `podManagementPolicy` is Parallel (upstream `updateStatefulSet`). There are none for a pod that is not created again.
+/// Returns the pods that must be available before the StatefulSet of `pod` creates it again: the pods of lower
+/// ordinals. Returns none if the StatefulSet's `podManagementPolicy` is Parallel (upstream `updateStatefulSet`), or if
+/// `pod` is not created again.
 pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item = LowerPod<'a>> + use<'a> {
     let namespace = pod.key.namespace.clone();
     let below = pod.owner.as_ref().and_then(|owner| {
@@ -200,9 +201,9 @@ pub enum NotRecreated {
     OwnerGone,
     /// The pod has finished.
     Finished,
-    /// The pod's Job fails, or its index does.
+    /// The pod's Job fails, or the pod's index of the Job fails.
     JobFails(JobFailure),
-    /// The run that the pod belongs to fails, because its controller creates no second pod for it.
+    /// The whole run that the pod belongs to fails, because its controller creates no second pod for it.
     RunFails,
 }
 
@@ -261,7 +262,8 @@ fn wanted(workload: &Workload, replicas: i32, live_pods: i32) -> i32 {
     workload.job.as_ref().map_or(replicas, |job| job.wanted(replicas, live_pods))
 }
 
-/// Returns how many pods the owner of a pod creates while it has `live_pods` live pods; 0 if that is not known.
+/// Returns how many pods the owner of a pod still has to create if `live_pods` of its pods are live; 0 if that is not
+/// known.
 pub fn missing_pods(cluster: &Cluster, pod: &Pod, live_pods: usize) -> usize {
     let live = i32::try_from(live_pods).unwrap_or(i32::MAX);
     match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
@@ -351,16 +353,16 @@ fn recreation_by_operator(kind: &OwnerKind) -> Recreation {
     }
 }
 
-/// Returns whether one of `others` is the controller of the pod. If so, the garbage collector deletes the pod together
-/// with its controller; for example, the executors of a Spark driver (upstream `attemptToDeleteItem`).
+/// Returns whether the controller of the pod is a pod among `others`. If so, the garbage collector deletes the pod
+/// together with its controller, for example executors together with their Spark driver (upstream
+/// `attemptToDeleteItem`).
 pub fn is_owned_by_any<'a>(pod: &Pod, others: impl IntoIterator<Item = &'a Arc<Pod>>) -> bool {
     let Some(owner) = &pod.owner else { return false };
     let is_pod = matches!(&owner.kind, OwnerKind::Other { kind, .. } if **kind == *"Pod");
     is_pod && others.into_iter().any(|other| other.uid == owner.uid)
 }
 
-/// Returns the project whose operator is assumed to recreate a pod; `None` if a controller of Kubernetes recreates the
-/// pod, or if nothing is known.
+/// Returns the project whose operator is assumed to recreate a pod; `None` if no such operator is known.
 pub fn assumed_operator(pod: &Pod) -> Option<&'static str> {
     let kind = &pod.owner.as_ref()?.kind;
     match recreation_by_operator(kind) {

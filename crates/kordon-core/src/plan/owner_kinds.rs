@@ -1,17 +1,18 @@
-//! Kinds of other projects that own pods, and what their controllers do once one of these pods was deleted.
+//! Kinds of other projects that own pods, and what their controllers do after one of these pods is deleted.
 
 use crate::cluster::OwnerKind;
 
-/// What the controller of an owner kind does once one of its pods was deleted.
+/// What the controller of an owner kind does after one of its pods is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerBehaviour {
     /// The controller creates another pod with the same name once the old object is gone.
     SameName,
-    /// The controller creates another pod with another name when the old pod's deletion starts or when the old pod is gone.
+    /// The controller creates another pod with another name when the old pod's deletion starts or when the old pod is
+    /// gone.
     OtherName,
     /// The controller creates another pod on the same node.
     SameNode,
-    /// The controller creates no pod: the run that the pod belongs to fails.
+    /// The controller creates no other pod: the whole run that the pod belongs to fails.
     Never,
     /// What the controller does depends on the settings of the owner or of the operator.
     OperatorDecides,
@@ -25,14 +26,14 @@ pub struct OwnerKindRow {
     pub group: &'static str,
     pub project: &'static str,
     pub behaviour: OwnerBehaviour,
-    /// Owner, repository and path of a file on GitHub, or the URL of a document.
+    /// Source of the facts: owner, repository and path of a file on GitHub, or the URL of a document.
     pub reference: &'static str,
-    /// A condition or an exception, at most 80 characters. May be empty.
+    /// A condition on the behaviour or an exception from it, at most 80 characters. May be empty.
     pub note: &'static str,
 }
 
-/// The known kinds, sorted by kind. If kordon watches a kind of the same name, such as Job, the row is about the other
-/// project's kind.
+/// The known owner kinds, sorted by kind. Some have the name of a kind that kordon watches, such as Job, but belong to
+/// another project.
 pub const OWNER_KINDS: &[OwnerKindRow] = &[
     row(
         "BackingImageManager",
@@ -378,7 +379,6 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
 ];
 
-/// Returns a row whose facts were read in source code.
 const fn row(
     kind: &'static str,
     group: &'static str,
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(row_of(&OwnerKind::Node), None);
     }
 
-    /// Cluster API and CloudNativePG both define a Cluster.
+    /// Both Cluster API and CloudNativePG define a kind named Cluster.
     #[test]
     fn a_kind_of_another_api_group_is_not_known() {
         let project = |group: Option<&str>| {

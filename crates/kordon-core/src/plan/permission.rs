@@ -29,7 +29,7 @@ impl Permission {
         Self { verb, group: "", resource: "pods", subresource, namespace, name }
     }
 
-    /// Returns the same permission for all namespaces and all names.
+    /// Returns the permission for the same requests in all namespaces and on objects of all names.
     pub fn everywhere(&self) -> Self {
         Self { namespace: Namespace::default(), name: Name::default(), ..*self }
     }
@@ -52,8 +52,7 @@ impl Permission {
             | PlanStep::SetTaints { node, .. }
             | PlanStep::SetMetadata { node, .. } => Self::on_node("patch", node),
             PlanStep::DeleteNode { node, .. } => Self::on_node("delete", node),
-            // The resource is `pods/eviction`. Users who may evict pods need no permission for the resource `evictions`
-            // of group policy.
+            // Evictions need permission for `pods/eviction`, not for the resource `evictions` of the group policy.
             PlanStep::Evict { pod, .. } => Self::on_pods("create", "eviction", &pod.namespace),
             PlanStep::Delete { pod, .. } => Self::on_pods("delete", "", &pod.namespace),
             PlanStep::Scale { deployment, .. } => {

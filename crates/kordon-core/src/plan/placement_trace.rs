@@ -22,14 +22,14 @@ use crate::{
 pub struct PlacementTrace {
     /// Number of feasible nodes.
     pub feasible: usize,
-    /// Feasible nodes with the highest score. The scheduler may pick any of them. `None` if no node is feasible without
-    /// preemption.
+    /// Feasible nodes with the highest score, any of which the scheduler may pick. `None` if no node is feasible
+    /// without preemption.
     pub best: Option<TiedNodes>,
     /// The nodes with the highest scores, each with the parts of its score, best first.
     pub ranking: Vec<Scored>,
     /// Difference between the highest score and the next lower score; `None` if the ranking has no lower score.
     pub margin: Option<i64>,
-    /// Whether the margin is so small that a small change in the cluster could change the choice.
+    /// Whether `margin` is so small that a small change in the cluster could change the chosen node.
     pub is_close: bool,
     /// Number of nodes that refuse the pod, by reason; empty if a node is feasible.
     pub reasons: BTreeMap<Reason, usize>,
@@ -40,7 +40,7 @@ pub struct PlacementTrace {
     /// The claim whose volume an earlier replacement uses on another node, with that node. Only one node at a time can
     /// use the volume, so the replacement does not start.
     pub shared_volume: Option<(Name, NodeName)>,
-    /// Whether the node sends no heartbeats, so that the replacement does not start there.
+    /// Whether the chosen node sends no heartbeats, so that the replacement does not start there.
     pub is_silent: bool,
     /// Volumes of the pod that only some nodes can reach.
     pub volumes: Vec<VolumeTopology>,
@@ -55,16 +55,16 @@ pub struct PlacementTrace {
 pub struct PreemptedPod {
     pub pod: Key,
     pub node: NodeName,
-    /// Landing of the pod's own replacement; `None` if there is none, or if that is not known.
+    /// Landing of the preempted pod's own replacement; `None` if there is none, or if that is not known.
     pub landing: Option<Landing>,
-    /// Why no controller recreates the pod; `None` if one does, or if that is not known.
+    /// Why no controller recreates the preempted pod; `None` if one does, or if that is not known.
     pub lost: Option<NotRecreated>,
 }
 
 /// A pod that is preempted for the replacement of another one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreemptedFor {
-    /// The pod whose replacement needs the room.
+    /// The pod whose replacement preempts `victim`.
     pub replaced: Key,
     pub victim: PreemptedPod,
 }
@@ -90,7 +90,7 @@ impl Receiver {
 }
 
 impl Receiver {
-    /// Returns the requested share of one resource, before and after. It is the resource with the largest share after.
+    /// Returns the requested share, before and after, of the resource that is fullest afterwards.
     pub fn fullest(&self) -> (f64, f64) {
         let Self { before, after, .. } = self;
         let shares = [
@@ -213,8 +213,8 @@ pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
     format!("no {which} has {amount} free").into()
 }
 
-/// Formats reasons, those of most nodes first: `12 insufficient cpu, 1 cordoned`. Without reasons, all nodes are down or
-/// gone.
+/// Formats reasons, those of most nodes first: `12 insufficient cpu, 1 cordoned`. There are no reasons if all nodes
+/// are down or gone.
 pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<(&Reason, &usize)> = reasons.iter().collect();
     counted.sort_by_key(|(reason, nodes)| (Reverse(**nodes), (*reason).clone()));
@@ -236,7 +236,7 @@ impl fmt::Display for PreemptedFor {
 }
 
 impl PreemptedPod {
-    /// Describes what becomes of the pod after its preemption.
+    /// Describes what becomes of the preempted pod.
     fn afterwards(&self) -> Cow<'static, str> {
         match (&self.landing, self.lost) {
             (Some(landing), _) => format!("its replacement: {}", landing.text()).into(),

@@ -32,7 +32,7 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The assumption behind all predictions that place replacements.
+/// The assumption on which all predictions with placed replacements rest.
 pub const TEMPLATES_ASSUMED: &str = "replacements match their templates: quotas admit them, and no webhook, HPA or VPA \
                                      changes them or their number";
 
@@ -44,7 +44,7 @@ pub struct PlacingEnvironment<'a> {
     state: PlacingState,
 }
 
-/// The state of a [`PlacingEnvironment`] without its reference to the cluster.
+/// The state of a [`PlacingEnvironment`], without its reference to the cluster.
 #[derive(Clone, Debug)]
 pub struct PlacingState {
     snapshot: Snapshot,
@@ -54,12 +54,13 @@ pub struct PlacingState {
     failed: BTreeSet<NodeName>,
     /// Nodes that are back after a failure.
     back: BTreeSet<NodeName>,
-    /// Nodes that send no heartbeats. The scheduler may choose them until they are tainted, but no pod starts there.
+    /// Nodes that send no heartbeats. The scheduler may choose such a node until it is tainted, but no pod starts
+    /// there.
     silent: BTreeSet<NodeName>,
-    /// For each claim whose volume only one node at a time can use: the node to which the volume is attached for a
-    /// replacement.
+    /// The node to which each volume is attached for a replacement, by claim. Only for volumes that one node at a time
+    /// can use.
     attached: BTreeMap<Key, NodeName>,
-    /// Pods that used claims and whose objects are gone.
+    /// Pods that are gone and that used claims.
     gone: BTreeSet<Key>,
     /// Landings of an earlier run, which this run repeats.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
@@ -68,8 +69,7 @@ pub struct PlacingState {
     /// Resource use of changed nodes, as it was before their first change.
     before: BTreeMap<NodeName, ResourceUse>,
     received: BTreeSet<NodeName>,
-    /// Requests for which no node was feasible since the snapshot last changed. An equal request has no feasible node
-    /// either.
+    /// Requests that found no feasible node since the snapshot last changed. An equal request would find none either.
     unplaceable: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
     /// A lower bound of the priorities of all pods on nodes. It is computed when it is first needed.
     lowest_priority: Option<i32>,
@@ -88,7 +88,7 @@ impl PlacingState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceDetail {
     Full,
-    /// Only landings and preempted pods. Reasons, help, times and resource use of nodes are not kept.
+    /// Keeps only landings and preempted pods, but no reasons, help, times and resource use of nodes.
     OutcomesOnly,
 }
 
@@ -145,7 +145,7 @@ impl<'a> PlacingEnvironment<'a> {
         self
     }
 
-    /// The snapshot as it is after the changes so far.
+    /// Returns the snapshot with all changes so far.
     pub(super) fn snapshot_mut(&mut self) -> &mut Snapshot {
         &mut self.state.snapshot
     }
@@ -224,9 +224,9 @@ impl<'a> PlacingEnvironment<'a> {
     }
 
     /// Records on which node a replacement uses a volume that only one node at a time can use. If an earlier
-    /// replacement uses the volume on another node, returns the claim of the volume and that node: the attach/detach
-    /// controller does not attach the volume to a second node (upstream `reportMultiAttachError`), and the scheduler
-    /// does not check this.
+    /// replacement uses the volume on another node, returns the claim and that node. The attach/detach controller then
+    /// does not attach the volume to the second node (upstream `reportMultiAttachError`), which the scheduler does not
+    /// check.
     fn attach(&mut self, pod: &Pod, node: &NodeName) -> Option<(Name, NodeName)> {
         let claim = attached_once(self.typical.cluster, &successor::successor(self.typical.cluster, pod))?;
         let key = Key { namespace: pod.key.namespace.clone(), name: claim.clone() };
@@ -234,8 +234,8 @@ impl<'a> PlacingEnvironment<'a> {
         (attached != node).then(|| (claim, attached.clone()))
     }
 
-    /// Deletes the claims that were kept only by this pod, which is now gone. The pod's StatefulSet creates the claims
-    /// of its `volumeClaimTemplates` again.
+    /// Completes the deletion of claims that were kept only by this pod, which is now gone. The pod's StatefulSet
+    /// creates the claims of its `volumeClaimTemplates` again.
     fn release_claims(&mut self, pod: &Pod) {
         if lasting_claims(pod).next().is_none() {
             return;
@@ -250,7 +250,7 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// Returns whether the request certainly stays Pending, because no node is feasible and the pod cannot preempt any
+    /// Returns whether the replacement certainly stays Pending, because no node is feasible and it cannot preempt any
     /// other pod.
     fn certainly_stays_pending(&mut self, request: &SchedulingRequest) -> bool {
         let PlacingState { snapshot, lowest_priority, .. } = &mut self.state;
@@ -334,7 +334,7 @@ impl<'a> PlacingEnvironment<'a> {
         (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
     }
 
-    /// Returns the consequences of the preemption of these pods for their Jobs: a preempted pod is a failed pod
+    /// Returns what the preemption of these pods means for their Jobs: a preempted pod counts as a failed pod
     /// (upstream of 1.37, `pkg/controller/job/job_controller.go`, `getNewFinishedPods`).
     fn failures_by_preemption(&self, victims: &[Arc<Pod>]) -> JobConsequences {
         let TypicalEnvironment { cluster, now } = self.typical;
@@ -357,8 +357,8 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// Returns why a replacement does not run on the node that its template names. Only the kubelet of the node decides
-    /// this.
+    /// Returns why a replacement does not run on the node that its template names; `None` if it runs. The scheduler is
+    /// not involved, only the kubelet of the node.
     fn obstacle_on(&mut self, pod: &Pod, node: &NodeName) -> Option<String> {
         let PlacingState { snapshot, failed, back, .. } = &mut self.state;
         if snapshot.node_named(node).is_none() {
@@ -375,7 +375,8 @@ impl<'a> PlacingEnvironment<'a> {
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
         match self.state.detail {
-            // Only a request whose spec depends on other pods can become feasible when a pod is added.
+            // The added pod can only make requests feasible whose specs depend on other pods, so the other requests
+            // are kept.
             TraceDetail::OutcomesOnly => {
                 self.state.unplaceable.retain(|(request, _)| request.spec.ignores_other_pods());
             }
@@ -396,7 +397,8 @@ impl<'a> PlacingEnvironment<'a> {
         self.state.snapshot.add(Arc::new(new), node);
     }
 
-    /// Records the resource use of a node before its first change. Forgets the requests for which no node was feasible.
+    /// Prepares for a change of a node: records its resource use before the first change, and forgets the requests for
+    /// which no node was feasible.
     fn before_change(&mut self, node: &NodeName) {
         self.state.unplaceable.clear();
         if self.state.detail == TraceDetail::Full
@@ -425,7 +427,7 @@ fn failed(node: &Node) -> Node {
     Node { allocatable: Resources { pods: 0, ..node.allocatable }, ..node }
 }
 
-/// Returns a node with the taints of its failure, unless it has them.
+/// Returns a failed node with the taints that the node lifecycle controller adds to it.
 pub(crate) fn tainted(node: &Node, effects: &[TaintEffect]) -> Node {
     let is_unknown = node.ready().is_none_or(|ready| ready.status != ConditionStatus::False);
     let key = if is_unknown { UNREACHABLE } else { NOT_READY };
@@ -482,7 +484,7 @@ impl Environment for PlacingEnvironment<'_> {
         landing
     }
 
-    /// Does not place the pod on any other node, because the scheduler has found no room for the pod there.
+    /// Tries only `nodes`, because the scheduler has already found no room for the pod on the other nodes.
     fn place_waiting(&mut self, pod: &Pod, nodes: &BTreeSet<NodeName>) -> bool {
         if self.state.cancellation.is_cancelled() {
             return false;
@@ -506,7 +508,7 @@ impl Environment for PlacingEnvironment<'_> {
         self.typical.stragglers()
     }
 
-    /// The time includes the termination of preempted pods, because the new pod starts after they end.
+    /// Includes the time that preempted pods take to terminate, because the new pod starts after them.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
         if self.state.detail == TraceDetail::OutcomesOnly {
             return Estimate::NEVER;
@@ -514,7 +516,7 @@ impl Environment for PlacingEnvironment<'_> {
         let start = self.typical.time_to_ready(pod, landing);
         let trace = self.state.placements.get(&pod.key);
         if trace.is_some_and(|trace| matches!(trace.obstacle, Some(Obstacle::Gated(_)))) {
-            // It is not known when somebody removes the pod's scheduling gates.
+            // The pod starts when its scheduling gates are removed, at a time that is not known.
             return Estimate::NEVER;
         }
         if trace.is_some_and(|trace| trace.shared_volume.is_some() || trace.is_silent) {
@@ -604,7 +606,7 @@ impl Environment for PlacingEnvironment<'_> {
     }
 }
 
-/// Returns the request to schedule a pod's replacement.
+/// Returns the request to schedule the replacement of a pod.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
     let new = successor::successor(cluster, pod);
     let mut request =
@@ -615,7 +617,8 @@ pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
     request
 }
 
-/// Returns the name of a replacement. If its name is not known yet, returns a name that no pod can have.
+/// Returns the name of a pod's replacement. If the name is not known yet, returns a text that no pod can have as its
+/// name.
 fn replacement_name(pod: &Pod) -> String {
     if SchedulingRequest::keeps_name_of(pod) {
         pod.key.name.to_string()

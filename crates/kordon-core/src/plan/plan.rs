@@ -55,15 +55,15 @@ pub struct Plan {
     pub arrivals: Vec<Arrival>,
     /// Budgets that select pods of the plan, by name.
     pub budgets: Vec<BudgetPlan>,
-    /// What a drain with `--surge` does about budgets that can never allow an eviction, by workload.
+    /// The decision of a drain with `--surge` about each workload whose budgets can never allow an eviction.
     pub surges: Vec<SurgePlan>,
     /// Writes, in the order in which they are made.
     pub steps: Vec<PlanStep>,
-    /// Likely events, in order of time.
+    /// Events of the likely run, in order of time.
     pub timeline: Vec<PlanMoment>,
     pub totals: PlanTotals,
     pub warnings: Vec<Warning>,
-    /// Missing flags of kubectl drain: the action is refused without them.
+    /// Flags of kubectl drain that are missing. Without them, the action is refused.
     pub needs: BTreeSet<DrainFlag>,
     /// Permissions that the action needs.
     pub permissions: Vec<Permission>,
@@ -71,7 +71,7 @@ pub struct Plan {
     pub command: Option<String>,
     pub undo: Undo,
     pub assumptions: Vec<&'static str>,
-    /// Aspects that the plan does not model, although they may change what happens to its pods.
+    /// What the plan does not model, although it may change what happens to its pods.
     pub not_modelled: Vec<NotModelled>,
 }
 
@@ -103,7 +103,7 @@ pub enum Prospect {
     Unknown,
     /// The action waits for something that may never happen, or its timeout is too short.
     Stalls,
-    /// A pod can never leave.
+    /// At least one pod can never leave.
     Blocked,
     /// The action is refused for at least one node or pod, for example because a flag is missing.
     Refused,
@@ -135,7 +135,7 @@ impl Plan {
         }
     }
 
-    /// Decides the outcome of each pod, then counts the pods.
+    /// Decides the outcome of each pod in the plan, then computes the totals of pods.
     pub(super) fn count_pods(&mut self, cluster: &Cluster) {
         for plan in &mut self.pods {
             if let Some(pod) = cluster.pod(&plan.pod) {
@@ -193,7 +193,7 @@ impl Plan {
         }
     }
 
-    /// Adds a warning for each Job that fails because its pods leave or are preempted.
+    /// Adds a warning for each Job that fails, or of which an index fails, because its pods leave or are preempted.
     pub(super) fn warn_of_jobs(&mut self, cluster: &Cluster) {
         let mut by_job: BTreeMap<Key, (JobFailure, BTreeSet<&Key>)> = BTreeMap::new();
         for pod in &self.pods {
@@ -331,7 +331,7 @@ impl Plan {
         }
     }
 
-    /// Describes the prospect in one line. If the plan does not complete, gives the reason.
+    /// Describes in one line how the plan ends. If it does not complete, gives the reason.
     pub fn summary(&self) -> String {
         let totals = &self.totals;
         match self.prospect() {

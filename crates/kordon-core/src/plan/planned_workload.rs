@@ -1,4 +1,4 @@
-//! Pods of a plan, grouped by workload. For each workload: how many pods leave, where their replacements land, and what
+//! Pods of a plan, grouped by workload: how many pods of each workload leave, where their replacements land, and what
 //! is at risk.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::{
 use crate::cluster::{Name, Namespace, NodeName, OwnerKind};
 use kordon_time::Timestamp;
 
-/// Maximum number of nodes that are named as landings of a workload. Further nodes are only counted.
+/// Maximum number of nodes that are listed by name as landings of a workload. Further nodes are only counted.
 const NAMED: usize = 2;
 
 /// The pods of one workload in a plan.
@@ -20,10 +20,10 @@ pub struct PlannedWorkload {
     pub namespace: Namespace,
     /// The owner, as the pods' owner references name it.
     pub owner: (OwnerKind, Name),
-    /// Indexes of the workload's pods in the list of pods that was given to [`by_workload`]. They keep the order given
-    /// there.
+    /// Indexes of the workload's pods in the list that was given to [`by_workload`], in the order that was given with
+    /// it.
     pub pods: Vec<usize>,
-    /// Number of pods in each category. Each pod is in one category.
+    /// Number of the workload's pods in each category. Each pod is in one category.
     pub parts: Vec<(PodCount, usize)>,
     landings: BTreeMap<NodeName, usize>,
     pending: usize,

@@ -34,12 +34,12 @@ impl PodGroup {
     }
 }
 
-/// Returns whether other pods restart with a pod that leaves.
+/// Returns whether other pods restart when this pod leaves.
 pub(super) fn restarts_others(cluster: &Cluster, pod: &Pod) -> bool {
     PodGroup::of_pod(pod).is_some_and(|group| group.pods(cluster).any(|other| other.key != pod.key))
 }
 
-/// A group of which some pods leave, and others restart because of that.
+/// A group of which some pods leave, so that the others restart too.
 pub(super) struct RestartingGroup {
     /// The LeaderWorkerSet.
     pub set: Key,
@@ -50,7 +50,7 @@ pub(super) struct RestartingGroup {
     pub others: usize,
 }
 
-/// Returns the groups of which some pods leave and others restart.
+/// Returns the groups of which some pods leave, so that the others restart too.
 pub(super) fn restarting<'a>(
     cluster: &Cluster,
     leaving: impl IntoIterator<Item = &'a Pod>,

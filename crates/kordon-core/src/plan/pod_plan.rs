@@ -42,7 +42,7 @@ pub struct PodPlan {
     pub times_out: Option<Timestamp>,
     /// The quota that at first refuses the pod's replacement, if there is one.
     pub quota: Option<QuotaRefusal>,
-    /// The pod of a lower ordinal for which the replacement waits.
+    /// The pod of a lower ordinal that must be available before the pod's StatefulSet creates the replacement.
     pub waits_for: Option<Key>,
     pub landing: Option<Landing>,
     /// How the replacement was placed; `None` if placements are not computed.
@@ -55,7 +55,7 @@ pub struct PodPlan {
     pub eviction_notes: Vec<EvictionNote>,
 }
 
-/// The predicted time of an event. `None` means never, or, for an undecided pod, unknown.
+/// The predicted time of an event. `None` means never or, if it is unknown whether the pod leaves, unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     pub soonest: Option<Timestamp>,
@@ -128,7 +128,7 @@ impl PodPlan {
         }
     }
 
-    /// Removes the node and the time of the replacement, if it is not known whether the pod is replaced.
+    /// Removes the predicted node and time of the replacement, if it is not known whether the pod is replaced.
     pub(super) fn keep_only_what_is_known(&mut self) {
         if self.outcome.kind() == OutcomeKind::Unknown {
             self.landing = self.landing.take().map(|_| Landing::Unknown);
@@ -143,7 +143,7 @@ impl PodPlan {
         self.outcome_of_leaving(cluster, pod)
     }
 
-    /// For a pod that was terminating before the plan: returns whether it gets no replacement when it ends.
+    /// For a pod that was terminating before the plan: returns whether no replacement is created when it ends.
     fn is_replaced_before(&self) -> bool {
         self.landing.is_none() && self.quota.is_none() && self.waits_for.is_none()
     }

@@ -248,7 +248,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         warnings
     }
 
-    /// Returns a warning about the operator of a pod: whether the operator acts when the pod's node is drained.
+    /// Returns a warning that says whether the Kubernetes operator of a pod acts when the pod's node is drained.
     fn operator_warning(&self, pod: &Pod, verdict: &Verdict) -> Option<PodWarning> {
         if self.input.mode == RemovalMode::Delete {
             return None;
@@ -381,7 +381,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.finish_nodes();
     }
 
-    /// Returns a warning if pods likely leave before the timeout, but not if they use up their grace period.
+    /// Returns a warning if some pods likely leave before the timeout, but time out if they use up their grace period.
     fn may_time_out(&self) -> Option<Warning> {
         let timeout = self.input.timeout?;
         let times_out = |run: &RunResult, pod: &Key| {

@@ -16,13 +16,12 @@ pub struct QuotaRefusal {
     pub used: String,
     pub hard: String,
     pub needed: String,
-    /// Time at which the controller creates the replacement, after the quota has stopped counting some pods; `None`
-    /// means never.
+    /// Time at which the replacement is created, once the quota counts fewer pods; `None` means never.
     pub admitted: Option<Timestamp>,
 }
 
 impl QuotaRefusal {
-    /// Formats the numbers: `pods 10 of 10 used`. Adds the needed amount if some of the quota is left.
+    /// Formats the numbers: `pods 10 of 10 used`. Adds the needed amount if the quota is not used up.
     pub fn numbers(&self) -> String {
         let Self { resource, used, hard, needed, .. } = self;
         let needed = if used == hard { String::new() } else { format!(", needs {needed}") };
@@ -150,7 +149,7 @@ pub(super) fn stops_counting(deadline: Timestamp, grace: Span, bound: Bound) -> 
 const FIRST_PAUSE: Span = Span::from_millis(5);
 const LONGEST_PAUSE: Span = Span::from_secs(1000);
 
-/// Returns when a controller successfully retries a request. The request was first refused at `refused`, and can
+/// Returns when a controller's retry of a request succeeds. The request was first refused at `refused`, and can
 /// succeed from `may_succeed` on.
 pub(super) fn retry(refused: Timestamp, may_succeed: Timestamp, bound: Bound) -> Timestamp {
     match bound {

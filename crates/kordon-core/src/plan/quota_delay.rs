@@ -15,7 +15,7 @@ use super::{
 use crate::cluster::{Cluster, Key, Pod};
 use kordon_time::Timestamp;
 
-/// Returns the refusal of each replacement that a quota refuses at first. The key is the pod that is replaced.
+/// Returns the replacements that a quota refuses at first: the key of each replaced pod, with the refusal.
 pub fn refusals(cluster: &Cluster, departures: &[Departure]) -> BTreeMap<Key, QuotaRefusal> {
     let limited: Vec<&Departure> =
         departures.iter().filter(|departure| limits(cluster, &departure.pod)).collect();

@@ -41,7 +41,7 @@ pub(super) fn plan<E: Environment>(
     let mut plan = Plan::blank(action, context);
     plan.pods = prediction.pods(0);
     for pod in &mut plan.pods {
-        // This plan cordons no node, so a replacement may land on the same node without a warning.
+        // This plan cordons no node, so it needs no warning that a replacement may land on the same node.
         pod.warnings.remove(&PodWarning::MayReturn);
     }
     plan.steps = prediction.removals(&plan.pods);

@@ -68,9 +68,9 @@ impl Replacement {
 }
 
 impl Replacement {
-    /// Returns when the replacement is likely Ready; `None` if never. `detached` is the time at which the volumes of the
-    /// old pod are detached. If the pod has a volume that only one node at a time can use, its replacement starts only
-    /// after this time.
+    /// Returns when the replacement is likely Ready; `None` if never. `detached` is the time at which the volumes of
+    /// the old pod are detached. If the pod has a volume that only one node at a time can use, its replacement starts
+    /// only after this time.
     pub(super) fn ready_after(
         &self,
         cluster: &Cluster,
@@ -141,7 +141,8 @@ impl LivePods {
 #[derive(Clone, Debug, Default)]
 pub struct PlacedReplacements {
     pub by_pod: BTreeMap<Key, Replacement>,
-    /// Pods of lower ordinals that must be available before StatefulSets create the replacements of other pods.
+    /// For a replaced pod, the pod of a lower ordinal that must be available before the StatefulSet creates the
+    /// replacement.
     pub waits_for: BTreeMap<Key, Key>,
     pub trace: RunTrace,
 }
@@ -149,8 +150,8 @@ pub struct PlacedReplacements {
 /// Returns the replacements of leaving pods.
 ///
 /// Departures and replacements happen in order of time, so that each placement takes earlier ones into account. If a
-/// quota refuses a replacement at first, it is created when the quota admits it. One that finds no node is tried again
-/// whenever old pods are gone.
+/// quota refuses a replacement at first, the replacement is created when the quota admits it. A replacement that finds
+/// no node is tried again whenever old pods are gone.
 pub fn replacements<E: Environment>(
     cluster: &Cluster,
     departures: &[Departure],
@@ -175,7 +176,7 @@ pub fn replacements<E: Environment>(
     run.found
 }
 
-/// An event in the departure of a pod.
+/// An event of a [`ReplacementRun`].
 #[derive(Clone, Copy, Debug)]
 enum Event<'a> {
     /// The pod's deletion starts.
@@ -267,7 +268,7 @@ impl<'a, E: Environment> ReplacementRun<'a, E> {
         }
     }
 
-    /// Schedules one retry, however many pods are gone at this time.
+    /// Schedules a retry of the Pending replacements, once for all pods that are gone at this time.
     fn schedule_retry(&mut self, now: Timestamp) {
         let order = Event::Retry.order(self.cluster);
         self.agenda.insert((now, order, 0), Event::Retry);

@@ -82,9 +82,9 @@ pub struct RunResult {
     /// Time at which all groups have ended; `None` means never.
     pub ended: Option<Timestamp>,
     pub pods: BTreeMap<Key, PodResult>,
-    /// Starting pods that became Ready, and when. They are not removed.
+    /// Times at which starting pods became Ready. The plan does not remove these pods.
     pub started: BTreeMap<Key, Timestamp>,
-    /// The fate of each surge, by its Deployment.
+    /// What became of each surge, by its Deployment.
     pub surges: BTreeMap<Key, SurgeRun>,
     /// States of the pods' budgets at the end of the run.
     pub budgets: BTreeMap<Key, BudgetState>,
@@ -113,7 +113,7 @@ pub(super) fn stand_in_key(deployment: &Key) -> Key {
     Key { name: format!("{}-surge", deployment.name).into(), ..deployment.clone() }
 }
 
-/// The result of a group.
+/// The result of the removal of one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupResult {
     pub started: Timestamp,
@@ -126,7 +126,7 @@ pub struct GroupResult {
 /// The result of the removal of one pod.
 #[derive(Clone, Debug, Default)]
 pub struct PodResult {
-    /// The decision at the first attempt.
+    /// The decision of the eviction subresource at the first attempt.
     pub first_decision: Option<EvictionDecision>,
     /// The reason of the last refusal.
     pub block: Option<EvictionBlock>,
@@ -141,8 +141,8 @@ pub struct PodResult {
     /// Number of pods that became Ready under the budget between this pod's first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
-    /// The Deployment of the pod, if the pod is the last one of its surge to leave. Its replacement is then the surge's
-    /// new pod.
+    /// The Deployment of the pod, if the pod is the last one of its surge to leave. The surge's new pod then counts as
+    /// the pod's replacement.
     pub last_of_surge: Option<Key>,
     /// The pod of a lower ordinal that must be available before the pod's StatefulSet creates its replacement.
     pub waits_for: Option<Key>,
@@ -150,7 +150,7 @@ pub struct PodResult {
     pub job_failure: Option<JobFailure>,
     /// The quota that refused the replacement at first.
     pub quota: Option<QuotaRefusal>,
-    /// What the operator of the pod did, so that the pod could leave.
+    /// What the pod's Kubernetes operator did so that the pod could leave.
     pub operator: Option<OperatorAct>,
 }
 
@@ -172,7 +172,8 @@ pub struct Simulation<'a> {
     /// For each entry of a budget's `disruptedPods`, the time at which the entry expires, and the budget.
     disruptions_expire: Vec<(Timestamp, Key)>,
     starting: Vec<StartingPod>,
-    /// Tasks of pods that leave lost nodes without the plan, each with the time until the pod's deletion starts.
+    /// Tasks of pods that leave lost nodes whether or not the plan is applied, each with the time until the pod's
+    /// deletion starts.
     evicted: Vec<(usize, Estimate)>,
     /// Roles, such as the primary of a database, that Kubernetes operators move away from drained nodes.
     moves: Vec<MovedRole>,
@@ -180,11 +181,11 @@ pub struct Simulation<'a> {
     surges: Vec<SimulatedSurge>,
 }
 
-/// A surge, and the pods that it is for.
+/// A surge, with the tasks of the pods that it helps to leave.
 #[derive(Clone, Debug)]
 struct SimulatedSurge {
     surge: Surge,
-    /// Stands for the surge's new pod: a copy of an old pod with another key and uid.
+    /// Placeholder for the surge's new pod: a copy of an old pod with another key and uid.
     pod: Arc<Pod>,
     tasks: Vec<usize>,
     /// Budgets whose numbers include the new pod and the replicas of the Deployment.
@@ -224,19 +225,20 @@ struct Task {
     /// Value of [`SimulationRun::recoveries`] for the budget when this pod was first refused.
     recoveries_before: u32,
     gone_at: Option<Timestamp>,
-    /// Whether the pod has ended and its owner, which waits for the end, has noticed. The pod's object may still exist.
+    /// Whether the pod's owner, which waits for the pod to end, has noticed its end. The pod's object may still exist.
     has_failed: bool,
     /// Whether quotas still count the pod.
     counts: bool,
     /// Whether the pod garbage collector removes the pod by force, because its node is out of service.
     is_removed_by_force: bool,
-    /// The operator that deletes the pod itself once its node is drained, whatever its budget is.
+    /// The Kubernetes operator that deletes the pod itself once the pod's node is drained, whatever the pod's budgets
+    /// are.
     deleted_by: Option<&'static str>,
     /// End of the grace period; `None` if the pod is not terminating, or does not use its grace period.
     grace_ends: Option<Timestamp>,
 }
 
-/// A role that an operator moves away from the pod of a task.
+/// A role that a Kubernetes operator moves away from the pod of a task.
 #[derive(Clone, Debug)]
 struct MovedRole {
     task: usize,
@@ -252,7 +254,7 @@ struct MovedRole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaskStage {
     NotStarted,
-    /// The removal has to be requested, or has been refused so far.
+    /// The removal still has to be requested, or has been refused so far.
     Requesting,
     Terminating,
     /// The removal has ended, or the pod is not removed.
@@ -366,8 +368,8 @@ impl<'a> Simulation<'a> {
         });
     }
 
-    /// Prepares what the operator of a pod does if the pod's budgets forbid the eviction and the pod's node is drained.
-    /// Returns the operator if it deletes the pod itself.
+    /// Prepares what the Kubernetes operator of a pod does if the pod's budgets forbid the eviction and the pod's node
+    /// is drained. Returns the operator if it deletes the pod itself.
     fn expect_operator(
         &mut self,
         pod: &Arc<Pod>,
@@ -393,7 +395,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Returns when the owner of a pod creates its replacement.
+    /// Returns whether and when the owner of a pod creates its replacement.
     fn recreation(&self, pod: &Pod) -> Recreation {
         let has_kubelet = pod.node.as_ref().is_some_and(|node| has_running_kubelet(self.cluster, node));
         match owner::recreation(self.cluster, pod) {
@@ -413,8 +415,8 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Returns when the entries of a budget's `disruptedPods` expire, each time with the key of the budget. Returns only
-/// entries of Ready pods, because only these pods count as healthy again.
+/// Returns when the entries of a budget's `disruptedPods` expire, each time with the key of the budget. Leaves out
+/// pods that are not Ready, because they do not count as healthy again.
 fn disruptions_expire(
     cluster: &Cluster,
     budget: &Budget,

@@ -26,7 +26,7 @@ pub(super) struct StartingPod {
     pub budgets: Vec<Key>,
 }
 
-/// A pod on a lost node that leaves this node without the plan, so that its owner replaces it.
+/// A pod on a lost node that leaves this node whether or not the plan is applied, so that its owner replaces it.
 #[derive(Clone, Debug)]
 pub(super) struct LostPod {
     pub pod: Arc<Pod>,
@@ -73,8 +73,8 @@ impl<'a> Awaited<'a> {
         self.others().filter_map(evicted).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
-    /// Returns the pods that are not removed: the pods of each budget, each with this budget, and the pods of lower
-    /// ordinals, without a budget.
+    /// Returns the pods that the removal waits for but does not remove: the pods of each budget, with this budget, and
+    /// the pods of lower ordinals, without a budget.
     fn others(&self) -> impl Iterator<Item = (&'a Arc<Pod>, Option<&'a Key>)> {
         let Self { cluster, removed, budgets, rules } = *self;
         let of_budget = move |budget: &'a Arc<Budget>| {
@@ -128,8 +128,9 @@ impl StartingPod {
     /// Returns when the pod is Ready; `None` if it is not expected to become Ready.
     ///
     /// A pod is expected to take as long as its siblings did from its start (`environment::start_of`), or from the last
-    /// restart of a container. If it has already taken longer than all of them, it likely takes twice the longest of their
-    /// times, and possibly never becomes Ready. If it has taken even longer, it is no longer expected to become Ready.
+    /// restart of a container. If it has already taken longer than all of them, it likely takes twice the longest of
+    /// their times, and possibly never becomes Ready. If it has taken even longer, it is no longer expected to become
+    /// Ready.
     pub fn ready_at<E: Environment>(
         &self,
         cluster: &Cluster,

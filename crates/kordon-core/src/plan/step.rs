@@ -11,8 +11,8 @@ use kordon_time::Span;
 /// object has another version.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanStep {
-    /// Cordons the node if `on` is true, and uncordons it otherwise. Does not depend on the version, which changes with
-    /// each status update.
+    /// Cordons the node if `on` is true, and uncordons it otherwise. Applies to any version of the node, because the
+    /// version changes with each status update.
     Cordon {
         node: NodeName,
         uid: Uid,

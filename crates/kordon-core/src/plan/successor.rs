@@ -10,10 +10,10 @@ use crate::cluster::{
 };
 
 /// Returns the pod that the owner of a pod creates in its place. The new pod follows the owner's template, which may
-/// differ from the old pod (after a rollout, a resize in place, a changed label). Where the template has no value, the
-/// old pod's value is used, which admission has set. If the old pod was made from this template, its additions are kept
-/// too. Volumes are always those of the old pod, because claims of a StatefulSet are not in the template. If the
-/// template is not known, returns the old pod.
+/// differ from the old pod, for example after a rollout, a resize in place or a changed label. Fields without a value
+/// in the template have the old pod's value, which admission has set. If the old pod was made from this template,
+/// everything that was added to it is kept too. Volumes are always those of the old pod, because claims of a
+/// StatefulSet are not in the template. If the template is not known, returns the old pod.
 pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
     let Some(workload) = workload(cluster, pod) else { return Cow::Borrowed(pod) };
     let Some(template) = &workload.template else { return Cow::Borrowed(pod) };
@@ -52,8 +52,8 @@ pub(super) fn by_priority(cluster: &Cluster, pod: &Pod) -> Reverse<i32> {
     Reverse(workload(cluster, pod).and_then(of_template).unwrap_or(pod.priority))
 }
 
-/// Returns the pods that wait for a node, in the order in which the scheduler tries them when there is room: those of high
-/// priority first, then those that wait longest (upstream of 1.37, `queuesort/priority_sort.go`).
+/// Returns the pods that wait for a node, in the order in which the scheduler tries them when there is room: those of
+/// high priority first, then those that wait longest (upstream of 1.37, `queuesort/priority_sort.go`).
 pub(super) fn scheduling_queue(cluster: &Cluster) -> Vec<&Arc<Pod>> {
     let mut waiting: Vec<&Arc<Pod>> = cluster.unscheduled_pods().collect();
     waiting.sort_by_key(|pod| (Reverse(pod.priority), pod.created));
@@ -103,7 +103,8 @@ fn has_containers_of(template: &Pod, pod: &Pod) -> bool {
 /// Label with the StatefulSet revision from which a pod was made.
 const REVISION: &str = "controller-revision-hash";
 
-/// Keys of the labels that controllers add to those of the template (upstream `newStatefulSetPod`, `addCompletionIndexLabel`).
+/// Keys of the labels that controllers add to those of the template (upstream `newStatefulSetPod`,
+/// `addCompletionIndexLabel`).
 const ADDED_LABELS: [&str; 4] = [
     "apps.kubernetes.io/pod-index",
     "batch.kubernetes.io/job-completion-index",
@@ -111,7 +112,7 @@ const ADDED_LABELS: [&str; 4] = [
     "statefulset.kubernetes.io/pod-name",
 ];
 
-/// Returns the labels of the template, with those that its controller adds.
+/// Returns the labels of the new pod: those of the template, and those that its controller adds.
 fn labels(pod: &Pod, template: &Pod) -> Labels {
     let own = pod.labels.iter().filter(|(key, _)| ADDED_LABELS.contains(&key.as_str()));
     let entry = |(key, value): (&Name, &Name)| (key.clone(), value.clone());
@@ -140,8 +141,8 @@ fn tolerations(pod: &Pod, template: &Pod, is_of_template: bool) -> Vec<Toleratio
     template.tolerations.iter().chain(pod.tolerations.iter().filter(is_added)).cloned().collect()
 }
 
-/// Returns the node selector of the template, with the entries that admission adds for the RuntimeClass or the
-/// namespace (upstream `runtimeclass`, `podnodeselector`).
+/// Returns the node selector of the new pod: that of the template, with the entries that admission adds for the
+/// RuntimeClass or the namespace (upstream `runtimeclass`, `podnodeselector`).
 fn node_selector(pod: &Pod, template: &Pod, is_of_template: bool) -> Box<[(Name, Name)]> {
     let (old, new) = (&pod.scheduling.node_selector, &template.scheduling.node_selector);
     let is_added = |(key, _): &&(Name, Name)| is_of_template && new.iter().all(|(known, _)| known != key);
@@ -174,9 +175,10 @@ pub(super) fn refusal(cluster: &Cluster, pod: &Pod) -> Option<String> {
     Some(format!("Pod Security level {level} of namespace {}", pod.key.namespace))
 }
 
-/// Returns the Pod Security level of a pod's namespace, if this level forbids fields of the owner's template (upstream of
-/// 1.37, pod-security-admission `admission.go`, `ValidatePod`, and `policy/check_*.go`). `baseline` and `restricted` both
-/// forbid what exceeds `baseline`. Exemptions in the API server's configuration are not known.
+/// Returns the Pod Security level of a pod's namespace, if this level forbids fields of the owner's template (upstream
+/// of
+/// 1.37, pod-security-admission `admission.go`, `ValidatePod`, and `policy/check_*.go`). `baseline` and `restricted`
+/// both forbid what exceeds `baseline`. Exemptions in the API server's configuration are not known.
 fn forbidding_level(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let namespace = cluster.namespaces().get(&pod.key.namespace)?;
     let level = namespace.labels.get(ENFORCED_LEVEL)?;
@@ -187,8 +189,9 @@ fn forbidding_level(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     is_forbidden.then(|| level.clone())
 }
 
-/// Returns the PriorityClass that the template of a pod's owner names but the cluster does not have. The API server
-/// refuses pods of such a template (upstream `plugin/pkg/admission/priority`). `None` while classes are not known.
+/// Returns the PriorityClass that the template of a pod's owner names, if the cluster does not have this class. The
+/// API server refuses pods of such a template (upstream `plugin/pkg/admission/priority`). `None` while classes are not
+/// known.
 fn missing_class(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let workload = workload(cluster, pod)?;
     let name = &workload.template.as_ref()?.resources.quota.priority_class;

@@ -113,7 +113,7 @@ pub enum SurgeRefusal {
     AutoscalersUnknown {
         why: Option<Name>,
     },
-    /// The budget requires all pods of its selector, however many there are.
+    /// The budget requires all pods that it selects, however many there are.
     NeedsAll {
         budget: Key,
     },
@@ -216,7 +216,7 @@ fn autoscaled(autoscaler: &Autoscaler) -> String {
 struct Held {
     kind: Name,
     workload: Key,
-    /// The first of these pods. The others have the same owner.
+    /// The first of `pods`. All of them have the same owner.
     pod: Arc<Pod>,
     budgets: BTreeSet<Key>,
     pods: Vec<Key>,
@@ -293,7 +293,7 @@ fn named_workload(cluster: &Cluster, pod: &Pod) -> (Name, Key) {
     }
 }
 
-/// Returns a workload whose budget allows no disruption even with the surges so far: its index, and the budget.
+/// Returns a workload whose budget allows no disruption even with the surges so far, as (index in `held`, budget).
 fn unhelped(
     held: &[Held],
     found: &[Result<Surge, SurgeRefusal>],
@@ -388,13 +388,13 @@ fn not_autoscaled(cluster: &Cluster, deployment: &Key) -> Result<(), SurgeRefusa
 }
 
 impl SurgePlan {
-    /// The workload, and what happens to it: `Deployment shop/cart: 1 -> 2 replicas …`.
+    /// Describes the workload and what happens to it: `Deployment shop/cart: 1 -> 2 replicas …`.
     pub fn line(&self, made: Timestamp) -> String {
         format!("{} {}: {}", self.kind, self.workload, self.text(made))
     }
 
-    /// Says what happens and when, counted from when the plan was made: `1 -> 2 replicas at 0ms; its new pod is Ready on n2
-    /// after ~6s and stays; back to 1 after ~6s`.
+    /// Says what happens and when, counted from when the plan was made: `1 -> 2 replicas at 0ms; its new pod is Ready
+    /// on n2 after ~6s and stays; back to 1 after ~6s`.
     pub fn text(&self, made: Timestamp) -> String {
         let (surge, run) = match &self.fate {
             SurgeFate::Scales { surge, run } => (surge, run),
@@ -422,8 +422,8 @@ impl SurgePlan {
         }
     }
 
-    /// Adds the results of a simulated run. Refuses the surge if the run shows that the surge does not help. `rows` are
-    /// the pods of the plan with the surges; `closed` are the nodes of this plan.
+    /// Adds the results of a simulated run. Refuses the surge if the run shows that the surge does not help. `rows`
+    /// are the pods of the plan with the surges; `closed` are the nodes that the plan cordons.
     pub(super) fn settle(
         &mut self,
         runs: &BTreeMap<Key, SurgeRun>,

@@ -32,7 +32,7 @@ const DRAIN_TAINTS: [&str; 4] = [
     "karpenter.sh/disruption",
 ];
 
-/// What an operator does with the role of a pod whose node is cordoned.
+/// What a Kubernetes operator does with the role of a pod whose node is cordoned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Switchover {
     /// The operator moves the role once the pods of `after` are Ready on other nodes; at once if `after` is empty.
@@ -66,7 +66,7 @@ pub fn switchover(
     }
 }
 
-/// The role that an operator moves away from a pod.
+/// The role that a Kubernetes operator moves away from a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct InstanceRole {
     pub label: &'static str,
@@ -91,7 +91,7 @@ pub fn role_of(pod: &Pod) -> Option<InstanceRole> {
     })
 }
 
-/// The other instances of a pod with a role.
+/// The other instances beside a pod with a role.
 struct Instances<'a> {
     cluster: &'a Cluster,
     pod: &'a Pod,

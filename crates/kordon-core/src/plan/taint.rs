@@ -85,8 +85,8 @@ pub(super) fn plan<E: Environment>(
 }
 
 impl Plan {
-    /// Adds the pods of a node to the plan if the node's NoExecute taints change, or if its terminating pods are removed
-    /// by force.
+    /// Adds the pods of a node to the plan if the node's NoExecute taints change, or if its terminating pods are
+    /// removed by force.
     fn add_pods_of_tainted<E: Environment>(
         &mut self,
         before: &Node,
@@ -162,8 +162,8 @@ impl Plan {
         self.finish_nodes();
     }
 
-    /// Warns of pods that the taints of a node evict, and whose replacements land on the same node, where the taints evict
-    /// them again.
+    /// Warns of pods that the taints of a node evict, and whose replacements land on the same node, where the taints
+    /// evict them again.
     fn evicted_again(&self, node: &NodeName) -> Option<Warning> {
         let is_evicted = |pod: &&PodPlan| {
             pod.node.as_ref() == Some(node) && matches!(pod.verdict, Verdict::Deleted { .. })
@@ -179,7 +179,7 @@ impl Plan {
         (pods > 0).then(|| Warning::EvictedAgain { node: node.clone(), pods })
     }
 
-    /// Sorts the pods that leave because of taints, and adds their times, warnings and numbers.
+    /// Sorts the pods that leave because of taints, then adds their events, warnings and totals to the plan.
     pub(super) fn complete_removals(&mut self, cluster: &Cluster) {
         let leaves = |pod: &PodPlan| pod.leaves.likely.unwrap_or(Timestamp::MAX);
         self.pods.sort_by_cached_key(|pod| (leaves(pod), pod.node.clone(), pod.pod.clone()));
@@ -245,7 +245,7 @@ struct TaintedNode {
     before: Vec<Taint>,
     /// NoExecute taints after the change.
     after: Vec<Taint>,
-    /// Whether the pod garbage collector then removes the terminating pods of the node by force.
+    /// Whether, after the change, the pod garbage collector removes the terminating pods of the node by force.
     removes_by_force: bool,
 }
 
@@ -271,7 +271,7 @@ fn pod_of_tainted<E: Environment>(
 
 /// Adds the time at which the pod is gone, if its deletion starts or has started at `leaves`.
 fn add_end(plan: &mut PodPlan, pod: &Pod, leaves: Timestamp, by_kubelet: Estimate, node: &TaintedNode) {
-    // A finalizer also holds an object that is removed by force.
+    // A finalizer keeps the pod's object even if the pod is removed by force.
     let is_held = pod.is_held();
     let takes = match node.removes_by_force {
         true if is_held => Estimate::NEVER,
@@ -309,7 +309,7 @@ fn add_deletion<E: Environment>(
     };
     let leaving: BTreeSet<_> = [pod.key.clone()].into();
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));
-    // The replacement cannot land on the same node even if it tolerates cordons, because of the taint.
+    // Because of the taint, the replacement cannot land on the same node, even if it tolerates cordons.
     plan.warnings.remove(&PodWarning::MayReturn);
     // If the pod tolerates the taint for a limited time, its DaemonSet creates it again at once (upstream
     // `nodeShouldRunDaemonPod`).

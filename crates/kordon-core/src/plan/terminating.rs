@@ -23,7 +23,7 @@ pub struct TerminatingPods<'a> {
     quotas: BTreeMap<Namespace, QuotaLedger>,
 }
 
-/// The pods of an owner, as far as they show the stage of the replacements of its terminating pods.
+/// What the pods of an owner show about the replacements of its terminating pods.
 #[derive(Debug)]
 struct OwnedPods {
     /// Number of pods that the owner still has to create.
@@ -53,7 +53,7 @@ impl<'a> TerminatingPods<'a> {
         self.outcome_on(pod, hangs)
     }
 
-    /// Returns the outcome of a pod whose deletion has started. `hangs` is whether its object stays on its node.
+    /// Returns the outcome of a pod whose deletion has started. `hangs` is true if the pod's object stays on its node.
     fn outcome_on(&mut self, pod: &Pod, hangs: bool) -> PodOutcome {
         let cluster = self.cluster;
         let (recreation, missing) = (owner::recreation(cluster, pod), missing(cluster, pod));

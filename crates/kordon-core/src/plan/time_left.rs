@@ -25,7 +25,7 @@ pub enum TimeLeft {
     Ends { likely: Timestamp, latest: Option<Timestamp> },
     /// The removal does not end before this time. When it ends depends on budgets that are not known.
     NotBefore(Timestamp),
-    /// The removal never ends unless something changes. Has the obstacle, if it is known.
+    /// The removal never ends unless something changes. The value is the obstacle, if it is known.
     Never(Option<RemovalObstacle>),
 }
 

@@ -29,18 +29,18 @@ pub struct PlanTotals {
     /// Pods of which it is unknown whether they leave, because the objects that decide this are not known.
     pub undecided: usize,
     pub refused_pods: usize,
-    /// Pods that no controller recreates, or whose Job fails, preempted ones included.
+    /// Pods that no controller recreates or whose Job fails, including preempted pods.
     pub lost: usize,
     pub data_lost: usize,
     /// Number of pods with each outcome. The numbers add up to `pods`.
     pub outcomes: OutcomeCounts,
     /// Replacements that land on a node whose name is known.
     pub placed: usize,
-    /// Replacements that stay Pending, those of preempted pods included.
+    /// Replacements that stay Pending, including those of preempted pods.
     pub pending: usize,
     /// Pods that replacements preempt.
     pub preempted: usize,
-    /// Time at which the last pod is gone; `None` means never, or, if pods are undecided, unknown.
+    /// Time at which the last pod is gone; `None` means never or, if it is unknown whether some pods leave, unknown.
     pub ends: Window,
     /// Likely end of the plan if all undecided pods leave at the first attempt; `None` if no pod is undecided.
     pub not_before: Option<Timestamp>,

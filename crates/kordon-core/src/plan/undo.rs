@@ -52,8 +52,8 @@ pub enum UndoStep {
     /// Restores a taint to its state `before` the plan, if it is still in its state `after` the plan. `None` means that
     /// there is no such taint.
     Taint { key: Name, effect: TaintEffect, before: Option<Taint>, after: Option<Taint> },
-    /// Restores a label or annotation to its value `before` the plan, if it still has its value `after` the plan. `None`
-    /// means that there is no such entry.
+    /// Restores a label or annotation to its value `before` the plan, if it still has its value `after` the plan.
+    /// `None` means that there is no such entry.
     Metadata { field: MetadataField, key: Name, before: Option<Name>, after: Option<Name> },
 }
 
@@ -105,7 +105,8 @@ impl Undo {
 }
 
 impl ScaleUndo {
-    /// Returns the write. The operation that makes it reads the Deployment first.
+    /// Returns the write that scales the Deployment back. The operation that makes the write reads the Deployment
+    /// first.
     fn step(&self) -> PlanStep {
         let Self { deployment, uid, before, .. } = self.clone();
         PlanStep::Scale { deployment, uid, version: None, replicas: before }

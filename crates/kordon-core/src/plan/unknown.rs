@@ -24,8 +24,8 @@ impl Plan {
         self.gaps().find(|gap| gap.part == part)
     }
 
-    /// If the plan deletes pods without checking budgets, returns the gaps of unknown budgets. `None` if all budgets
-    /// are known, or if the plan deletes no pods in this way.
+    /// Returns the gaps of unknown budgets, if the plan deletes pods without checking budgets. `None` if it does not,
+    /// or if all budgets are known.
     pub fn ignores_unknown_budgets(&self) -> Option<Gaps> {
         let is_ignoring = |warning: &Warning| matches!(warning, Warning::BudgetsIgnored { .. });
         let gaps = self.gap_of(PlanPart::Budgets).filter(|_| self.warnings.iter().any(is_ignoring))?;

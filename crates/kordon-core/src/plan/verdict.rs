@@ -24,11 +24,11 @@ pub enum Verdict {
     Terminating,
     /// The pod leaves at the first attempt.
     Leaves(LeaveReason),
-    /// The pod waits until its budget allows another disruption, because pods that leave earlier in this plan use all
-    /// allowed disruptions. Or the pod waits until its operator acts.
+    /// The pod waits for pods that leave earlier in this plan and use all allowed disruptions of its budget, or for
+    /// its Kubernetes operator to act.
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key>, operator: Option<OperatorAct> },
-    /// The pod waits until other pods, which the plan does not touch, are healthy again: pods that are not Ready, Pending
-    /// pods, and terminating pods that are created again. The budget then allows the eviction.
+    /// The pod waits until other pods, which the plan does not touch, are healthy again: pods that are not Ready,
+    /// Pending pods, and terminating pods that are created again. The budget then allows the eviction.
     Waits {
         budget: Key,
         numbers: BudgetNumbers,
@@ -37,8 +37,8 @@ pub enum Verdict {
         pending: Vec<Key>,
         terminating: Vec<Key>,
     },
-    /// The pod waits until its operator lifts the budget, or moves the pod itself. The operator first needs `pods` to
-    /// be Ready on other nodes.
+    /// The pod waits until its Kubernetes operator lifts the budget or moves the pod itself. The operator first needs
+    /// `pods` to be Ready on other nodes.
     WaitsForOperator {
         budget: Key,
         numbers: BudgetNumbers,
@@ -73,10 +73,10 @@ pub enum Verdict {
     DeletionCancelled,
 }
 
-/// The act of an operator that lets a pod leave although its budget protects it.
+/// What a Kubernetes operator does so that a pod can leave although its budget protects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorAct {
-    /// The operator moves the role of the pod to another pod, so that the budget protects that one.
+    /// The operator moves the role of the pod to another pod, so that the budget protects the other pod.
     MovesRole { operator: &'static str },
     /// The operator deletes the pod itself, whatever its budget is.
     Restarts { operator: &'static str },
@@ -112,7 +112,7 @@ pub enum BlockPattern {
     NoReplica { operator: &'static str },
     /// The pod's operator moves the role of the pod only if the node of the pod is cordoned.
     NotCordoned { operator: &'static str },
-    /// The pod's operator could have moved the role of the pod for this long, but has not.
+    /// For the time `since`, the pod's operator could have moved the role of the pod, but has not.
     NotMoved { operator: &'static str, since: Span },
     /// The replacements of pods that have left stay Pending.
     ReplacementPending { of: Vec<Key>, why: Name },
@@ -122,7 +122,7 @@ pub enum BlockPattern {
     StuckTerminating { pods: Vec<Key> },
     /// The replacements of pods that have left never become Ready.
     NeverReady { of: Vec<Key> },
-    /// The unhealthy pods of the budget will not become healthy, for this reason.
+    /// The unhealthy pods of the budget are not expected to become healthy. `why` is the reason.
     Unhealthy { pods: Vec<Key>, why: Name },
     /// The server refuses the eviction of all pods of the budget.
     Broken { what: &'static str },
@@ -162,7 +162,8 @@ impl Verdict {
         }
     }
 
-    /// Returns what would let a budget that blocks the eviction allow it; `None` if no budget blocks it for good.
+    /// Returns the change that would make a blocking budget allow the eviction; `None` if no budget blocks it for
+    /// good.
     pub fn advice(&self) -> Option<String> {
         let Self::Blocked { pattern, frees_unhealthy, .. } = self.as_if_granted() else { return None };
         let always_allow = "set unhealthyPodEvictionPolicy: AlwaysAllow";
@@ -251,7 +252,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the text beside the word of [`Verdict::column`]. It does not repeat this word.
+    /// Returns the details that are shown beside the word of [`Verdict::column`], without this word.
     pub fn details(&self) -> String {
         let text = self.to_string();
         let rest = text.strip_prefix(self.column()).map(|rest| rest.trim_start_matches([':', ' ']));

@@ -53,16 +53,16 @@ pub enum PodWarning {
     KubeletDown,
     /// The pod garbage collector removes the pod by force, because its node is out of service.
     RemovedByForce,
-    /// The grace period of zero removes the pod's object while its containers may still run. Its identity may then
-    /// exist twice.
+    /// A grace period of zero removes the pod's object while its containers may still run. Two pods with the same
+    /// identity may then run at once.
     DuplicateIdentity,
-    /// The pod's DaemonSet does not recreate the pod while the node has the taint.
+    /// The pod's DaemonSet does not recreate the pod while the node has a taint that the pod does not tolerate.
     NotRecreatedWhileTainted,
     /// The operator of another project is assumed to recreate the pod.
     OperatorRecreates,
     /// The pod's operator first moves the pod's role to a ready replica on another node.
     SwitchesOver,
-    /// The pod's operator does not move the pod's role, because its other instances are not ready on other nodes.
+    /// The pod's operator does not move the pod's role, because the other instances are not ready on other nodes.
     NoReplica,
     /// The pod's operator deletes the pod, the only instance, once the node is cordoned.
     OperatorRestarts,
@@ -141,7 +141,7 @@ impl fmt::Display for PodWarning {
     }
 }
 
-/// What an operator does with pods of a node that is cordoned.
+/// What a Kubernetes operator does with its pods on a node that is cordoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CordonAct {
     /// The operator moves the role of the pods to other pods.
@@ -213,14 +213,15 @@ pub enum Warning {
     },
     /// The drain of a node does not end before another node is uncordoned.
     WaitsForUncordon(CordonWait),
-    /// The operator of these pods moves their roles to other nodes once the node is cordoned, or cannot do so.
+    /// The Kubernetes operator of these pods moves their roles to other pods or deletes the pods once the node is
+    /// cordoned, or can do neither.
     Switchover {
         node: NodeName,
         operator: &'static str,
         act: CordonAct,
         pods: usize,
     },
-    /// A Job fails, because its pods that leave are failed pods.
+    /// A Job or an index of it fails, because its pods that leave or are preempted count as failed.
     JobFails {
         job: Key,
         why: JobFailure,
@@ -238,7 +239,7 @@ pub enum Warning {
         /// Outcomes of all preempted pods.
         outcomes: OutcomeCounts,
     },
-    /// Pods of a group of a LeaderWorkerSet leave, and its other pods restart with them.
+    /// Pods of a LeaderWorkerSet group leave, so that the other pods of the group restart too.
     GroupRestarts {
         set: Key,
         index: Name,
@@ -273,7 +274,8 @@ pub enum Warning {
         /// Number of workload pods on the node.
         pods: usize,
     },
-    /// The pod owns pods that the plan does not remove. The garbage collector deletes them once the owning pod is gone.
+    /// The pod owns pods that the plan does not remove. The garbage collector deletes the owned pods once their owner
+    /// is gone.
     OwnedPodsDeleted {
         pod: Key,
         /// Number of pods that the garbage collector deletes.
@@ -513,7 +515,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Returns what operators do with the pods of these nodes once the nodes are cordoned, if these pods have roles.
+/// Returns what Kubernetes operators do with the pods of these nodes that have roles, once the nodes are cordoned.
 pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Warning> {
     let closed: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
     let mut acts: BTreeMap<(&NodeName, &'static str, CordonAct), usize> = BTreeMap::new();
@@ -655,7 +657,7 @@ pub fn of_cordons<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<I
     })
 }
 
-/// Returns the warnings about zones, the cluster and control-plane nodes if these nodes are cordoned.
+/// Returns the warnings about zones, the cluster and control-plane nodes that a cordon of these nodes causes.
 pub fn of_closing(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
     let closing: BTreeSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
     let is_open = |node: &&Arc<Node>| node.is_ready() && !node.unschedulable;

@@ -28,7 +28,7 @@ pub struct EvictionOrder {
     pub unused_image_bytes: i64,
     /// The pods that the kubelet has accepted, in order of eviction.
     pub ranking: Vec<RankedPod>,
-    /// The predicted evictions; `None` without a level or a threshold.
+    /// The predicted evictions; `None` if the signal has no level or no threshold.
     pub reclaim: Option<Reclaim>,
 }
 
@@ -73,14 +73,14 @@ impl EvictionOrder {
         self.reclaim.iter().flat_map(|reclaim| &reclaim.evictions).map(|eviction| &eviction.pod.pod)
     }
 
-    /// The level of the signal after the eviction of a pod; `None` if the pod is not evicted.
+    /// Returns the level of the signal after the eviction of a pod; `None` if the pod is not evicted.
     pub fn available_after(&self, pod: &Key) -> Option<i64> {
         let mut evictions = self.reclaim.iter().flat_map(|reclaim| &reclaim.evictions);
         evictions.find(|eviction| eviction.pod.pod.key == *pod).map(|eviction| eviction.available)
     }
 
-    /// What the kubelet frees on the node before it evicts pods, for example `dead containers and unused images (at
-    /// least 343Mi)`; `None` for memory and process ids.
+    /// Describes what the kubelet frees on the node before it evicts pods, for example `dead containers and unused
+    /// images (at least 343Mi)`; `None` for memory and process ids.
     pub fn node_reclaim_words(&self) -> Option<String> {
         let kinds: Vec<&str> = self.node_reclaim.iter().map(|kind| kind.as_str()).collect();
         let size = match self.unused_image_bytes {
@@ -90,8 +90,8 @@ impl EvictionOrder {
         (!kinds.is_empty()).then(|| format!("{}{size}", kinds.join(" and ")))
     }
 
-    /// The order in one line, for example `if memory.available falls below 512Mi: 2 pods evicted, until 512Mi is
-    /// available`.
+    /// Describes the evictions in one line, for example `if memory.available falls below 512Mi: 2 pods evicted, until
+    /// 512Mi is available`.
     pub fn summary(&self) -> String {
         let Self { signal, threshold, reclaim, is_met, .. } = self;
         let Some(threshold) = threshold else {

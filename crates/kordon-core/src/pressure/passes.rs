@@ -18,7 +18,7 @@ pub struct EvictionManager {
     met_since: BTreeMap<ThresholdId, Timestamp>,
     /// Thresholds that have started to evict and have not reached their target yet.
     unresolved: BTreeSet<ThresholdId>,
-    /// The time at which a threshold of each condition was last met.
+    /// For each condition, the time at which one of its thresholds was last met.
     last_met: BTreeMap<PressureCondition, Timestamp>,
 }
 
@@ -69,7 +69,7 @@ impl EvictionManager {
         }
     }
 
-    /// The conditions that are True, because one of their thresholds was met within the transition period.
+    /// The conditions that are True: one of their thresholds was met within the transition period.
     fn conditions(&self, transition: Span, now: Timestamp) -> BTreeSet<PressureCondition> {
         let recent = self.last_met.iter().filter(|(_, met)| now.since(**met) < transition || **met == now);
         recent.map(|(condition, _)| *condition).collect()

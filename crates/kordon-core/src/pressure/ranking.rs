@@ -46,11 +46,11 @@ pub struct RankedPod {
     pub request: i64,
     /// The reason why the pod is never evicted; `None` if it may be evicted.
     pub exemption: Option<Exemption>,
-    /// The third criterion: usage minus request; `None` for unknown usage.
+    /// Usage minus request, the third criterion of the order; `None` for unknown usage.
     excess: Option<i64>,
 }
 
-/// Relation of a pod's usage to its request; the first criterion.
+/// Relation of a pod's usage to its request, the first criterion of the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// The usage is unknown. Pods with unknown usage are evicted first.

@@ -60,8 +60,8 @@ pub struct Reclaim {
     /// The level at which evictions stop: the threshold plus its minimum reclaim.
     pub target: i64,
     pub evictions: Vec<PodReclaim>,
-    /// Whether the evictions reach the target. If not, the level stays below the target even when every pod is evicted
-    /// that may be evicted.
+    /// Whether the evictions reach the target. If not, the level is below the target even after the eviction of all
+    /// pods that may be evicted.
     pub reaches_target: bool,
 }
 

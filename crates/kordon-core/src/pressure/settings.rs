@@ -40,7 +40,7 @@ impl EvictionSettings {
         Self::parse(&EvictionSettingsText { hard, pods_are_limited: true, ..EvictionSettingsText::default() })
     }
 
-    /// Parses the effective configuration of a kubelet. Signals that it does not name have no threshold.
+    /// Parses the effective configuration of a kubelet. Signals that the configuration does not name have no threshold.
     pub fn parse(text: &EvictionSettingsText) -> Self {
         let mut settings = Self {
             thresholds: Vec::new(),
@@ -89,7 +89,7 @@ impl EvictionSettings {
     }
 }
 
-/// The fields of `KubeletConfiguration` as written.
+/// The fields of `KubeletConfiguration` for node-pressure eviction, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionSettingsText {
     /// `evictionHard`.
@@ -136,7 +136,7 @@ impl Threshold {
         level.available < self.level(level.capacity)
     }
 
-    /// Whether evictions that have already started must continue at this level.
+    /// Whether evictions in progress must continue at this level.
     pub fn is_unresolved(&self, level: SignalLevel) -> bool {
         level.available < self.target(level.capacity)
     }
@@ -175,7 +175,7 @@ impl ThresholdKind {
     }
 }
 
-/// An amount, or a share of the capacity.
+/// Value of a threshold: an amount, or a share of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ThresholdValue {
     /// An amount in bytes, inodes or processes.
@@ -196,7 +196,7 @@ impl ThresholdValue {
         }
     }
 
-    /// The amount, in the unit of the capacity.
+    /// Converts the value to an amount in the unit of the capacity.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -218,7 +218,7 @@ impl ThresholdValue {
     pub fn words(self, signal: EvictionSignal) -> String {
         match self {
             Self::Amount(amount) => signal.amount(amount),
-            // Rounded to the digits that a 32-bit float can hold.
+            // The percentage is rounded to the digits that a 32-bit float can hold.
             Self::Share(share) => format!("{}%", (f64::from(share) * 1e5).round() / 1e3),
         }
     }

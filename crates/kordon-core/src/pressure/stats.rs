@@ -75,8 +75,8 @@ pub struct Filesystem {
 }
 
 impl Filesystem {
-    /// Whether both reports can be of one filesystem: equal capacities, and available amounts that differ by at most 1
-    /// % of the capacity, because the reports are read seconds apart.
+    /// Whether two reports may describe the same filesystem: their capacities are equal, and their available amounts
+    /// differ by at most 1 % of the capacity. The reports are read seconds apart.
     fn is_same(self, other: Self) -> bool {
         let is_close = |own: Option<SignalLevel>, other: Option<SignalLevel>| match (own, other) {
             (Some(own), Some(other)) => {

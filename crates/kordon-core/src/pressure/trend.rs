@@ -1,4 +1,4 @@
-//! Trend of a level, and when the level is used up at that rate.
+//! Linear trend of a signal's level, and the time until the level falls to a given value.
 
 use kordon_time::{Span, Timestamp};
 
@@ -26,8 +26,8 @@ impl Trend {
         (variance > 0.0).then(|| Self { slope: covariance / variance, over: last.since(first) })
     }
 
-    /// The time until the level falls from one value to another; `None` if the level does not fall, is already that
-    /// low, or needs more than a day.
+    /// The time until the level falls from one value to another; `None` if the level does not fall, has already reached
+    /// the second value, or needs more than a day.
     #[expect(clippy::cast_precision_loss, reason = "levels are far below 2^53")]
     pub fn reaches(self, from: i64, to: i64) -> Option<Span> {
         const LONGEST: f64 = 24.0 * 3600.0;

@@ -55,7 +55,7 @@ pub struct BlipRisk {
     pub blips: Vec<(BlipScope, Blip)>,
 }
 
-/// The longest blips of one node without an effect, in whole seconds, at any phase.
+/// The longest blips of one node that have no effect at any phase, in whole seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Harmless {
     /// Longest blip after which the node has not become Unknown; `None` if no blip makes it Unknown.
@@ -217,8 +217,8 @@ impl Schedule<'_> {
         LastHeartbeat { node: node.clone(), at }
     }
 
-    /// Ends the outage. Each node sends its next computed status when it is due, and before it a heartbeat if one is
-    /// due earlier.
+    /// Ends the outage. Each node then sends its next status when it is due. If a heartbeat is due earlier, the node
+    /// sends the heartbeat first.
     fn recover(&self, outage: &mut Outage, nodes: &[NodeName], ends: Timestamp) {
         let kubelet = &self.profile.kubelet;
         let mut signs: Vec<(Timestamp, Sign, &NodeName)> = Vec::new();
@@ -237,7 +237,7 @@ impl Schedule<'_> {
                 Sign::Status => outage.recover(node, *at),
             }
         }
-        // Run on for two monitor periods, so that one more pass removes the taints.
+        // Runs for two more monitor periods, so that one more pass removes the taints.
         let until = signs.last().map_or(ends, |(at, ..)| *at);
         outage.run_until(until + self.profile.settings.node_monitor_period.value * 2);
     }

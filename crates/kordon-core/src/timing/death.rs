@@ -122,7 +122,7 @@ impl DeathTimes {
 
 impl TimingRange {
     /// The range of the time from a node's death until an event; `None` if the event does not happen at every phase.
-    /// The best and the worst time are over both pass durations. The typical time is the median with
+    /// The best and the worst time are the extremes over both pass durations. The typical time is the median with
     /// [`PassDuration::AfterPeriod`].
     fn new(
         exact: &[Milestones],

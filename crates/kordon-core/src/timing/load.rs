@@ -25,7 +25,7 @@ pub struct ApiLoad {
     pub status_writes_per_minute: f64,
     /// Lease renewals per minute: first with the largest jitter, then without jitter.
     pub lease_writes_per_minute: [f64; 2],
-    /// Largest growth of etcd by heartbeats: writes times object size.
+    /// Largest growth of etcd by heartbeats: writes per minute times object size.
     pub etcd_bytes_per_minute: f64,
     /// Largest total size in bytes of the heartbeat writes that etcd holds: the writes of two [compaction](COMPACTION)
     /// intervals.

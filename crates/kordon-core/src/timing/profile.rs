@@ -24,7 +24,7 @@ pub struct TimingProfile {
 pub enum HeartbeatKind {
     /// The node's status (kubelets up to 1.13).
     Status,
-    /// The node's Lease. The status is written only when it changes, or rarely.
+    /// The node's Lease. The status is written when it changes, and otherwise only rarely.
     Lease,
 }
 
@@ -87,8 +87,8 @@ impl KubeletFlags {
         }
     }
 
-    /// The time between two heartbeats. With Leases, this is the shorter of the intervals of Lease renewals and status
-    /// writes.
+    /// The time between two heartbeats. With Leases, this is the shorter of two intervals: between Lease renewals, and
+    /// between status writes.
     pub fn interval(&self) -> Span {
         match self.heartbeat {
             HeartbeatKind::Status => self.status_interval(),
@@ -132,7 +132,8 @@ impl TimingProfile {
         self
     }
 
-    /// The number of heartbeats within the grace period; zero if not even one is certain, because of the jitter.
+    /// The number of heartbeats within the grace period; zero if jitter can delay a Lease renewal until the grace
+    /// period is over.
     pub fn heartbeats_in_grace(&self) -> i64 {
         let grace = self.settings.node_monitor_grace_period.value;
         if self.kubelet.heartbeat == HeartbeatKind::Lease

@@ -25,10 +25,10 @@ pub struct ClusterSize {
 /// Duration of a monitor pass. The next pass starts one monitor period after the end of this pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassDuration {
-    /// Zero: passes start exactly a period apart. A pass exactly at the end of the grace period finds it not expired
-    /// yet; the next pass finds it expired.
+    /// Zero: passes start exactly a period apart. For a pass exactly at the end of the grace period, the grace period
+    /// has not expired yet; for the next pass, it has.
     WithinPeriod,
-    /// Short: each pass is a little later than a period after the previous one, so a pass at the end of the grace
+    /// Short: each pass starts slightly more than a period after the previous one, so a pass at the end of the grace
     /// period finds it expired.
     AfterPeriod,
 }

@@ -1,5 +1,5 @@
-//! Explains a node whose object is gone although pods are still bound to its name: what the pod garbage collector does to
-//! them, and when (docs/upstream/neighbours.md#1; upstream `podgc.PodGCController.gcOrphaned`).
+//! Explains a node whose object is gone although pods are still bound to its name: what the pod garbage collector does
+//! to them, and when (docs/upstream/neighbours.md#1; upstream `podgc.PodGCController.gcOrphaned`).
 
 use std::sync::Arc;
 

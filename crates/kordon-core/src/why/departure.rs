@@ -12,7 +12,7 @@ use clues::Clues;
 use crate::cluster::{Cluster, ClusterEvent, ConditionStatus, Key, Pod};
 use kordon_time::{ClusterTime, Timestamp};
 
-/// Reasons of the condition DisruptionTarget, without those of taint eviction and of the scheduler, which are defined
+/// Reasons of the condition DisruptionTarget. The reasons for taint eviction and those of the scheduler are defined
 /// elsewhere.
 pub const BY_API: &str = "EvictionByEvictionAPI";
 pub const BY_COLLECTOR: &str = "DeletionByPodGC";
@@ -56,7 +56,7 @@ pub enum DepartureKind {
     Completion,
 }
 
-/// How well the evidence supports a kind.
+/// How well the evidence supports a kind of departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DepartureCertainty {
     /// Only circumstances support the kind, or equally good evidence contradicts it.
@@ -87,7 +87,7 @@ pub enum EvidenceSource {
     Deletion,
 }
 
-/// Evidence for or against a kind.
+/// Evidence for or against a kind of departure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DepartureEvidence {
     pub source: EvidenceSource,
@@ -127,7 +127,7 @@ impl PodDeparture {
         Clues::new(pod, presence, cluster, events).weigh()
     }
 
-    /// Classifies a pod of which only Events are left; `None` if the Events do not explain the departure.
+    /// Classifies a pod by its Events alone; `None` if the Events do not explain the departure.
     pub fn from_events(pod: &Key, events: &[ClusterEvent]) -> Option<Self> {
         Clues::from_events(pod, events).weigh()
     }
@@ -171,7 +171,7 @@ pub fn departed_at(pod: &Pod, cluster: &Cluster) -> Option<Timestamp> {
 }
 
 impl DepartureKind {
-    /// All kinds, those that need attention first.
+    /// All kinds of departure. Kinds that need attention come first.
     pub const ALL: [Self; 16] = [
         Self::NodePressure,
         Self::OomKill,

@@ -215,7 +215,7 @@ impl Explainer<'_> {
     fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
         let claim = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now));
         let foreign = ForeignDrain::find(self.cluster, node).filter(|_| claim.is_none());
-        // Words that follow a noun and say who drains the node, or which mark shows the drain.
+        // Text after the word "drain", "drained" or "reboot": who drains the node, or which mark shows the drain.
         let by = match (claim, &foreign) {
             (Some(claim), _) => format!("by {}", claim.by),
             (None, Some(ForeignDrain { by: Some(by), evidence, .. })) => format!("by {by} ({evidence})"),
@@ -655,7 +655,7 @@ fn grace_flag(why: Why) -> Option<&'static str> {
     })
 }
 
-/// The decisive toleration, in words.
+/// Describes the toleration that decides whether and when the pod is evicted.
 fn toleration(why: &Why) -> Option<String> {
     why.0.iter().find_map(|cause| match cause {
         Cause::Tolerated { .. } | Cause::NotTolerated { .. } => Some(cause.to_string()),

@@ -6,11 +6,11 @@
 //! | finished pods | whether pod garbage collection removes a finished pod: it keeps a fixed number of them |
 //! | the pod; its budgets, owner and volumes | its eviction, and what the eviction ignores |
 //! | budgets of the pods on a node that is drained or cordoned | what blocks the drain |
-//! | pods of a budget that refuses, their owners | how the budget would allow an eviction |
+//! | pods of a budget that refuses an eviction, and their owners | what would make the budget allow the eviction |
 //! | pods of the namespace of a starting pod with a ReadWriteOnce volume | which pod still holds the volume |
-//! | claims, slices, classes and taint rules of devices | of a pod that claims devices: whether a taint of one of them evicts it |
+//! | claims, slices, classes and taint rules of devices | whether a taint of a device evicts a pod that claims it |
 //! | DaemonSets | kured's lock, if a pod of kured is on the node |
-//! | all pods, DaemonSets | legacy mode: nodes marked evicted are recognized by their pods |
+//! | all pods, DaemonSets | legacy mode, in which the pods of a node show whether it is marked as evicted |
 //!
 //! Read the scopes that are not [known](Cluster::knows), and ask again until all scopes are known.
 
@@ -70,7 +70,7 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
     needs
 }
 
-/// Whether the pod is of kured's DaemonSet, by the usual name.
+/// Whether the pod belongs to kured's DaemonSet, recognized by its usual name.
 fn is_of_kured(pod: &Pod) -> bool {
     pod.is_of_daemon_set() && pod.owner.as_ref().is_some_and(|owner| owner.name.contains("kured"))
 }

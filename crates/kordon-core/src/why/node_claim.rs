@@ -4,7 +4,7 @@ use super::{Explainer, Step, Tense, Topic};
 use crate::cluster::{Condition, KnownNodeClaims, Node, NodeClaim, RemovalStage};
 
 impl Explainer<'_> {
-    /// Adds why Karpenter removes the node and how far it is; or that its NodeClaim is not known.
+    /// Adds why Karpenter removes the node and how far the removal is; or that the node's NodeClaim is not known.
     pub(super) fn explain_node_claim(&self, node: &Node, explanation: &mut Vec<Step>) {
         if !KnownNodeClaims::concern(node) {
             return;

@@ -1,4 +1,4 @@
-//! Explains a pod: its node, its eviction or why there is none, and what becomes of it.
+//! Explains a pod: its node, when and why the pod is evicted or why it is not, and what becomes of the pod.
 
 use std::sync::Arc;
 
@@ -79,8 +79,8 @@ impl Explainer<'_> {
         in_order(explanation)
     }
 
-    /// Adds what an eviction and a deletion would cost, if the pod's owner does not simply replace it. The costs of the
-    /// two differ for pods of Jobs.
+    /// Adds what an eviction and a deletion would cost, if the pod's owner does not simply replace it. For pods of
+    /// Jobs, the two have different costs.
     fn explain_loss(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
         let (leaves, gone) = (self.now, Some(self.now));
         let departures = [Departure { pod: pod.clone(), leaves, gone, unready: None }];
@@ -100,7 +100,8 @@ impl Explainer<'_> {
         }
     }
 
-    /// Returns the outcome of a pod that leaves and is not simply replaced, and what the owner of its Job then does.
+    /// Returns the outcome of a pod that is not simply replaced when it leaves, and what the owner of its Job then
+    /// does.
     fn loss(&self, pod: &Pod, jobs: &JobConsequences) -> Option<(PodOutcome, Option<String>)> {
         let departing = Departing::from_running_node(self.cluster, pod, false);
         let departing = departing.with_recreation(self.cluster, pod, jobs.recreation(self.cluster, pod));
@@ -238,8 +239,8 @@ impl Explainer<'_> {
         explanation.push(Step::new(Tense::Present, Topic::Volume, text));
     }
 
-    /// Adds how a request to evict the pod would be refused, if it would be refused. The verdict is that of a plan to
-    /// evict the pod.
+    /// Adds why the API server would refuse a request to evict the pod; nothing if it would not. A plan to evict the
+    /// pod has the same verdict.
     fn explain_refusal(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
         let rules = EvictionRules::from(self.engine.settings());
         let verdict = refusal(self.cluster, pod, &rules, self.now).filter(|_| !pod.mirror);

@@ -607,7 +607,7 @@ impl Desk {
         Approval::undo(prior(nodes, None), self.terms(), &self.situation())
     }
 
-    /// Answers every need except the operator's question. Returns the needs.
+    /// Serves everything that the approval needs, except the operator's answer to its question. Returns the needs.
     fn serve(&self, approval: &mut Approval) -> Vec<&'static str> {
         let mut needs = Vec::new();
         while let Some(need) = approval.poll_need() {
@@ -677,7 +677,7 @@ impl Desk {
         panic!("nothing is checked: {:?}", approval.decision())
     }
 
-    /// Returns an approval that the operator has agreed to and that needs its plan again.
+    /// Returns an approval that the operator has agreed to and that waits for the plan to be made again.
     fn planning_again(&self, action: Action) -> Approval {
         let mut approval = self.apply(action.clone());
         approval.poll_need();
@@ -739,7 +739,7 @@ fn words(text: &str) -> Prompt {
     Prompt::Words(text.into())
 }
 
-/// A prior operation that cordoned these nodes. With options, it is an unfinished drain.
+/// An earlier operation that cordoned these nodes. If `drain` is given, the operation is an unfinished drain.
 fn prior(nodes: &[&str], drain: Option<DrainOptions>) -> PriorOperation {
     let nodes: Vec<(NodeName, Uid)> = nodes.iter().map(|node| ((*node).into(), uid("Node", node))).collect();
     let undo = |(node, uid): &(NodeName, Uid)| NodeUndo {

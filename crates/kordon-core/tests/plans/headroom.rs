@@ -268,7 +268,7 @@ fn spec(ask: Ask, number: usize, pod: &str) -> SchedulingSpec {
     }
 }
 
-/// Returns every loss of one node and of one zone, with the lost nodes.
+/// Returns all losses of a single node and of a single zone, each with the lost nodes.
 fn losses(fixture: &PlanFixture) -> BTreeMap<String, BTreeSet<NodeName>> {
     let nodes = || fixture.cluster.nodes().iter();
     let zones: BTreeSet<_> = nodes().map(|node| node.zone()).collect();
@@ -280,9 +280,9 @@ fn losses(fixture: &PlanFixture) -> BTreeMap<String, BTreeSet<NodeName>> {
     nodes().map(|node| (node.name.to_string(), [node.name.clone()].into())).chain(of_zones).collect()
 }
 
-/// A simulation of a loss that shares only the scheduler with headroom and failover. In a copy of the cluster, it taints
-/// the nodes, leaves no room on them, deletes their pods, which stay Terminating, and places one replacement after the
-/// other.
+/// A simulation of a loss that shares only the scheduler with headroom and failover. In a copy of the cluster, it
+/// taints the nodes, leaves no room on them, deletes their pods, which stay Terminating, and places one replacement
+/// after the other.
 struct PlainLoss<'a> {
     cluster: &'a Cluster,
     snapshot: Snapshot,

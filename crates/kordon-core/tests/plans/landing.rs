@@ -264,7 +264,8 @@ fn an_uncordon_names_the_pending_pods_that_it_places() {
     }
     let plan = plan(&fixture, Action::Uncordon { nodes: vec!["n1".into()] });
     let arrivals: Vec<_> = plan.arrivals.iter().map(|arrival| (&*arrival.pod.name, &*arrival.node)).collect();
-    // `large` fits on no node, `second` finds n1 taken by `first`, and `small` fits on n2 without the uncordon.
+    // `large` fits on no node. `second` does not fit, because `first` takes n1. `small` fits on n2 even without the
+    // uncordon.
     assert_eq!(arrivals, [("first", "n1")]);
     let taken: Vec<_> =
         plan.receivers.iter().map(|receiver| (&*receiver.node, receiver.after.cpu_milli.requested)).collect();
@@ -354,8 +355,8 @@ fn of_two_pods_that_share_a_volume_of_one_node_one_does_not_start_elsewhere() {
     assert!(second.outcome.to_string().contains(&text), "{}", second.outcome);
 }
 
-/// Kubernetes 1.37.1 `pkg/controller/replicaset/replica_set.go`, `syncReplicaSet`: terminating pods are not active, so the
-/// replacement is created, and placed, while the old pod still uses its node.
+/// Kubernetes 1.37.1 `pkg/controller/replicaset/replica_set.go`, `syncReplicaSet`: terminating pods are not active, so
+/// the replacement is created, and placed, while the old pod still uses its node.
 #[test]
 fn a_pod_on_a_running_node_keeps_its_room_until_its_replacement_is_placed() {
     let outcome = |cores: i64| {

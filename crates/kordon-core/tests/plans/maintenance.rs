@@ -1,4 +1,4 @@
-//! Maintenance of many nodes: properties of the waves of every cluster, and worked examples.
+//! Maintenance of many nodes in waves: properties that hold for every cluster, and worked examples.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -256,7 +256,7 @@ fn random_workload() -> impl Strategy<Value = RandomWorkload> {
         .prop_map(|(on, may_leave)| RandomWorkload { on, may_leave })
 }
 
-/// The workload and the node of each pod, after the moves of the waves.
+/// The workload and the node of each pod, after the waves have moved the pods.
 type Places = BTreeMap<Key, (String, NodeName)>;
 
 fn places(fixture: &PlanFixture) -> Places {

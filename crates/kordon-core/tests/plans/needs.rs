@@ -224,8 +224,8 @@ proptest! {
         prop_assert_eq!(verdicts(&part), verdicts(&whole));
         prop_assert_eq!(&part.budgets, &whole.budgets);
         prop_assert_eq!(&part.warnings, &whole.warnings);
-        // A plan estimates how long pods take to become Ready. Pods of DaemonSets and of deleted owners are not read
-        // only for this estimate. Without such pods, both plans are equal in every detail.
+        // A plan estimates how long pods take to become Ready. Pods of DaemonSets and of deleted owners are not worth
+        // reading for this estimate alone. If the cluster has no such pods, both plans are equal in every detail.
         let measured = |app: &App| app.owner != Some(WorkloadKind::DaemonSet) && (app.exists || app.owner.is_none());
         if apps.iter().all(measured) {
             prop_assert_eq!(format!("{:#?}", part), format!("{:#?}", whole));

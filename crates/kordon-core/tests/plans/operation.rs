@@ -140,7 +140,7 @@ fn a_pod_that_terminates_for_long_likely_uses_up_its_grace() {
 }
 
 /// While an eviction waits for another pod to become Ready, the time left depends on when that pod is likely Ready. If
-/// the pod is not expected to become Ready, the time left names the obstacle.
+/// the pod is not expected to become Ready, the obstacle is shown in place of the time left.
 #[test]
 fn the_time_left_counts_on_replacements_that_are_starting() {
     let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
@@ -712,7 +712,7 @@ struct Harness {
     linger: Span,
     /// Requests that start with this word never get a response.
     hang: Option<&'static str>,
-    /// A node, and a late pod: it is bound to the node when the next pod of the node ends.
+    /// A node, and a late pod that is bound to the node when the next pod of the node ends.
     late: Option<(&'static str, &'static str)>,
     /// A node. The list of its pods has a pod that no watch reports.
     ghost: Option<&'static str>,

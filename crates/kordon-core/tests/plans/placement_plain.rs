@@ -103,7 +103,7 @@ impl Plain {
         let mut apply = |change| cluster.apply(change, &mut Vec::new());
         self.nodes.iter().for_each(|node| apply(Change::Node(ObjectEvent::Applied(node.clone()))));
         self.pods.iter().for_each(|pod| apply(Change::Pod(ObjectEvent::Applied((**pod).clone()))));
-        // There are no devices, and that is known.
+        // The cluster is known to have no devices.
         apply(Change::Device(DeviceChange::Class(ObjectEvent::ListDone)));
         apply(Change::Device(DeviceChange::Claim(ObjectEvent::ListDone)));
         apply(Change::Device(DeviceChange::Slice(ObjectEvent::ListDone)));
@@ -595,7 +595,7 @@ fn random_spread(chance: &mut Rng) -> SpreadConstraint {
         selector: Some(selecting(&one_of(chance, &["red", "blue", "green"]))),
         match_label_keys: Box::default(),
         min_domains: chance.i32(1..4),
-        // The plain evaluation supports only this value.
+        // The plain evaluation supports only spread constraints that honour node affinity.
         honours_affinity: true,
         honours_taints: chance.bool(),
     }

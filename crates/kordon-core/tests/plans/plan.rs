@@ -126,7 +126,7 @@ fn uncordoning_says_who_cordoned_and_why_and_warns_while_the_time_is_not_over() 
         ("n1", Some(Span::from_secs(7200)), true),
         ("n2", Some(-Span::from_secs(60)), true),
         ("n3", None, true),
-        // Another tool uncordoned this node, but did not remove the note.
+        // Another tool uncordoned this node, but did not remove kordon's note about the cordon.
         ("n4", Some(Span::from_secs(7200)), false),
     ] {
         fixture.node(name, |node| {
@@ -176,7 +176,7 @@ fn edit(fixture: &PlanFixture, words: &[&str], overwrite: bool) -> Plan {
     fixture.plan(Action::Taint { nodes: nodes(&["n1"]), edits })
 }
 
-/// Returns the taints that a plan leaves on n1, or the reason for which it refuses.
+/// Returns the taints that a plan leaves on n1, or the reason why the plan refuses to change the node.
 fn after(plan: &Plan) -> Result<Vec<String>, String> {
     match &plan.nodes[0].change {
         NodeChange::Taints { after, .. } => Ok(after.iter().map(ToString::to_string).collect()),
@@ -1295,7 +1295,7 @@ fn annotations_follow_the_servers_rules_and_kordons_own_are_guarded() {
             .map(drop)
             .map_err(|error| error.to_string())
     };
-    // The server ignores the case of the key, and accepts any text as the value.
+    // The server ignores the case of an annotation's key, and accepts any text as its value.
     assert_eq!(parse(&["Example.com/x=a=b, \"c\"\n ü"]), Ok(()));
     assert!(parse(&["a b=c"]).is_err_and(|text| text.starts_with("invalid annotation key \"a b\": ")));
     assert_eq!(parse(&["a"]), Err("unknown annotation spec: a".into()));
@@ -1312,7 +1312,7 @@ fn annotations_follow_the_servers_rules_and_kordons_own_are_guarded() {
         let error = parse(&[word]).expect_err(word);
         assert!(error.contains("is guarded") && error.contains(meaning), "{error}");
     }
-    // Labels with that prefix are not kordon's.
+    // Unlike annotations, labels with the prefix `kordon.dev/` are not guarded.
     let label = MetadataEdits::parse(MetadataField::Labels, ["kordon.dev/drain=x"], false);
     assert!(label.is_ok(), "{label:?}");
 }
@@ -1453,7 +1453,7 @@ proptest! {
         let on: Vec<&str> = places.iter().map(|(node, _)| nodes[*node]).collect();
         let replicas = i32::try_from(on.len()).expect("few") + missing;
         fixture.replica_set("web", replicas, &on);
-        // Each pod is Ready, or was created `age` times ten seconds ago.
+        // Each pod is Ready or, if it has an `age`, was created `age` times ten seconds ago and is still starting.
         for (place, (node, age)) in places.iter().enumerate() {
             if let Some(age) = age {
                 fixture.pod(&format!("web-{place}"), nodes[*node], |pod| starting(pod, age * 10));
@@ -1557,8 +1557,8 @@ fn a_finalizer_keeps_a_deleted_node_and_its_pods() {
     );
 }
 
-/// Kubernetes 1.37.1 `plugin/pkg/admission/namespace/lifecycle/admission.go`, `Admit`: nothing is created in a namespace
-/// that is being deleted; `pkg/controller/replicaset/replica_set.go`, `manageReplicas`, gives up silently.
+/// Kubernetes 1.37.1 `plugin/pkg/admission/namespace/lifecycle/admission.go`, `Admit`: nothing is created in a
+/// namespace that is being deleted; `pkg/controller/replicaset/replica_set.go`, `manageReplicas`, gives up silently.
 #[test]
 fn nothing_replaces_a_pod_in_a_namespace_that_is_being_deleted() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
@@ -1602,8 +1602,8 @@ fn a_pod_that_runs_only_on_its_node_does_not_come_back_to_one_that_is_gone() {
     assert_eq!(outcome("agent-3", LostNodes::default()), gone, "the Node is gone already");
 }
 
-/// Kubernetes 1.37.1 `pkg/controller/daemon/daemon_controller.go`, `NodeShouldRunDaemonPod`: a NoExecute taint that is not
-/// tolerated ends the pod and keeps the next one away.
+/// Kubernetes 1.37.1 `pkg/controller/daemon/daemon_controller.go`, `NodeShouldRunDaemonPod`: a NoExecute taint that is
+/// not tolerated ends the pod and keeps the next one away.
 #[test]
 fn the_pod_of_a_daemonset_that_a_taint_evicts_does_not_come_back_while_the_taint_is_there() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);

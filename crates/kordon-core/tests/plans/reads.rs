@@ -7,7 +7,7 @@ use kordon_core::cluster::{
     ScopeRead, TableObject, Version, Volume, Workload, WorkloadKind,
 };
 
-/// Returns the changes that a server with this cluster answers to the read of a scope.
+/// Returns the changes that a client gets when it reads this scope from a server with this cluster.
 pub fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
     let in_namespace = |of: &Option<_>, key: &Key| of.as_ref().is_none_or(|of| key.namespace == *of);
     let pods = |is_in: &dyn Fn(&Pod) -> bool| found(cluster.pods().iter(), is_in, Change::Pod);

@@ -97,8 +97,8 @@ fn web() -> PlanFixture {
     fixture
 }
 
-/// Returns why the eviction of web-0 is refused; `None` if it is allowed. Asserts that the plan of this eviction
-/// agrees.
+/// Returns why the eviction of web-0 is refused; `None` if it is allowed. Asserts that the plan of this eviction has
+/// the same verdict.
 fn of_web(fixture: &PlanFixture) -> Option<Verdict> {
     let pod = fixture.cluster.pod(&Key::new("default", "web-0")).expect("added");
     let refusal = refusal(&fixture.cluster, pod, &fixture.rules(), NOW);

@@ -54,8 +54,8 @@ fn the_range_of_ordinals_begins_with_the_start() {
     assert_eq!(of(&drain(&fixture, "n1"), "db-1").outcome.kind(), OutcomeKind::NotRecreated);
 }
 
-/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a round ends with the first pod that has to be
-/// created, unless pods are created in parallel.
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a round ends with the first pod that has to
+/// be created, unless pods are created in parallel.
 #[test]
 fn a_lower_ordinal_that_does_not_exist_is_waited_for() {
     let mut fixture = db(3, &[1, 2]);
@@ -70,8 +70,8 @@ fn a_lower_ordinal_that_does_not_exist_is_waited_for() {
     assert_eq!(at(of(&drain(&fixture, "n1"), "db-1").ready_again), Some(40));
 }
 
-/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: `isRunningAndAvailable`. Budgets count Ready
-/// pods (`disruption/disruption.go`, `countHealthyPods`).
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: the next pod waits until the previous one
+/// is available (`isRunningAndAvailable`). Budgets count Ready pods (`disruption/disruption.go`, `countHealthyPods`).
 #[test]
 fn the_next_ordinal_waits_until_the_one_before_has_been_ready_for_min_ready_seconds() {
     let mut fixture = db(3, &[0, 1, 2]);
@@ -96,8 +96,8 @@ fn with_terminating_sibling() -> PlanFixture {
     fixture
 }
 
-/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a terminating pod is created again once it is
-/// gone; `disruption/disruption.go`, `countHealthyPods`: it does not count as healthy until then.
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a terminating pod is created again once it
+/// is gone; `disruption/disruption.go`, `countHealthyPods`: it does not count as healthy until then.
 #[test]
 fn a_terminating_sibling_comes_back_and_its_budget_allows_the_next_eviction() {
     let fixture = with_terminating_sibling();
@@ -128,14 +128,14 @@ fn a_terminating_sibling_whose_node_is_dead_is_named() {
         &of(&plan, "db-0").verdict,
         Verdict::Blocked { pattern: BlockPattern::StuckTerminating { pods: stuck }, .. } if *stuck == pods
     ));
-    // The answer to a single eviction names the sibling, but does not predict when the sibling is gone.
+    // The refusal of a single eviction names the sibling, but does not predict when the sibling is gone.
     let pod = fixture.cluster.pod(&Key::new("default", "db-0")).expect("a pod");
     let now = refusal(&fixture.cluster, pod, &fixture.rules(), NOW);
     assert!(matches!(now, Some(Verdict::Waits { terminating, .. }) if terminating == pods));
 }
 
-/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a terminating pod of a lower ordinal ends the
-/// round, and is created first.
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a terminating pod of a lower ordinal ends
+/// the round, and is created first.
 #[test]
 fn a_pod_behind_a_terminating_lower_ordinal_follows_it() {
     let mut fixture = db(2, &[0, 1]);

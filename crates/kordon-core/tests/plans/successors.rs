@@ -133,7 +133,8 @@ fn a_pod_that_was_pending_before_takes_the_room_of_an_evicted_one() {
     assert_eq!(found(0, 3, &taints), OutcomeKind::SameNode, "the other pod leaves again after 10 s");
 }
 
-/// Upstream of 1.36, `kubelet/lifecycle/predicate.go` `generalFilter`: the kubelet checks resources and NoExecute taints.
+/// Upstream of 1.36, `kubelet/lifecycle/predicate.go` `generalFilter`: the kubelet checks resources and NoExecute
+/// taints.
 #[test]
 fn a_node_that_a_template_names_must_run_the_pod() {
     let pinned = || {
@@ -187,7 +188,7 @@ fn requests_that_the_template_leaves_open_are_those_that_admission_gave_the_pod(
     fixture.pod("big", "n2", |pod| asks(pod, 4));
     replicas(&mut fixture, "web", &["n1"], 1);
     fixture.pod("web-0", "n1", |pod| pod.resources = container(1000, 1000).into());
-    // A container without a request, for which scores assume 100m.
+    // The container of the template requests no CPU; scores assume 100m for it.
     fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
         workload.template = Some(Box::new(Pod { resources: container(0, 100).into(), ..Pod::default() }));
     });
@@ -454,7 +455,7 @@ fn with_volume(needs_no_attachment: bool) -> PlanFixture {
     fixture
 }
 
-/// The resources of a pod with one container that requests this CPU, and those that scores assume.
+/// The resources of a pod with one container: its CPU request, and the request that scores assume.
 fn container(cpu_milli: i64, assumed_cpu_milli: i64) -> PodResources {
     let requests = Requests { cpu_milli, assumed_cpu_milli, ..Requests::default() };
     let container =

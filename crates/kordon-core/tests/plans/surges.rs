@@ -1,8 +1,9 @@
 //! Deployments that are scaled up by one while their pods leave: what plans say of them, and how such plans are
 //! applied, undone and resumed.
 //!
-//! Facts from upstream: `pkg/controller/disruption/disruption.go` (1.36, `getExpectedPodCount`: the scale of the Deployment
-//! counts), `pkg/controller/controller_utils.go` (`ActivePodsWithRanks`: pods that are not Ready are deleted first),
+//! Facts from upstream: `pkg/controller/disruption/disruption.go` (1.36, `getExpectedPodCount`: the scale of the
+//! Deployment counts), `pkg/controller/controller_utils.go` (`ActivePodsWithRanks`: pods that are not Ready are deleted
+//! first),
 //! `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`: uid and resourceVersion are preconditions), and
 //! `pkg/controller/podautoscaler/horizontal.go` (`reconcileAutoscaler`: sets what its metrics ask for).
 
@@ -148,12 +149,12 @@ fn budgets_with_percentages_are_worked_out_with_the_raised_scale() {
         fixture.budget("web", |budget| budget.min_available = least).sync();
         fixture
     };
-    // 50 % of one is 1, and of two is 1.
+    // `minAvailable: 50%` requires 1 of one pod, and 1 of two.
     assert_eq!(with(&["n0"], percent(50)).drain(&["n0"], surging()).prospect(), Prospect::Completes);
-    // 80 % of four is 4, and of five is 4.
+    // `minAvailable: 80%` requires 4 of four pods, and 4 of five.
     let four = with(&["n0", "n1", "n2", "n3"], percent(80));
     assert_eq!(four.drain(&["n0"], surging()).prospect(), Prospect::Completes);
-    // 90 % of two is 2, and of three is 3.
+    // `minAvailable: 90%` requires 2 of two pods, and 3 of three.
     assert_eq!(refusal(&with(&["n0", "n1"], percent(90)), &["n0"]), "notEnough");
     assert_eq!(refusal(&with(&["n0"], percent(100)), &["n0"]), "needsAll");
     let mut none = with(&["n0"], None);
@@ -183,15 +184,15 @@ fn deployments_under_one_budget_are_scaled_up_together_where_that_helps() {
         };
         plan.surges.iter().map(fate).collect::<Vec<_>>()
     };
-    // 60 % of four pods is 3, and of three pods 2. One pod leaves, its Deployment is scaled back, and then the other
-    // pod leaves.
+    // `minAvailable: 60%` requires 3 of four pods, and 2 of three. One pod leaves, its Deployment is scaled back, and
+    // then the other pod leaves.
     let plan = both(percent(60), false);
     assert_eq!((plan.prospect(), fates(&plan)), (Prospect::Completes, vec!["scales", "scales"]));
     let mut scaled = scaled_to(&plan);
     scaled.sort();
     assert_eq!(scaled, [("a".into(), 1), ("a".into(), 2), ("b".into(), 1), ("b".into(), 2)]);
-    // 67 % of four pods is 3, and of three pods also 3. Once one Deployment is scaled back, the budget blocks the other
-    // pod again.
+    // `minAvailable: 67%` requires 3 of four pods, and 3 of three. Once one Deployment is scaled back, the budget
+    // blocks the other pod again.
     let plan = both(percent(67), false);
     assert_eq!((plan.prospect(), fates(&plan)), (Prospect::Blocked, vec!["stillHeld", "stillHeld"]));
     // Only one of the two Deployments may be scaled up, so only three pods run at once.
@@ -299,8 +300,8 @@ fn an_autoscaler_over_the_deployment_is_named_and_so_is_what_is_not_known() {
     }
 }
 
-/// A server with Deployment web, whose controllers act at once: the new pod is Ready when `ready` says so, and an evicted
-/// pod is gone at once.
+/// A server with Deployment web, whose controllers act at once: the new pod is Ready when `ready` says so, and an
+/// evicted pod is gone at once.
 struct FakeServer {
     fixture: PlanFixture,
     now: Timestamp,

@@ -1,5 +1,5 @@
-//! Unknown is not the same as empty: if a plan that was made with less knowledge states something as certain, the plan
-//! that was made with full knowledge states it too.
+//! A plan does not treat missing data as empty: whatever a plan with incomplete data states as certain, the plan with
+//! complete data states too.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,8 +40,8 @@ fn missing(kinds: impl IntoIterator<Item = FeedKind>, known: &Known) -> Missing 
     Missing { kinds, pods_of: BTreeSet::new() }
 }
 
-/// Returns the cluster as kordon knows it if these kinds are missing. Kinds that are not listed yet have their first
-/// objects; stale kinds are as in `earlier`.
+/// Returns the cluster as kordon knows it if these kinds are missing. A kind that is not listed yet has only the first
+/// half of its objects; a stale kind is as in `earlier`.
 fn known(now: &Cluster, earlier: &Cluster, missing: &Missing) -> Cluster {
     let mut known = Cluster::default();
     for kind in FeedKind::ALL {
@@ -139,7 +139,7 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
     found.extend(plan.steps.iter().map(|step| format!("{step:?}")));
     if plan.is_definite() {
         found.insert(format!("{} {:?}", plan.prospect().word(), plan.needs));
-        // The end of a refused plan is not compared, because it assumes flags that the plan lacks.
+        // The predicted end of a refused plan is not compared, because it assumes flags that the plan lacks.
         if plan.prospect() != Prospect::Refused {
             found.insert(format!("ends {:?}, remain {:?}", plan.totals.ends, remaining(plan)));
         }

@@ -107,7 +107,7 @@ fn a_controller_with_other_settings_is_missed_by_name() {
 }
 
 /// Lets a node fall silent under a controller with this grace period in seconds, while the shadow assumes 50 s. Returns
-/// the error of the predicted time of Unknown: predicted minus actual time.
+/// the error of the shadow's prediction of Unknown: predicted minus actual time.
 fn off_with_grace(grace: i64) -> Span {
     let mut other = settings();
     other.set("node-monitor-grace-period", &format!("{grace}s"), Origin::Override).expect("valid");

@@ -322,7 +322,7 @@ fn a_restart_of_the_controller_is_a_cause_of_its_own() {
     assert!(restart.text.ends_with("grace period started again"), "{}", restart.text);
 }
 
-/// Lists the pods. If they are only reported one by one, it is not known whether there are others.
+/// Reports the pods as one complete list. After single reports, it is not known whether there are other pods.
 fn list_pods(sim: &mut Sim) {
     let pods: Vec<Pod> = sim.cluster.pods().iter().map(|pod| (**pod).clone()).collect();
     let listed = pods.into_iter().map(ObjectEvent::Listed);

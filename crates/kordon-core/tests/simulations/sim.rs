@@ -48,13 +48,13 @@ pub struct Sim {
     kubelets: BTreeMap<NodeName, Kubelet>,
     /// Makes equal names share one allocation, as the watches do.
     names: Interner,
-    /// Makes equal lists of tolerations share one allocation, by their seconds.
+    /// Lists of tolerations by their seconds. Equal lists share one allocation.
     tolerations: BTreeMap<Option<i64>, SharedList<Toleration>>,
     version: u64,
 }
 
 struct Kubelet {
-    /// Time of the next renewal; `None` while silent.
+    /// Time of the kubelet's next Lease renewal; `None` while the kubelet is silent.
     renews: Option<Timestamp>,
 }
 

@@ -659,7 +659,7 @@ proptest! {
     #[test]
     fn the_controllers_own_engine_predicts_to_the_instant(faults in random_faults()) {
         let mut sim = faults.begin();
-        // After these seconds, every node without heartbeats counts as silent.
+        // Runs until every node without heartbeats counts as silent.
         (0..TURMOIL + SILENT_AFTER.as_secs()).for_each(|second| faults.apply(second, &mut sim));
         let engine = sim.controller.as_ref().expect("started");
         let forecast = Forecast::run(engine, &sim.cluster, sim.now, Span::from_secs(600));
@@ -1056,7 +1056,7 @@ fn where_upstream_is_random_about_a_taint_a_forecast_says_may() {
 }
 
 /// Replacements are placed in the order of all eviction timers. So a forecast also has to know the timers that end
-/// after its own end.
+/// after its horizon.
 #[test]
 fn a_forecast_knows_the_timers_that_fire_after_its_end() {
     let mut sim = Sim::new();

@@ -14,7 +14,8 @@ const LATE: Span = Span::from_millis(200);
 
 const SIZE: ClusterSize = ClusterSize { nodes: 30, pods_per_node: 10, zones: 3 };
 
-/// `OLD` requests the taint in a later pass than the one that marks the node, `NEW` in the same pass.
+/// A controller of release `OLD` requests the taint in a later pass than the one that marks the node; a controller of
+/// release `NEW` requests it in the same pass.
 const OLD: ServerVersion = ServerVersion::new(1, 26);
 const NEW: ServerVersion = ServerVersion::new(1, 34);
 
@@ -144,7 +145,7 @@ fn the_passes_of_a_real_controller_find_the_grace_period_over_at_its_end() {
     }
     let death = DeathTimes::new(&profile, SIZE);
     let typical = death.unknown.expect("it becomes Unknown").typical;
-    // The grace period of 50 s, less half a heartbeat interval, plus half a monitor period.
+    // The typical time is the grace period of 50 s, minus half a heartbeat interval, plus half a monitor period.
     assert!((typical - Span::from_millis(47_500)).as_secs_f64().abs() < 0.7, "{typical:?}");
     let replaced = death.replaced.expect("replaced").worst;
     assert_eq!(replaced, death.deleted.expect("deleted").worst + profile.pod_startup);
@@ -188,7 +189,7 @@ fn a_zone_without_network_loses_pods_and_a_whole_cluster_pauses_evictions() {
             panic!("{:?}", evicted(2));
         };
         assert_eq!((node.least, zone.least, zone.most, all.most), (10, 100, 100, 0), "{}", profile.name);
-        // A node of the zone is tainted every ten seconds, so after six minutes some still have their pods.
+        // One node of the zone is tainted every ten seconds, so some nodes still have their pods after six minutes.
         let (_, zone) = evicted(1)[1];
         assert!(zone.least > 0 && zone.most < 100, "{zone:?}");
     }

@@ -313,7 +313,7 @@ fn of_containers(object: &Value, field: &str) -> String {
     words.join(",")
 }
 
-/// A label selector in kubectl's notation. The selector of a ReplicationController has only pairs.
+/// A label selector in kubectl's notation. The selector of a ReplicationController has only key-value pairs.
 fn selector(selector: &Value) -> String {
     let structured = selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some();
     if !structured {

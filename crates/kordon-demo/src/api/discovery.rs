@@ -43,7 +43,7 @@ pub fn answer(request: &ApiRequest, has_metrics: bool) -> Result<Reply, Refusal>
     Ok(reply::json(200, &found))
 }
 
-/// The groups with their versions, without the core group, in the order of the table.
+/// The groups with their versions, in the order of `kinds`, without the core group.
 fn groups(kinds: &[&Kind]) -> Vec<(&'static str, &'static str)> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     for kind in kinds {

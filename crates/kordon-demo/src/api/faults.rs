@@ -109,7 +109,7 @@ impl Faults {
         matching.find(|fault| fault.share >= 1.0 || rng.f64() < fault.share).map(|fault| fault.answer)
     }
 
-    /// Whether a fault takes this permission away, so that all such requests fail. Access reviews use this.
+    /// Whether a fault takes this permission away: all requests that need it fail. Access reviews use this.
     pub fn forbids(&self, user: &str, verb: Verb, kind: &'static Kind, sub: Option<Subresource>) -> bool {
         let lacking = |fault: &&Fault| fault.answer == FaultAnswer::Forbidden && fault.share >= 1.0;
         self.0.iter().filter(lacking).any(|fault| fault.matches(user, verb, Some((kind, sub))))

@@ -360,7 +360,7 @@ pub const KINDS: &[Kind] = &[
         ..PLAIN
     },
     DEVICE_TAINT_RULE,
-    // The version that servers before 1.37 serve.
+    // The version of DeviceTaintRule that servers before 1.37 serve.
     Kind { version: "v1beta2", ..DEVICE_TAINT_RULE },
     Kind {
         group: DEVICES_GROUP,

@@ -61,7 +61,7 @@ impl Stored {
         Self { key, revision, labels, fields, body, protobuf: OnceLock::new() }
     }
 
-    /// The object as a value.
+    /// The object as a JSON value.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.body).expect("a body was encoded from a Value")
     }

@@ -39,7 +39,7 @@ pub fn admit(quotas: &[Value], pod: &Value) -> Result<Vec<Value>, Refusal> {
     Ok(counting.into_iter().map(|found| counted(found, &pod)).collect())
 }
 
-/// Returns the limits of a quota that the pod counts towards, with their amounts.
+/// Returns those limits of a quota that count the pod, each with its amounts.
 fn requests<'a>(found: &'a Value, pod: &Pod) -> Vec<Request<'a>> {
     let hard = found["status"]["hard"].as_object().into_iter().flatten();
     let request = |(resource, hard): (&'a String, &Value)| {

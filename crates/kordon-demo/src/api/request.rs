@@ -118,7 +118,7 @@ impl ApiRequest {
 }
 
 impl ApiRequest {
-    /// The body as a value.
+    /// The body as a JSON value.
     pub fn value(&self) -> Result<Value, Refusal> {
         if self.protobuf {
             return protobuf::decode(&self.body).map_err(|error| match error {

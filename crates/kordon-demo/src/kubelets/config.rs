@@ -47,7 +47,7 @@ const SOFT: [(DemoThreshold, Grace); 3] = [
     (SOFT_DISK, Grace { text: "2m0s", span: Span::from_secs(120) }),
     (SOFT_PROCESSES, Grace { text: "1m30s", span: Span::from_secs(90) }),
 ];
-/// Minimum reclaim: amounts that are reclaimed in addition, once a threshold is met.
+/// Minimum reclaim: once a threshold is met, evictions reclaim this amount beyond the threshold.
 const MINIMUM_RECLAIM: [DemoThreshold; 2] =
     [DemoThreshold::new("memory.available", "512Mi"), DemoThreshold::new("nodefs.available", "1Gi")];
 

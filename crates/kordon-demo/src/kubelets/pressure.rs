@@ -16,9 +16,9 @@ use kordon_time::{Span, Timestamp};
 /// State of the pressure that a kubelet keeps between passes.
 #[derive(Clone, Debug, Default)]
 pub struct PressureState {
-    /// Time since which each rule has been met, by the rule's index.
+    /// For each rule that is met, by its index, the time since which it has been met.
     met_since: BTreeMap<usize, Timestamp>,
-    /// Rules because of which pods are being evicted. They count as met until their minimum reclaim is reached.
+    /// Rules that have started to evict pods. They count as met until their minimum reclaim is reached.
     driving: BTreeSet<usize>,
     /// For each node condition, the last time at which one of its rules was met.
     condition_met: BTreeMap<&'static str, Timestamp>,
@@ -26,7 +26,7 @@ pub struct PressureState {
     pub evicts_until: Option<Timestamp>,
 }
 
-/// A signal because of which a pod must be evicted.
+/// A signal that requires the eviction of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StarvedSignal {
     pub signal: &'static str,
@@ -57,8 +57,8 @@ impl PressureState {
         self.condition_met.iter().filter(recent).map(|(condition, _)| *condition)
     }
 
-    /// Runs one pass over the usage of the machine. Returns the signal because of which a pod must be evicted; None if
-    /// no pod must be evicted.
+    /// Runs one pass over the usage of the machine. Returns the signal that requires the eviction of a pod; None if no
+    /// eviction is required.
     pub fn observe(&mut self, sample: &MachineSample, now: Timestamp) -> Option<StarvedSignal> {
         let rules = config::rules();
         let mut shortages = Vec::new();
@@ -80,8 +80,8 @@ impl PressureState {
     }
 }
 
-/// Returns the signal of a rule; None if the rule is not met. A rule because of which pods are being evicted counts as
-/// met until its minimum reclaim is reached.
+/// Returns the signal of a rule; None if the rule is not met. A rule that has started to evict pods counts as met until
+/// its minimum reclaim is reached.
 fn shortage(rule: &EvictionRule, sample: &MachineSample, is_driving: bool) -> Option<StarvedSignal> {
     let signal = rule.threshold.signal;
     let (available, capacity) = observed(signal, sample);

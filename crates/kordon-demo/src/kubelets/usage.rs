@@ -50,7 +50,7 @@ pub struct MemorySample {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuSample {
-    /// Billionths of a core.
+    /// CPU usage in billionths of a core.
     pub nano_cores: i64,
     /// CPU time since the start, in billionths of a core second.
     pub core_nano_seconds: i64,
@@ -86,7 +86,7 @@ pub struct MachineSample<'a> {
     pub allocatable_memory: i64,
     pub kubelet: MemorySample,
     pub runtime: MemorySample,
-    /// Memory of all other processes that do not belong to pods.
+    /// Memory of the processes outside the kubelet, the container runtime and the pods.
     pub other: MemorySample,
     pub disk_capacity: DiskSample,
     pub disk_used: DiskSample,

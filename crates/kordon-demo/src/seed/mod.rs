@@ -279,7 +279,7 @@ impl SeedWorkload {
         self.template["spec"]["restartPolicy"] = json!("Never");
     }
 
-    /// Returns the template in the form in which the Deployment has it.
+    /// Returns the template as the Deployment has it: without the label `pod-template-hash`.
     fn bare_template(&self) -> Value {
         let mut template = self.template.clone();
         if let Some(labels) = template["metadata"]["labels"].as_object_mut() {

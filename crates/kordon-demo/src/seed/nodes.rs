@@ -15,12 +15,12 @@ pub const KERNEL: &str = "6.1.0-38-cloud-amd64";
 /// One machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The name, for example `general-1a-04`: pool, zone, and number within both.
+    /// The name, for example `general-1a-04`: pool, zone, and number within that pool and zone.
     pub name: String,
     pub pool: &'static NodePool,
     /// Index into `ZONES`.
     pub zone: usize,
-    /// Number within the cluster.
+    /// Number of the machine within the cluster.
     pub index: usize,
     pub history: MachineHistory,
 }

@@ -119,7 +119,7 @@ fn count(set: &Workload, field: &str) -> u64 {
     set.status[field].as_u64().unwrap_or(0)
 }
 
-/// Returns the template of a ReplicaSet in the form in which its Deployment has it.
+/// Returns the template of a ReplicaSet as its Deployment has it: without the label `pod-template-hash`.
 fn without_hash(template: &Value) -> Value {
     let mut template = template.clone();
     if let Some(labels) = template["metadata"]["labels"].as_object_mut() {

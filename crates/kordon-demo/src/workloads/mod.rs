@@ -451,7 +451,7 @@ fn difference(is: &Value, wanted: Value) -> Option<Value> {
     let Value::Object(wanted) = wanted else { return None };
     let differing = wanted.into_iter().filter(|(field, value)| {
         let is = is.get(field).unwrap_or(&Value::Null);
-        // An absent field equals a number of zero.
+        // An absent field counts as the number 0.
         is != value && !(is.is_null() && (*value == json!(0) || value.is_null()))
     });
     let differing: serde_json::Map<String, Value> = differing.collect();

@@ -17,7 +17,7 @@ use kordon_time::{Span, Timestamp};
 /// State of pod garbage collection between passes.
 #[derive(Debug, Default)]
 pub struct PodGc {
-    /// Nodes that are missing although pods are bound to them, each with the time since which it has been missing.
+    /// Missing nodes to which pods are still bound, each with the time at which a pass first found it missing.
     missing: BTreeMap<String, Timestamp>,
 }
 

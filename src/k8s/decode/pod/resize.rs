@@ -8,7 +8,7 @@ use kordon_core::cluster::{ContainerResources, PodResources};
 enum Resize {
     /// The kubelet resizes the pod, now or later.
     Wanted,
-    /// The node is too small.
+    /// The node is too small for the resize.
     Infeasible,
 }
 

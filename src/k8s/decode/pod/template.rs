@@ -44,7 +44,7 @@ impl Spec<'_> {
     }
 }
 
-/// Sets the missing requests of the resources that `takes` accepts to the limits.
+/// Sets missing requests to the limits, for the resources that `takes` accepts.
 fn default_to<'a>(requests: &mut Amounts<'a>, limits: &Amounts<'a>, takes: impl Fn(&str) -> bool) {
     for (resource, limit) in &limits.0 {
         if takes(resource) && requests.amount(resource).is_none() {

@@ -212,7 +212,7 @@ fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
     }
 }
 
-/// Role of a line of the diff. The line's first character also shows its kind.
+/// Theme role of a line of the diff. The line's first character also shows its kind.
 const fn diff_role(kind: DiffLineKind) -> Role {
     match kind {
         DiffLineKind::Header => Role::Heading,
@@ -235,7 +235,7 @@ fn full_text(preview: &Preview, width: u16) -> Option<String> {
     match preview.outcome()? {
         PreviewOutcome::Plan(view) => {
             let Row::Item(item) = *view.rows.get(row)? else { return None };
-            // A warning that fits its row is not repeated.
+            // A warning that fits its row needs no full text.
             let is_cut = |text: &String| text::width(text) + 4 > usize::from(width);
             let full = plan_rows::full_text(view, item);
             full.filter(|text| !matches!(item, PlanRow::Warning(_)) || is_cut(text))

@@ -136,7 +136,7 @@ fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs
 enum Value {
     On,
     Off,
-    /// Some other value, which is part of the option's text.
+    /// A value other than on and off. The option's text contains the value.
     OneOfMany,
 }
 

@@ -21,7 +21,7 @@ use kordon_core::{
     plan::{Plan, PodCount, Prospect},
 };
 
-/// Text and role of a plan's prospect: whether the plan completes, and when.
+/// Text and theme role of a plan's prospect: whether the plan completes, and when.
 pub fn prospect(plan: &Plan) -> (String, Role) {
     let prospect = plan.prospect();
     let role = match prospect {

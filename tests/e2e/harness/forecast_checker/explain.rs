@@ -282,8 +282,8 @@ pub(super) const SLOW: &str = "the controller's passes took long because they ha
 pub(super) const MISSED: &str =
     "its last heartbeat arrived in the middle of a pass, and whether that pass saw it is random";
 
-/// Returns how long after an action forecasts may still lack the action: the watch has to report the action, and then
-/// the next forecast has to be made. A node counts as silent only once a heartbeat and a half are missing.
+/// Returns the longest delay until forecasts include an action: the watch has to report the action, and then the next
+/// forecast has to be made. A node counts as silent only after one and a half missing heartbeats.
 fn unknown_for(action: &IncidentAction) -> Span {
     match action {
         IncidentAction::Silence => Span::from_millis(3500),

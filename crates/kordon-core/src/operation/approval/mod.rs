@@ -156,7 +156,7 @@ pub struct Approved {
     pub operation: Operation,
     /// The plan that is applied; `None` for an undo.
     pub plan: Option<Box<Plan>>,
-    /// For an undo, the operation that is undone; `None` otherwise.
+    /// The operation that is undone; `None` unless this is an undo.
     pub undoes: Option<PriorOperation>,
 }
 
@@ -266,7 +266,8 @@ impl Approval {
         self
     }
 
-    /// Applies rules 1 and 2. If the proposal breaks one of them, refuses the proposal and returns false.
+    /// Applies rules 1 and 2 of the approval. If the proposal breaks one of them, refuses the proposal and returns
+    /// false.
     fn can_open(&mut self, situation: &Situation<'_>) -> bool {
         let absent = (self.terms.operator == Operator::Absent).then_some(ApprovalRefusal::NobodyToAsk);
         match absent.or_else(|| self.obstacle(situation)) {
@@ -417,7 +418,7 @@ impl Approval {
         }
     }
 
-    /// For a resume, the operation that is resumed; `None` otherwise.
+    /// The operation that is resumed; `None` unless this is a resume.
     pub fn resumes(&self) -> Option<&PriorOperation> {
         match &self.subject {
             Subject::Plan(proposal) => proposal.resumes.as_ref(),
@@ -425,7 +426,7 @@ impl Approval {
         }
     }
 
-    /// For an undo, the proposed undo; `None` otherwise.
+    /// The proposed undo; `None` unless an undo is proposed.
     pub fn undo_proposal(&self) -> Option<&UndoProposal> {
         match &self.subject {
             Subject::Plan(_) => None,
@@ -477,7 +478,7 @@ impl Approval {
         self.assess();
     }
 
-    /// Applies rule 3. Then asks for the permission checks, or, if there is no plan yet, for a plan.
+    /// Applies rule 3 of the approval. Then asks for the permission checks, or for a plan if there is none yet.
     fn assess(&mut self) {
         let permissions = match &self.subject {
             Subject::Undo(proposal) if proposal.is_done() => {
@@ -516,7 +517,8 @@ impl Approval {
         self.stage = Stage::Asking(question);
     }
 
-    /// Returns the input with which the operator confirms. Graver plans and objections need words, others a yes.
+    /// Returns the input with which the operator confirms: typed words for a grave plan and for objections, otherwise a
+    /// yes.
     fn prompt(&self, objections: &[Objection]) -> Prompt {
         let mut words = Vec::new();
         if self.confirmation() == Confirmation::Grave {

@@ -76,7 +76,7 @@ pub struct UndoProposal {
 impl UndoProposal {
     pub fn new(mut prior: PriorOperation, cluster: &Cluster) -> Self {
         if prior.undone {
-            // The watch does not show whether a Deployment was scaled back, and the earlier undo has done that.
+            // Remove the scale-backs: the earlier undo has done them, and the watch does not show it.
             prior.undo.scales.clear();
         }
         let (steps, kept) = prior.undo.writes(cluster);

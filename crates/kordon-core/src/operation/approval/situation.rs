@@ -52,13 +52,12 @@ impl Situation<'_> {
         } else if !self.are_live(&pods) {
             Some(ApprovalRefusal::Stale("pods"))
         } else {
-            // A kind that the server forbids to list does not prevent the start, because the plan names what it does
-            // not know.
+            // A kind that kordon may not list does not prevent the start: the plan names it as unknown.
             unlisted.clone().map(ApprovalRefusal::Unlisted)
         }
     }
 
-    /// The gaps of scopes whose pods are unknown; `None` if the pods in all scopes are known.
+    /// Why the pods in some scopes are unknown; `None` if the pods in all scopes are known.
     fn unknown(&self, pods: &BTreeSet<Scope>) -> Option<Gaps> {
         Some(self.gaps(pods).unknown()).filter(|gaps| !gaps.is_empty())
     }

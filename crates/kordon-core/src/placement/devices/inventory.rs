@@ -60,7 +60,7 @@ struct PublishedSlice {
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     pub driver: Name,
-    /// Whether all of its slices are known, so that devices can be allocated.
+    /// Whether all slices of the pool are known, so that its devices can be allocated.
     is_complete: bool,
     /// Whether the pool contradicts itself: it has a device twice, or a device consumes a counter that does not exist.
     is_invalid: bool,
@@ -102,7 +102,8 @@ impl Inventory {
 
     fn add_class(&mut self, class: Arc<DeviceClass>) {
         if !class.extended_resource.is_empty() {
-            // The newest class counts; of equally old ones, the first by name (upstream `extendedresourcecache`).
+            // If several classes provide the resource, the newest one counts; of equally old ones, the first by name
+            // (upstream `extendedresourcecache`).
             let known =
                 self.by_resource.get(&class.extended_resource).and_then(|name| self.classes.get(name));
             if known.is_none_or(|known| class.created > known.created) {
@@ -269,8 +270,8 @@ impl Inventory {
         usable
     }
 
-    /// Whether this node can use slices of a pool that is not usable. Requests for all devices wait until the pool is
-    /// usable.
+    /// Whether this node can use slices of a pool that is not usable. Requests with the allocation mode `All` wait
+    /// until the pool is usable.
     pub fn has_unusable_pool(&self, node: &Node) -> bool {
         let local = self.local.get(&node.name.0).into_iter().flatten();
         local.chain(&self.shared).any(|slice| {

@@ -27,9 +27,9 @@ use crate::cluster::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices {
     inventory: Arc<Inventory>,
-    /// Why the objects of the kinds of devices are unknown; empty if they are known.
+    /// Why the cluster's device objects are unknown; empty if they are known.
     unknown: Name,
-    /// Extended resources that nodes of the cluster offer. Only filled while the objects of devices are not known.
+    /// Extended resources that nodes of the cluster offer. Only filled while the device objects are unknown.
     on_nodes: Arc<[Name]>,
     state: Arc<DeviceState>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Devices {
 /// Which claims have which devices.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeviceState {
-    /// Number of claims that use each device alone, by number of the device.
+    /// For each device, the number of claims that use it exclusively. Indexed by the number of the device.
     in_use: Vec<u16>,
     claims: BTreeMap<Key, ClaimState>,
     /// The claims that are reserved for each pod.
@@ -103,8 +103,8 @@ impl Devices {
         pod.scheduling.claims_devices || extended_resources(pod).any(|resource| self.back(resource))
     }
 
-    /// Whether devices of a class may provide a resource that a node does not have. If the objects of devices are
-    /// unknown, true for each resource that no node has.
+    /// Whether the devices of a class provide an extended resource. If the device objects are unknown, true for each
+    /// extended resource that no node offers.
     pub fn back(&self, resource: &Name) -> bool {
         if self.unknown.is_empty() {
             self.inventory.class_of_resource(resource).is_some()

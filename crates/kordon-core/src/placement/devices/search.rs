@@ -81,7 +81,8 @@ struct Search<'a> {
     /// The devices chosen so far, by claim.
     chosen: Vec<Vec<Choice>>,
     steps: usize,
-    /// The amounts that the devices in use leave of the counters of a pool, for each pool whose counters were needed.
+    /// The amount of each counter that the devices in use leave, by pool. Computed when a pool's counters are first
+    /// needed.
     available: BTreeMap<u32, BTreeMap<(Name, Name), i64>>,
 }
 
@@ -222,8 +223,8 @@ struct Step<'a> {
     place: usize,
     alternative: &'a DeviceAlternative,
     selected: &'a [u32],
-    /// The first of the selected devices that has not been tried. The order in which devices are chosen does not
-    /// matter.
+    /// Index of the next selected device to try. Earlier ones need not be tried again, because the order in which
+    /// devices are chosen does not matter.
     from: usize,
     count: usize,
 }

@@ -96,7 +96,7 @@ impl DeviceSelector {
         HashMap::from(fields).into()
     }
 
-    /// Returns the values by domain and name. A name without a domain belongs to the domain of the driver.
+    /// Groups values by domain and name. A name without a domain belongs to the domain of the driver.
     fn domains<'a>(&self, driver: &Name, values: impl Iterator<Item = (&'a Name, Value)>) -> Value {
         let mut domains: HashMap<String, HashMap<String, Value>> =
             self.texts.iter().map(|text| (text.clone(), HashMap::new())).collect();
@@ -179,7 +179,7 @@ struct Quantity(i128);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Version {
     numbers: [u64; 3],
-    /// The parts of a pre-release; a version without any is newer than all of its pre-releases.
+    /// The parts of a pre-release; empty for a release, which is newer than all of its pre-releases.
     pre: Vec<String>,
 }
 

@@ -107,8 +107,7 @@ impl<'s> Filters<'s> {
         feasible
     }
 
-    /// Returns the nodes that have the required name, tolerated taints and enough free resources, and are not cordoned.
-    /// Ascending.
+    /// Returns the nodes, ascending, that pass the checks of required name, cordon, taints and free resources.
     fn with_room(&self) -> Vec<u32> {
         let all = self.snapshot.node_resources();
         let (mut nodes, mut node) = (Vec::with_capacity(all.len()), 0);

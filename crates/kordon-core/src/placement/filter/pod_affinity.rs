@@ -10,12 +10,12 @@ use super::super::{
 };
 use crate::cluster::{Name, scheduling::PodTerm};
 
-/// The required affinity and anti-affinity of a pod, and the required anti-affinity of the existing pods that concerns
-/// this pod.
+/// The required affinity and anti-affinity of a pod, and the required anti-affinity of existing pods that selects this
+/// pod.
 #[derive(Clone, Debug)]
 pub(super) struct PodAffinity {
     affinity: Option<Affinity>,
-    /// One entry for each term of the required anti-affinity.
+    /// The terms of the pod's required anti-affinity.
     anti_affinity: Vec<AntiAffinityTerm>,
     existing: ExistingAntiAffinity,
 }
@@ -31,7 +31,7 @@ impl PodAffinity {
         }
     }
 
-    /// Returns true if no term can refuse a node.
+    /// Returns whether no required affinity or anti-affinity term restricts where the pod may run.
     pub fn is_empty(&self) -> bool {
         self.affinity.is_none() && self.anti_affinity.is_empty() && self.existing.by_key.is_empty()
     }
@@ -75,7 +75,7 @@ impl PodAffinity {
 #[derive(Clone, Debug)]
 struct Domains {
     column: Arc<LabelColumn>,
-    /// Number of pods in each domain, by the number of the domain's value.
+    /// Number of pods in each domain, indexed like `column.values`.
     counts: Vec<i64>,
 }
 
@@ -84,8 +84,7 @@ impl Domains {
         Self { counts: vec![0; column.values.len()], column: column.clone() }
     }
 
-    /// Adds pods on a node to the count of the node's domain. Returns the number of added pods: 0 if the node lacks the
-    /// label.
+    /// Adds `pods` to the count of the node's domain. Returns the number added: 0 if the node lacks the label.
     fn add(&mut self, node: u32, pods: i64) -> i64 {
         match self.column.of_node[node as usize] {
             ABSENT => 0,
@@ -105,14 +104,14 @@ impl Domains {
     }
 }
 
-/// The required affinity of the pod. Counts only existing pods that match all of its terms.
+/// The required affinity of the pod. Only existing pods that match all of its terms count.
 #[derive(Clone, Debug)]
 struct Affinity {
-    /// For each term, the domains of its topology key.
+    /// The pod counts per domain, one entry for each affinity term.
     domains: Vec<Domains>,
     /// Sum of the counts in `domains`.
     total: i64,
-    /// Whether the pod matches its own terms. If so, it can be placed although no existing pod matches them.
+    /// Whether the pod matches its own affinity terms. If so, it can be placed before any other matching pod exists.
     may_be_first: bool,
     /// The pod classes that match all terms, ascending.
     pod_classes: Vec<u32>,
@@ -186,10 +185,9 @@ impl AntiAffinityTerm {
 /// Existing pods whose required anti-affinity selects this pod.
 #[derive(Clone, Debug)]
 struct ExistingAntiAffinity {
-    /// For each topology key of terms that select this pod: the number of pods with such terms in each domain.
+    /// Pods with an anti-affinity term that selects this pod, counted by topology key and domain.
     by_key: Vec<Domains>,
-    /// For each affinity class with terms that select this pod: the indexes in `by_key` of the topology keys of these
-    /// terms.
+    /// Indexes into `by_key` for each affinity class: the topology keys of its terms that select this pod.
     keys_of: BTreeMap<u32, Vec<usize>>,
 }
 

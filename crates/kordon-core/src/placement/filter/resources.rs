@@ -15,8 +15,8 @@ pub(super) fn check<R: FilterRefusal>(
     snapshot: &Snapshot,
 ) -> Result<(), R> {
     let rules = snapshot.rules();
-    // Fast path for the many pods that request neither ephemeral storage nor extended resources. It does not read how
-    // much of these resources the node has.
+    // Fast path: most pods request neither ephemeral storage nor extended resources, so these amounts of the node are
+    // not read.
     let fits = resources.pods.free() > 0
         && requests.cpu_milli <= resources.cpu_milli.free()
         && requests.memory_bytes <= resources.memory_bytes.free();
@@ -68,7 +68,7 @@ fn insufficient<'r>(
     all.filter(move |(_, requested, share)| *requested > share.free() && !(*requested == 0 && zero_fits))
 }
 
-/// Whether devices may provide a resource on a node, because the node itself offers none of it.
+/// Whether a DRA device may provide a resource of which the node itself has none.
 pub(in super::super) fn is_left_to_devices(
     resource: &Name,
     resources: &NodeResources,

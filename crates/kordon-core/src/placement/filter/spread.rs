@@ -25,16 +25,17 @@ struct HardConstraint {
     max_skew: i64,
     /// `minDomains`. With fewer domains than this, the lowest count is taken as zero.
     min_domains: usize,
-    /// Number of selected pods that this pod adds to its domain: 1 if the pod matches the selector, else 0.
+    /// What this pod adds to the count of its own domain: 1 if it matches the selector, else 0.
     own: i64,
     counted: CountedNodes,
     tally: Tally,
-    /// For each value number: whether the value is a domain. A value is a domain if a counted node has it.
+    /// Whether each value of the label is a domain, indexed like `tally.column.values`. A domain has at least one
+    /// counted node.
     is_domain: Vec<bool>,
     domains: usize,
-    /// The lowest count of all domains, and the domain that has this count.
+    /// The domain with the lowest pod count, as (count, domain).
     least: Option<(i64, u32)>,
-    /// The lowest count of the domains other than that of `least`.
+    /// The lowest pod count among all domains except the one in `least`.
     next: Option<i64>,
 }
 
@@ -130,7 +131,7 @@ impl HardConstraint {
             return Err(R::unresolvable(&[Reason::SpreadLabel]));
         }
         let count = self.tally.counts[value as usize];
-        // Without any domain, every node satisfies the constraint.
+        // If no domain exists, every node satisfies the constraint.
         let Some(least) = self.least_with(value, count) else { return Ok(()) };
         if count + self.own - least > self.max_skew {
             return Err(R::resolvable(&[Reason::Spread]));
@@ -138,8 +139,8 @@ impl HardConstraint {
         Ok(())
     }
 
-    /// Returns the lowest count of all domains, where the domain `value` has `count` pods. `least` and `next` may have
-    /// an outdated count for this domain.
+    /// Returns the lowest pod count of all domains. Uses `count` for the domain `value`, because `least` and `next`
+    /// may be outdated for this domain.
     #[inline]
     fn least_with(&self, value: u32, count: i64) -> Option<i64> {
         let (least, of) = self.least?;
@@ -158,15 +159,15 @@ impl HardConstraint {
 #[derive(Clone, Debug)]
 pub(in super::super) struct Tally {
     pub column: Arc<LabelColumn>,
-    /// Number of selected pods, by the value number of the domain.
+    /// Number of selected pods in each domain, indexed like `column.values`.
     pub counts: Vec<i64>,
     /// The selected pod classes, ascending.
     pod_classes: Vec<u32>,
 }
 
 impl Tally {
-    /// Counts the pods of these classes in each domain. Leaves out terminating pods, nodes that do not count, and nodes
-    /// without the label.
+    /// Counts the pods of `pod_classes` in each domain. Leaves out terminating pods, nodes for which `is_counted` is
+    /// false, and nodes without the label.
     pub fn new(
         snapshot: &Snapshot,
         column: Arc<LabelColumn>,
@@ -221,8 +222,8 @@ pub(in super::super) fn effective_selector(
     Some(selector)
 }
 
-/// The nodes whose pods count for a constraint. Such a node has the topology keys of all constraints, and passes the
-/// node policies of this constraint.
+/// The nodes whose pods count for a spread constraint: they have the topology keys of all constraints of the pod, and
+/// pass the node policies of this constraint.
 #[derive(Clone, Debug)]
 pub(in super::super) enum CountedNodes {
     All,
@@ -257,12 +258,13 @@ impl CountedNodes {
     }
 }
 
-/// For each value number of a label, returns whether the value is a domain, that is, whether a counted node has it.
+/// Returns whether each value of a label is a domain: a value that at least one counted node has. Indexed like
+/// `column.values`.
 fn domains(snapshot: &Snapshot, column: &LabelColumn, is_counted: impl Fn(u32) -> bool) -> Vec<bool> {
     let mut is_domain = vec![false; column.values.len()];
     let mut unseen = is_domain.len();
     for node in snapshot.node_numbers() {
-        // All values have been found. Usually the first few nodes already cover all zones.
+        // Stop as soon as a counted node was found for every value. For zones, the first few nodes usually suffice.
         if unseen == 0 {
             break;
         }

@@ -1,5 +1,5 @@
-//! Checks of the claims of a pod: whether the pod may use them, how many volumes a node can attach, and which nodes can
-//! reach the volumes (VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone).
+//! Filters for PersistentVolumeClaims: whether the pod may use its claims, how many volumes a node can attach, and
+//! which nodes can reach the volumes (VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -30,7 +30,7 @@ pub(in super::super) const TOPOLOGY_LABELS: [(&str, &str); 4] = [
 /// Requirements that the claims of a pod have on the node.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct PodVolumes {
-    /// A reason for which the claims exclude every node, if there is one.
+    /// The reason why the claims exclude every node; `None` if they do not.
     obstacle: Option<Reason>,
     /// Node affinity of each bound volume.
     bound: Vec<Reach>,
@@ -40,22 +40,21 @@ pub(in super::super) struct PodVolumes {
     unbound: Vec<Unbound>,
     /// ReadWriteOncePod claims of the pod.
     exclusive: Vec<Key>,
-    /// Number of times that pods on nodes use one of the `exclusive` claims.
+    /// Number of uses of the `exclusive` claims by pods on nodes.
     users: i64,
     /// Volumes of the pod that must be attached to its node, each with its driver.
     attached: BTreeSet<(Name, Handle)>,
     caveats: BTreeSet<Caveat>,
 }
 
-/// Nodes from which a volume can be reached: one term must match. `None` means all nodes.
+/// Nodes from which a volume can be reached: nodes that match at least one term. `None` means all nodes.
 #[derive(Clone, Debug)]
 struct Reach(Option<Vec<TermMatch>>);
 
 /// A zone or region that a label of a volume names.
 #[derive(Clone, Debug)]
 struct Place {
-    /// Columns of two node labels: first the label with the same name as the volume's label, then the label with the
-    /// current name.
+    /// The two node labels that may name the zone or region: the key that the volume uses, then the current key.
     columns: [Arc<LabelColumn>; 2],
     values: Vec<Name>,
 }
@@ -98,7 +97,7 @@ impl PodVolumes {
             };
             obstacles.extend(taken.err());
         }
-        // If there are several obstacles, the scheduler reports the first one in this order.
+        // Of several obstacles, the scheduler reports the one with the lowest number here.
         volumes.obstacle = obstacles.into_iter().min_by_key(|reason| match reason {
             Reason::ClaimMissing(_) => 0,
             Reason::ClaimUnbound => 2,
@@ -154,7 +153,8 @@ impl PodVolumes {
         let class =
             storage.class(&claim.class).filter(|class| class.waits_for_consumer && claim.volume.is_empty());
         if class.is_none() && storage.is_recreated(&key) {
-            // The claim will be bound before the pod is scheduled. Its volume is not known yet.
+            // A controller creates this claim again and binds it before the pod is scheduled, so its volume is not
+            // known yet.
             self.caveats.insert(Caveat::Volumes);
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl PodVolumes {
         let Some(class) =
             snapshot.storage().class(class).filter(|class| class.waits_for_consumer && class.provisions())
         else {
-            // The claim will be bound before the pod is scheduled. Its volume is not known yet.
+            // The new claim is bound before the pod is scheduled, so its volume is not known yet.
             self.caveats.insert(Caveat::Volumes);
             return;
         };
@@ -196,7 +196,7 @@ impl PodVolumes {
         self.users = used.filter(|claim| self.exclusive.contains(claim)).map(|_| 1).sum();
     }
 
-    /// Returns the aspects of the claims that no filter checks.
+    /// Returns what no filter checks about the claims.
     pub fn caveats(&self) -> impl Iterator<Item = Caveat> + use<'_> {
         self.caveats.iter().copied()
     }
@@ -260,7 +260,7 @@ impl PodVolumes {
         for (driver, limit) in storage.limits(&snapshot.node(node).name) {
             let new: Vec<_> = self.attached.iter().filter(|(of, _)| of == driver).collect();
             let limit = usize::try_from(*limit).unwrap_or(0);
-            // Fast path: the limit would hold even if this driver had provided the volumes of all claims on the node.
+            // Fast path: even if all claims on the node used this driver, the volume limit would not be exceeded.
             if new.is_empty() || resources.claims().len() + new.len() <= limit {
                 continue;
             }
@@ -353,8 +353,7 @@ fn is_of(claim: &Claim, request: &SchedulingRequest) -> bool {
     claim.owner.as_ref().is_some_and(|owner| owner.kind.is("Pod", "") && owner.name == request.name)
 }
 
-/// Returns the zones and regions that the labels of a volume name. Each item has the key of the label, the current key,
-/// and the values.
+/// Returns the zones and regions that the labels of a volume name, each as (label key, current key, values).
 fn places(volume: &Volume) -> impl Iterator<Item = (&'static str, &'static str, Vec<Name>)> {
     TOPOLOGY_LABELS.into_iter().filter_map(|(key, new)| {
         let values: Vec<Name> =
@@ -375,8 +374,8 @@ impl Place {
         Self { columns: [key, new].map(|key| snapshot.column(&key.into()).clone()), values }
     }
 
-    /// Returns whether the node is in this zone or region. Reads the node label with the same key as the volume's
-    /// label, and only if the node lacks this label, the label with the current key.
+    /// Returns whether the node is in this zone or region. Reads the node label with the volume's key or, if the node
+    /// lacks it, the label with the current key.
     fn holds(&self, node: u32) -> bool {
         let number =
             |column: &Arc<LabelColumn>| Some(column.of_node[node as usize]).filter(|value| *value != ABSENT);

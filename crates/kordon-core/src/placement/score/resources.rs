@@ -49,7 +49,7 @@ fn free_percent(wanted: i64, allocatable: i64) -> Option<i64> {
     if allocatable <= 0 {
         return None;
     }
-    // Sums of extreme amounts saturate. Such a sum can become negative when amounts are subtracted later.
+    // Sums of extreme amounts saturate, so subtracting amounts from them later can make them negative.
     let wanted = wanted.max(0);
     Some(if wanted > allocatable { 0 } else { percent(allocatable - wanted, allocatable) })
 }
@@ -95,7 +95,7 @@ mod tests {
                 .prop_flat_map(|whole| (Just(whole), 0..=whole)),
             hundredths in 0..=100_i64,
         ) {
-            // Also tests parts at which the percentage changes, and their neighbours.
+            // Also tests the values of `part` at which the percentage changes, and their neighbours.
             let border = i64::try_from(i128::from(whole) * i128::from(hundredths) / 100).expect("small");
             for part in [part, border, (border + 1).min(whole), (border - 1).max(0)] {
                 prop_assert_eq!(i128::from(percent(part, whole)), i128::from(part) * 100 / i128::from(whole));

@@ -13,10 +13,10 @@ use super::{
 };
 use crate::cluster::{Selector, scheduling::SpreadConstraint};
 
-/// The spread constraints that decide the score of a pod.
+/// The spread constraints by which nodes are scored for a pod.
 struct SoftConstraints {
     constraints: Vec<(SpreadConstraint, Option<Selector>)>,
-    /// Whether nodes that lack one of the labels get no points. False for the default constraints.
+    /// Whether nodes without one of the topology keys get no points. False for the default constraints.
     needs_all_labels: bool,
 }
 
@@ -35,7 +35,8 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         false => feasible.iter().copied().filter(is_scored).collect(),
     };
     let mut costs: Vec<DomainCosts> = Vec::with_capacity(columns.len());
-    // The classes that the previous selector selects. The constraints of a pod usually have the same selector.
+    // Cache of the classes that the previous selector selects. The constraints of a pod usually have the same
+    // selector.
     let mut selected: Option<(&Option<Selector>, Vec<u32>)> = None;
     for ((spread, selector), column) in soft.constraints.iter().zip(&columns) {
         let pod_classes = match selected {
@@ -47,8 +48,8 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         costs.push(DomainCosts::new(filters, spread, pod_classes, column, keys, &scored));
     }
     let rounded = filters.snapshot.rules().spread_is_rounded;
-    // Adds the costs of one constraint to all nodes before those of the next constraint, so that only one column is
-    // read at a time. For each node, the costs are still added in the order of the constraints.
+    // The outer loop runs over the constraints, so that only one column is read at a time. The costs of each node are
+    // still added in the order of the constraints.
     let mut sums = vec![0.0; scored.len()];
     for costs in &costs {
         sums.iter_mut().zip(&*scored).for_each(|(sum, node)| *sum += costs.of(*node));
@@ -117,10 +118,10 @@ fn default_constraints() -> [SpreadConstraint; 2] {
     })
 }
 
-/// For one constraint, the cost of each domain. More selected pods in a domain make it more expensive.
+/// Cost of each domain of one constraint. The more selected pods a domain has, the higher is its cost.
 struct DomainCosts {
     column: Arc<LabelColumn>,
-    /// Cost by value number.
+    /// Cost of each domain, indexed like `column.values`.
     of_value: Vec<f64>,
 }
 

@@ -12,9 +12,9 @@ use crate::{
     plan::{failover::LeavingPod, owner, placing_environment},
 };
 
-/// Returns whether the replacements of all these pods are certain to find a node without preemption. False if it is not
-/// known whether one of them does. In `snapshot`, the nodes of the pods must have failed, and the pods that are deleted
-/// must be terminating.
+/// Returns true if the replacements of all these pods are certain to find a node without preemption, false if one of
+/// them may not. `snapshot` must already have the loss: the nodes of the pods have failed, and the pods that are
+/// deleted are terminating.
 pub(super) fn all_fit(snapshot: &mut Snapshot, cluster: &Cluster, pods: &[LeavingPod]) -> bool {
     let replaced = pods.iter().filter(|leaving| leaving.departing.is_replaced());
     let pods: Vec<&Arc<Pod>> = replaced.map(|leaving| &leaving.pod).collect();

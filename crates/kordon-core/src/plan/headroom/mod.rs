@@ -1,7 +1,7 @@
 //! N-1: what happens to pods if any one node, or any one zone, is lost.
 //!
-//! Each loss is simulated like a what-if, by [`failover()`](super::failover()), with the same counts. [`HeadroomWork`]
-//! simulates one loss after the other, and can be interrupted.
+//! Each loss is simulated and counted like a what-if, by [`failover()`](super::failover()). [`HeadroomWork`] simulates
+//! one loss after the other, and can be interrupted.
 
 mod fit_bound;
 mod work;
@@ -27,12 +27,12 @@ pub struct Headroom {
     pub zones: HeadroomLosses<ZoneKey>,
 }
 
-/// A summary of the losses of all nodes, or of all zones. Each loss is computed as if it were the only one.
+/// Summary of the losses of single nodes, or of single zones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLosses<T> {
     /// Number of losses.
     pub tried: usize,
-    /// Number of losses that strand pods.
+    /// Number of losses that strand pods, that is, leave them with nowhere to run.
     pub short: usize,
     /// Number of losses that leave pods Pending.
     pub pending: usize,
@@ -40,10 +40,10 @@ pub struct HeadroomLosses<T> {
     pub most_pending: usize,
     /// The loss that strands most pods; `None` if no loss is known to strand pods.
     pub worst: Option<HeadroomLoss<T>>,
-    /// Number of losses that may strand pods, or more pods than counted, because not everything is known.
+    /// Number of losses that may strand pods, or strand more pods than counted, because some outcomes are not known.
     pub uncertain: usize,
-    /// Among the losses that are not known to strand pods, the loss with most pods of unknown outcome; `None` if none
-    /// of these losses has such pods.
+    /// The loss with most pods of unknown outcome, among the losses that are not known to strand pods. `None` if no
+    /// such loss has pods of unknown outcome.
     pub least_known: Option<HeadroomLoss<T>>,
     /// Number of losses that have not been computed yet.
     pub undecided: usize,
@@ -67,10 +67,10 @@ struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLoss<T> {
     pub of: T,
-    /// Number of pods with each outcome, of the pods that have nowhere to run.
+    /// Number of pods with each outcome. Counts only pods that have nowhere to run.
     pub outcomes: OutcomeCounts,
-    /// Number of pods of which it is not known whether their owner recreates them, or whether a node takes the
-    /// replacement.
+    /// Number of pods of unknown outcome: it is not known whether their owner recreates them, or whether a node takes
+    /// the replacement.
     pub unknown: usize,
     /// Number of pods on the lost nodes. Leaves out pods that come back to the same node, pods that have finished, and
     /// pods whose controllers have enough other pods.
@@ -99,7 +99,7 @@ pub struct HeadroomClause {
     pub knows_zones: bool,
 }
 
-/// Maximum age of an answer that is still shown.
+/// Maximum age of a computed loss that is still shown.
 pub const LONGEST_AGE: Span = Span::from_secs(20 * 60);
 
 impl<T> Default for HeadroomLosses<T> {
@@ -155,15 +155,15 @@ impl<T> HeadroomLosses<T> {
         self.undecided == 0 && self.on_request == 0 && self.short == 0 && self.uncertain == 0
     }
 
-    /// Returns the loss to name: the one that strands most pods or, if none is known to strand any, the one of which
-    /// least is known.
+    /// Returns the loss to show: the one that strands most pods or, if none is known to strand any, the one with most
+    /// pods of unknown outcome.
     fn named(&self) -> Option<&HeadroomLoss<T>> {
         self.worst.as_ref().or(self.least_known.as_ref())
     }
 
-    /// Returns the age of the oldest cluster state for which a loss was computed. `newest` is the age of the newest
-    /// state; `None` if the cluster has not changed since that state. The result is `None` if, in addition, all losses
-    /// were computed for the newest state.
+    /// Returns the age of the oldest cluster state for which a loss was computed. `None` if all losses were computed
+    /// for the newest state and the cluster has not changed since. `newest` is the age of the newest state; `None` if
+    /// the cluster has not changed since.
     fn age(&self, newest: Option<Span>, now: Timestamp) -> Option<Span> {
         self.outdated_since.map(|at| now.since(at).or_zero()).max(newest)
     }
@@ -254,8 +254,8 @@ impl Headroom {
 }
 
 impl<T> HeadroomLoss<T> {
-    /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)`. Pods of unknown outcome are named beside
-    /// them (` and maybe 4 more`), or alone: `losing x may strand 1 pod (not known)`.
+    /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)`. If some outcomes are unknown, appends
+    /// ` and maybe 4 more`. If no pod is known to be stranded: `losing x may strand 1 pod (not known)`.
     fn text(&self, of: &str) -> String {
         let nowhere = &self.outcomes;
         if nowhere.total() == 0 {

@@ -19,7 +19,7 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// The losses of a cluster, with the answers that are known so far.
+/// The losses of single nodes and zones of a cluster, with the answers that are known so far.
 ///
 /// [`HeadroomWork::start`] takes a new state of the cluster. [`HeadroomWork::advance`] first makes a snapshot of this
 /// state. It then computes the losses one by one: first those without an answer, then those with the oldest answers.
@@ -36,11 +36,10 @@ pub struct HeadroomWork {
     /// Losses that wait for their simulation, in order. The queue may also contain losses that no longer exist.
     queue: VecDeque<Loss>,
     simulation: Option<Simulation>,
-    /// Simulation of the loss of a zone. It is paused, because the loss of a node has no answer yet and is simulated
-    /// first.
+    /// Paused simulation of the loss of a zone. Losses of nodes that have no answer yet are simulated first.
     paused: Option<Simulation>,
-    /// Maximum for the number of pods in all zones times the number of nodes. Above this maximum, the loss of a zone is
-    /// computed only when the operator asks for a what-if.
+    /// Maximum product of the number of pods in all zones and the number of nodes. Above this maximum, losses of zones
+    /// are computed only when the operator asks for a what-if.
     most_looks: usize,
 }
 
@@ -110,8 +109,8 @@ impl Default for HeadroomWork {
 }
 
 impl HeadroomWork {
-    /// Sets the maximum for the number of pods in all zones times the number of nodes. Above this maximum, the loss of
-    /// a zone is computed only when the operator asks for a what-if. The maximum takes effect with the next state.
+    /// Sets the maximum product of the number of pods in all zones and the number of nodes. Above this maximum, losses
+    /// of zones are computed only when the operator asks for a what-if. The maximum takes effect with the next state.
     pub const fn limit_looks(&mut self, most: usize) {
         self.most_looks = most;
     }
@@ -217,8 +216,8 @@ impl HeadroomWork {
         }
     }
 
-    /// Chooses the simulation to continue, and returns whether there is one. If a node without an answer waits in the
-    /// queue, pauses the simulation of a zone.
+    /// Chooses the simulation to continue, and returns whether there is one. Pauses the simulation of a zone while a
+    /// node without an answer waits in the queue.
     fn resume(&mut self) -> bool {
         let is_new_node = |loss: &Loss| {
             let is_new = |known: &KnownLoss| known.answer.is_none();
@@ -361,7 +360,7 @@ impl State {
         deleted.for_each(|leaving| environment.on_deletion(&leaving.pod));
         let nodes = LostNodes::failed(nodes);
         if fit_bound::all_fit(environment.snapshot_mut(), &cluster, &pods) {
-            // The answer does not depend on the nodes on which the pods land, so no placement is computed.
+            // All pods find a node, and the answer is the same whichever it is, so no placement is computed.
             let anywhere = TypicalEnvironment { cluster: &cluster, now: Timestamp::EPOCH };
             let failover = failover(&cluster, pods, nodes, anywhere);
             return Err(Box::new((loss, LossAnswer::new(&failover, Placements::AllFit))));
@@ -386,8 +385,8 @@ impl LossAnswer {
         let of_nodes = failover.counts();
         let stay = [OutcomeKind::SameNode, OutcomeKind::Finished, OutcomeKind::NotRecreated];
         let stay: usize = stay.into_iter().map(|kind| of_nodes.of(kind)).sum();
-        // Pods with missing objects are not counted, because they make the whole result likely at best
-        // (`Model::is_headroom_definite`).
+        // Leaves out pods of which required objects are missing. These gaps already make the whole result likely at
+        // best (`Model::is_headroom_definite`).
         let is_unknown = |pod: &&FailoverPod| {
             pod.outcome.kind() == OutcomeKind::Unknown
                 && pod.departing.missing.is_empty()

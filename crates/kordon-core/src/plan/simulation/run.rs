@@ -68,11 +68,11 @@ enum Event {
     BudgetSynced(Key),
     /// An entry of the budget's `disruptedPods` expires.
     DisruptionExpired(Key),
-    /// An operator has moved a role to a pod on another node. The number is the index of the role.
+    /// A Kubernetes operator has moved a role to a pod on another node. The number is the index of the role.
     SwitchedOver(usize),
-    /// The replacement of a pod that has no task, and that an operator has moved, is Ready.
+    /// The replacement of a pod that an operator has moved is Ready. The moved pod has no task.
     Moved(Key),
-    /// The operator of the pod deletes it.
+    /// The pod's Kubernetes operator deletes the pod.
     DeletedByOperator(usize),
     /// A pod that the plan does not remove leaves its lost node: the node's taint evicts it, or the pod garbage
     /// collector removes it.
@@ -83,7 +83,7 @@ enum Event {
     GiveUp(usize),
     /// The timeout of the group expires.
     Deadline(usize),
-    /// The last straggler of the group is gone.
+    /// The last pod of the group that outlasts its likely termination time is gone.
     GroupStraggled(usize),
     /// The scheduler tries Pending replacements again, because pods are gone.
     Retry,
@@ -288,8 +288,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         first..first + self.input.groups[group].pods.len()
     }
 
-    /// Returns the tasks that remove pods. The other tasks are of pods that are already terminating, or that leave a
-    /// lost node without the plan.
+    /// Returns the tasks of pods that the plan removes. The other tasks are of pods that are already terminating, or
+    /// that leave a lost node whether or not the plan is applied.
     fn removed(&self) -> Range<usize> {
         0..self.tasks.partition_point(|task| task.group < self.input.groups.len())
     }
@@ -452,7 +452,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             self.result_of(task).behind = self.evicted.get(budget).cloned().unwrap_or_default();
             self.tasks[task].recoveries_before = self.recoveries.get(budget).copied().unwrap_or(0);
         }
-        // The eviction of a pod is tried only after the new pod of its surge exists.
+        // For a pod with a surge, no refusal is recorded: its eviction is tried only once the surge's new pod exists.
         if self.surge_of(task).is_none() {
             let pod = self.tasks[task].pod.key.clone();
             self.record(PlanEvent::Refused { pod, budget: block.budget().cloned() });
@@ -473,7 +473,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.schedule(at, Event::GiveUp(task));
     }
 
-    /// Returns the first retry of a group at `from` or later.
+    /// Returns the time of the group's first retry at `from` or later.
     fn next_retry(&self, group: usize, from: Timestamp) -> Timestamp {
         let Some(period) = self.input.retry.period() else { return from };
         let started = self.result.groups[group].started;
@@ -625,8 +625,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.end_task(task, TaskEnd::Gone);
     }
 
-    /// Lets the DaemonSet of a pod create it again on its node, by its current template. Records the replacement only
-    /// if it stays Pending there. When other replacements are Ready is not predicted.
+    /// Lets the DaemonSet of a pod create it again on its node, by the DaemonSet's current template. Records the
+    /// replacement only if it stays Pending there. It is not predicted when other replacements are Ready.
     fn return_to_node(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
         if self.tasks[task].recreation != Recreation::OnSameNode

@@ -25,7 +25,7 @@ const ANNOUNCED: Span = Span::from_secs(120);
 /// for a busy controller.
 const DELAY: Span = Span::from_secs(15);
 
-/// A piece of evidence for one kind.
+/// A piece of evidence for one kind of departure.
 #[derive(Clone, Debug)]
 struct Clue {
     kind: DepartureKind,
@@ -66,9 +66,9 @@ impl Clues {
         clues
     }
 
-    /// Returns the best supported kind: the most certain one, then the one with the strongest source. The certainty of
-    /// this kind is lowered by a contradicting clue that is at least likely. Such a clue must be as certain as the best
-    /// clue, or a component must have stated it.
+    /// Returns the best supported kind of departure: the most certain one, then the one with the strongest source. A
+    /// contradicting clue lowers its certainty if the clue is at least likely, and is as certain as the best clue or
+    /// stated by a component.
     pub(super) fn weigh(mut self) -> Option<PodDeparture> {
         self.0.sort_by_key(|clue| (Reverse(clue.certainty), clue.source));
         let best = self.0.first()?.clone();
@@ -100,7 +100,7 @@ impl Clues {
         let Some(reason) = pod.disruption_target.as_deref() else { return };
         let (kind, mut certainty) = match reason {
             BY_API => (DepartureKind::ApiEviction, Certain),
-            // Possible only: the taint evicted the pod, but pod garbage collection has finished the deletion.
+            // Only rated `Possible`: the taint evicted the pod, but pod garbage collection has finished the deletion.
             DELETION_BY_TAINT if node.is_some_and(is_out_of_service) => {
                 (DepartureKind::TaintEviction, Possible)
             }
@@ -109,8 +109,8 @@ impl Clues {
             BY_COLLECTOR => (DepartureKind::GarbageCollection, Certain),
             BY_KUBELET => match of_status(pod) {
                 Some((kind, _)) => (kind, Certain),
-                // Likely node pressure. The kubelet also sets this reason before a shutdown and for critical pods, but
-                // then the pod's status states the kind.
+                // Rated `Likely`: the kubelet also sets this reason before a shutdown and for critical pods, but then
+                // the pod's status states the kind of departure.
                 None => (DepartureKind::NodePressure, Likely),
             },
             reason if PREEMPTED.contains(&reason) => (DepartureKind::Preemption, Certain),
@@ -176,7 +176,7 @@ impl Clues {
         }
     }
 
-    /// Reads the Events of components about the pod, and those about its owner that name the pod.
+    /// Reads the Events about the pod, and the Events about its owner that name the pod.
     fn read_events(&mut self, pod: &Key, events: &[ClusterEvent]) {
         for event in events {
             let Some((kind, certainty)) = of_event(pod, event) else { continue };
@@ -291,7 +291,7 @@ impl Clues {
         }
     }
 
-    /// Adds the kind that is always possible: somebody deleted the pod through the API.
+    /// Adds the kind of departure that is always possible: somebody deleted the pod through the API.
     fn add_deletion(&mut self, pod: &Pod, presence: PodPresence, cluster: &Cluster) {
         let is_explained = !self.0.is_empty();
         let found = pod.owner.as_ref().map(|own| owner::find(cluster, &pod.key.namespace, own));
@@ -433,8 +433,8 @@ fn rolled_out_by(workload: &Workload, cluster: &Cluster) -> Option<Name> {
     siblings.any(is_another).then(|| deployment.name.clone())
 }
 
-/// The number of pods that the owner wants and the number that it had before the deletion; `None` if it had no more
-/// than wanted. Pods created after the deletion began are replacements and do not count.
+/// The number of pods that the owner wants, and the number of its pods before the deletion; `None` if the owner had no
+/// more pods than it wants. Pods created after the deletion began are replacements and do not count.
 fn surplus(pod: &Pod, workload: &Workload, cluster: &Cluster) -> Option<(i32, i32)> {
     let wanted = match workload.kind {
         WorkloadKind::ReplicaSet

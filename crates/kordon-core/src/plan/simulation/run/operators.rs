@@ -1,4 +1,4 @@
-//! What operators do during a run: they move roles to other pods, or delete a pod themselves.
+//! What Kubernetes operators do during a run: they move roles to other pods, or delete a pod themselves.
 
 use super::{
     super::{MovedRole, Task, TaskStage},
@@ -12,7 +12,7 @@ use crate::{
 };
 use kordon_time::Span;
 
-/// Time from the cordon of a node until an operator deletes its pod there.
+/// Time from the cordon of a node until a Kubernetes operator deletes its pod there.
 pub(super) const DELAY: Span = Span::from_secs(1);
 
 impl<E: Environment> SimulationRun<'_, E> {
@@ -39,7 +39,7 @@ impl<E: Environment> SimulationRun<'_, E> {
         }
     }
 
-    /// Moves the roles that wait only for this pod, which is now Ready on another node.
+    /// Schedules the moves of those roles that wait only for this pod, which is now Ready on another node.
     pub(super) fn on_ready_elsewhere(&mut self, pod: &Key) {
         for role in 0..self.moves.len() {
             let after = &mut self.moves[role].after;
@@ -57,7 +57,7 @@ impl<E: Environment> SimulationRun<'_, E> {
         }
         self.result_of(task).operator = Some(OperatorAct::MovesRole { operator });
         let Task { protected_by, counted_by, counted_again_by, .. } = &mut self.tasks[task];
-        // The pod comes back without the role.
+        // The replacement does not have the role either, so the same budgets count it.
         counted_again_by.clone_from(&budgets.counted_by);
         *counted_by = budgets.counted_by;
         let before = std::mem::replace(protected_by, budgets.protected_by);

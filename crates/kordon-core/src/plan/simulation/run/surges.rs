@@ -1,4 +1,4 @@
-//! Deployments that are scaled up for a while: when, and what becomes of their new pods.
+//! Surges: when Deployments are scaled up and back, and what becomes of their new pods.
 
 use std::ops::Range;
 
@@ -55,8 +55,8 @@ impl<E: Environment> SimulationRun<'_, E> {
         self.count_healthy(budgets);
     }
 
-    /// Scales the Deployment of a task back if this was the last of its pods to leave or to be given up. If the task's
-    /// pod leaves, the new pod of the surge counts as its replacement.
+    /// Scales the Deployment of a task back once all pods of its surge have left or have been given up. If the task's
+    /// pod leaves last, the surge's new pod counts as its replacement.
     pub(super) fn end_surge_of(&mut self, task: usize) {
         let Some(place) = self.surge_of(task) else { return };
         let is_over = |task: &usize| {
