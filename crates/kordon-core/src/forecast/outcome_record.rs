@@ -331,7 +331,7 @@ impl OutcomeRecord {
     fn became(&mut self, case: &OpenCase, cluster: &Cluster) -> Became {
         let replacement = case.owner.as_ref().and_then(|owner| {
             let created = self.created.get_mut(owner)?;
-            let position = |is_it: &dyn Fn(&CreatedPod) -> bool| created.iter().position(|pod| is_it(pod));
+            let position = |is_it: &dyn Fn(&CreatedPod) -> bool| created.iter().position(is_it);
             // Skip pods that existed before the eviction, such as the evicted pod itself: they replace another pod.
             let is_later = |pod: &CreatedPod| pod.at >= case.at && pod.uid != case.uid;
             let of_its_name = || position(&|pod| is_later(pod) && pod.key == case.pod);
