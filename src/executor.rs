@@ -40,13 +40,13 @@ pub trait WorkItem: Sized + Send + 'static {
 /// How much an executor handles at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Items in the channel. When it is full, the owner keeps its items.
+    /// Capacity of the channel of items. While the channel is full, the owner keeps its items.
     pub sent: usize,
-    /// Items that were received and are not finished. At this number no more are received.
+    /// Maximum number of items that were received and are not finished. Further items stay in the channel.
     pub accepted: usize,
-    /// Items being written.
+    /// Maximum number of items that are written at the same time.
     pub in_flight: usize,
-    /// Outcomes in the channel. When it is full, nothing starts until the owner has received some.
+    /// Capacity of the channel of outcomes. While the channel is full, no item starts.
     pub outcomes: usize,
 }
 
@@ -60,8 +60,8 @@ pub enum Executor<I: WorkItem> {
 
 /// The owner's ends of the channels to its executor.
 ///
-/// The owner has to receive outcomes while it waits for room among the items (one `select!` over
-/// [`mpsc::Sender::reserve`] and [`mpsc::Receiver::recv`]). Otherwise the two could wait for each other.
+/// The owner has to receive outcomes while it waits for room in the channel of items (one `select!` over
+/// [`mpsc::Sender::reserve`] and [`mpsc::Receiver::recv`]). Otherwise owner and executor could wait for each other.
 #[derive(Debug)]
 pub struct Link<I: WorkItem> {
     /// Items to execute. When the channel is full, the owner keeps its items and continues. Once this end is dropped,

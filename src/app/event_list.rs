@@ -81,7 +81,7 @@ impl EventListView {
         self.arranged = None;
     }
 
-    /// Marks the Events as unknown: a recording has none.
+    /// Marks the Events as unknown, because a recording has no Events.
     pub(super) fn set_unrecorded(&mut self) {
         self.read.failure = Some("a recording has only what watches report".to_owned());
     }

@@ -3,7 +3,7 @@
 use super::App;
 use kordon_time::Timestamp;
 
-/// Message for writes while the history is shown.
+/// Message if the user tries to write while the history is shown.
 pub const PAST: &str = "history: nothing can be written to the past; f returns to the present";
 
 /// State of the history that the session keeps.
@@ -40,7 +40,7 @@ impl App {
         }
     }
 
-    /// Asks the loop to save the history to a file.
+    /// Asks the event loop to save the history to a file.
     ///
     /// # Errors
     /// There is no history, it has not begun, or no file was named.

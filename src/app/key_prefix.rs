@@ -16,6 +16,6 @@ pub struct KeyPrefix {
 pub(super) struct Count {
     pub times: usize,
     pub typed: Timestamp,
-    /// Focus and order of the tabs before the first digit.
+    /// Focus and order of the tabs before the first digit was typed.
     pub before: (Pane, Vec<Pane>),
 }

@@ -50,7 +50,7 @@ const VIM: Changes = &[("mark-range", &[Chord::letter('v'), Chord::letter('V')])
 impl KeyPreset {
     pub const ALL: &[Self] = &[Self::Default, Self::K9s, Self::Vim];
 
-    /// The name in the configuration.
+    /// Name of the preset in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",

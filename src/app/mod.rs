@@ -112,7 +112,7 @@ pub struct App {
     pub rights: Rights,
     /// Playback that is shown instead of the present; `None` unless a recording or the history is shown.
     pub playback: Option<Playback>,
-    /// State of the history.
+    /// State of the session's history.
     pub history: HistoryState,
     /// Contexts of the kubeconfig; empty if there are no others to go to.
     pub contexts: Vec<String>,
@@ -225,8 +225,8 @@ impl App {
         is_arranged_again || has_more || self.model.views.revision != before
     }
 
-    /// Takes the snapshot kept for plans if no plan is open or if the snapshot is too far behind. The caller drops the
-    /// snapshot in the background, because that takes a while.
+    /// Removes the snapshot kept for plans if no plan is open or if the snapshot is too far behind. Returns the
+    /// snapshot, so that the caller drops it in the background, because that takes a while.
     pub fn take_unneeded_snapshot(&mut self) -> Option<SnapshotCache> {
         let is_open = self.screen.overlays.plan().is_some();
         let kept = &mut self.screen.plan_snapshot;

@@ -3,7 +3,7 @@
 use super::{App, Filter, Pane, Sort, order};
 use crate::model::BudgetList;
 
-/// Maximum number of rows of a pane for which matches are counted. They are counted for each condition, at every draw.
+/// Maximum number of rows in a pane for which near misses are found. Every draw counts the rows once per condition.
 const MOST_ROWS: usize = 20_000;
 
 /// Near miss of a filter that no row matches.
@@ -18,7 +18,7 @@ pub struct NearMiss {
 
 impl App {
     /// Finds the near miss in a pane whose filter matches no row. Returns `None` if the pane has too many rows to
-    /// count, or rows that are not counted.
+    /// count, or is a kind of pane without near misses, such as a detail.
     pub fn near_miss(&self, pane: Pane) -> Option<NearMiss> {
         let all = self.count_matches(pane, &Filter::NONE).filter(|all| *all <= MOST_ROWS)?;
         let filter = self.screen.filter(pane);

@@ -340,7 +340,7 @@ pub fn zone_rows(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<
 /// Pods of the evictions that pass a filter, sorted.
 pub fn eviction_rows(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<Vec<Key>> {
     if filter.is_empty() && sort == Sort::default() {
-        // Sorting tens of thousands of evictions would delay keys, so the prepared order is used.
+        // The views already have this order. Sorting tens of thousands of evictions again would delay keys.
         return shown.views.leaving.by_urgency.clone();
     }
     let rows = shown

@@ -38,11 +38,11 @@ pub enum Overlay {
     Filter(Input),
     /// The command palette.
     Palette(Palette),
-    /// A question that must be answered first.
+    /// A question to the operator, drawn over all panes.
     Question(Box<Dialog>),
     /// The help: all commands with their keys. Opening another overlay closes the help.
     Help(HelpSheet),
-    /// The information sheet, with the index of its first line.
+    /// The information sheet, with the index of its first shown line.
     Info(usize),
     /// The timing of this cluster and of the profiles.
     Timing(Box<TimingSheet>),

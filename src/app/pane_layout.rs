@@ -23,14 +23,14 @@ pub struct PaneLayout {
     /// Width of the nodes beside a detail or plan, in percent; by default 40.
     #[schemars(with = "u16", extend("minimum" = 20, "maximum" = 80))]
     pub beside: Option<u16>,
-    /// Share of the width below the nodes that the left panes have.
+    /// Relative width of the left panes below the nodes.
     #[schemars(with = "u16", extend("minimum" = 1, "maximum" = 1000))]
     pub left: Option<u16>,
-    /// Share of the width below the nodes that the middle panes have; on screens narrower than 200 columns they share
-    /// tabs with the right panes.
+    /// Relative width of the middle panes below the nodes. On screens narrower than 200 columns they share tabs with
+    /// the right panes.
     #[schemars(with = "u16", extend("minimum" = 1, "maximum" = 1000))]
     pub middle: Option<u16>,
-    /// Share of the width below the nodes that the right panes have.
+    /// Relative width of the right panes below the nodes.
     #[schemars(with = "u16", extend("minimum" = 1, "maximum" = 1000))]
     pub right: Option<u16>,
     /// Places of panes that are not at their default place.
@@ -49,7 +49,7 @@ pub enum PanePlace {
 }
 
 impl PanePlace {
-    /// The name in the configuration.
+    /// Name of the place in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Above => "above",
@@ -131,7 +131,7 @@ impl PaneBorder {
         }
     }
 
-    /// Whether the border is between panes above each other.
+    /// Whether the border is horizontal, with panes above and below it.
     pub fn is_horizontal(&self) -> bool {
         self.side() == PaneSide::Height
     }
@@ -189,12 +189,12 @@ impl PaneLayout {
         Some(self.places.get(&pane).copied().unwrap_or(usual))
     }
 
-    /// Whether the columns below the nodes have other shares than the defaults.
+    /// Whether the relative widths of the columns below the nodes differ from the defaults.
     pub fn has_shares(&self) -> bool {
         self.left.or(self.middle).or(self.right).is_some()
     }
 
-    /// Share of a column below the nodes.
+    /// Relative width of a column below the nodes; 0 for the place above the nodes, which is not a column.
     pub fn share(&self, column: PanePlace) -> u16 {
         match column {
             PanePlace::Above => 0,

@@ -13,7 +13,7 @@ const SPEEDS: [u32; 9] = [1, 2, 5, 10, 30, 60, 120, 300, 600];
 /// Minimum distance of the next or previous notable moment from the shown one.
 const NEARBY: Span = Span::from_millis(500);
 
-/// Maximum length in bytes of counterfactual settings that the title shows in full.
+/// Maximum length in bytes of the settings of a counterfactual in the title. Longer ones are not shown in full.
 const LONGEST_SETTINGS: usize = 60;
 
 /// Playback in place of the present.
@@ -32,10 +32,10 @@ pub struct Playback {
     pub speed: f64,
     /// Notable moments found so far, in order of time.
     pub moments: Arc<Vec<Moment>>,
-    /// End of the part that was searched for notable moments.
+    /// End of the part of the recording that was searched for notable moments.
     pub searched: Timestamp,
-    /// Time of the keyframe at which replaying began, until the search has added the events before this keyframe;
-    /// `None` if no earlier events are missing.
+    /// Time of the keyframe at which replaying began, while events before this keyframe are still missing; `None` if
+    /// none are missing.
     pub known_from: Option<Timestamp>,
     /// Settings of a counterfactual; empty if the playback shows what actually happened.
     pub other_settings: String,
@@ -234,7 +234,7 @@ impl App {
     fn played(&mut self) -> Result<&mut Playback, String> {
         if self.playback.is_none() {
             self.playback = Some(self.history_playback()?);
-            // Events and the object were read from the API server for the present, not for the shown moment.
+            // The detail hides Events and the whole object, because they show the present, not the played moment.
             self.screen.overlays.detail_mut().into_iter().for_each(Detail::set_unrecorded);
         }
         self.playback.as_mut().ok_or_else(|| NOTHING_PLAYED.into())

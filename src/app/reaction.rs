@@ -1,8 +1,8 @@
-//! What the loop has to do after an action of the user, or after an event of the watches.
+//! What the event loop has to do after an action of the user, or after an event of the watches.
 
 use crate::model::Model;
 
-/// What the loop has to do after an action of the user.
+/// What the event loop has to do after an action of the user.
 #[derive(Debug)]
 pub enum Reaction {
     /// Draw the screen.
@@ -20,7 +20,8 @@ pub enum Reaction {
 /// Effects of a watch event on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchReaction {
-    /// Whether the event changed more than the time of the watch's last message, which the next tick shows.
+    /// Whether the event changed anything besides the time of the watch's last message. That time alone is shown with
+    /// the next tick.
     pub has_news: bool,
     /// Whether the screen has changed, so that it is drawn before the next refresh.
     pub is_shown: bool,

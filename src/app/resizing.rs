@@ -42,11 +42,11 @@ impl Screen {
         }
     }
 
-    /// The place that a move takes the focused pane to; `None` if there is none.
+    /// The place next to that of the focused pane in this direction; `None` at the end of the places.
     pub(super) fn next_pane_place(&self, to: PaneMove) -> Option<PanePlace> {
         let places = &self.drawn_layout.places;
         let place = self.layout.place(self.focus)?;
-        // On a narrow screen the middle and right panes are in one place.
+        // On a narrow screen the middle and the right column are one place.
         let present = places.iter().rposition(|known| *known <= place)?;
         let next = match to {
             PaneMove::Back => present.checked_sub(1)?,

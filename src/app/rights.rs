@@ -1,7 +1,7 @@
 //! Rights of the user, as far as the server has answered: which rights each command needs, and which are missing.
 //!
-//! The dashboard asks once for a context, before anything is tried, and again after a refused write. A missing right
-//! blocks no preview; the exact check of a plan comes before its first question
+//! The dashboard asks the server once per context, before the user tries anything, and again after a refused write.
+//! Plans are previewed even if rights are missing; the exact rights of a plan are checked before its first question
 //! ([`Approval`](kordon_core::operation::approval::Approval)).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use super::{
 };
 use kordon_core::{cluster::Namespace, plan::Permission};
 
-/// Maximum number of namespaces that are asked for at a time.
+/// Maximum number of namespaces in one request for rights.
 const MOST_NAMESPACES: usize = 20;
 
 /// Answers of the server about the rights of the user in this context.
@@ -21,14 +21,14 @@ const MOST_NAMESPACES: usize = 20;
 pub struct Rights {
     /// Whether the user has a right. Rights without an answer are unknown.
     answers: BTreeMap<Permission, bool>,
-    /// Whether the server must be asked for the general rights, for the first time or again.
+    /// Whether the server must be asked for the rights that plans need on all objects.
     is_due: bool,
     is_asking: bool,
 }
 
 impl Rights {
-    /// Asks the server for the general rights, for the first time or again. Earlier answers stay until the new ones
-    /// arrive.
+    /// Asks the server, or asks it again, for the rights that plans need on all objects. Earlier answers stay until the
+    /// new ones arrive.
     pub fn ask(&mut self) {
         self.is_due = true;
     }
@@ -138,8 +138,8 @@ impl App {
         self.rights.is_asking = false;
         let is_general = asked.iter().all(|right| *right == right.everywhere());
         let Ok(missing) = missing else {
-            // Rights in single namespaces are asked for only if the right for all namespaces is missing. Without
-            // answers no right is missing, so the requests stop.
+            // Requests stop without answers: rights in single namespaces are asked for only after an answer that the
+            // right for all namespaces is missing.
             return self.rights.answers.clear();
         };
         if is_general {

@@ -466,7 +466,7 @@ impl Screen {
         self.edit_all([request]);
     }
 
-    /// Edits the typed text by several requests. A list is filtered again once.
+    /// Makes several edits of the typed text. If it is a filter, the list is filtered only once, after the last edit.
     pub(super) fn edit_all(&mut self, requests: impl IntoIterator<Item = InputRequest>) {
         let Some(overlay) = self.focused_overlay_mut() else { return };
         requests.into_iter().for_each(|request| overlay.edit(request));

@@ -5,7 +5,7 @@ use tui_input::{Input, InputRequest};
 /// The list of themes. The theme under the cursor is shown at once.
 #[derive(Clone, Debug)]
 pub struct ThemeChooser {
-    /// Letters that the names must contain.
+    /// Typed letters. Only themes whose names contain them are listed.
     pub input: Input,
     /// Names of all themes of this terminal.
     names: Vec<String>,
@@ -13,7 +13,7 @@ pub struct ThemeChooser {
     found: Vec<usize>,
     /// Index into `found` of the chosen name.
     cursor: usize,
-    /// Index of the theme that was active before.
+    /// Index of the theme that was active before the list was opened.
     before: usize,
 }
 
@@ -24,7 +24,7 @@ impl ThemeChooser {
         Self { input: Input::default(), names, found, cursor: before, before }
     }
 
-    /// Names that match, in their order.
+    /// Names that contain the typed letters.
     pub fn found(&self) -> impl ExactSizeIterator<Item = &str> {
         self.found.iter().map(|place| &*self.names[*place])
     }
@@ -33,12 +33,12 @@ impl ThemeChooser {
         self.cursor
     }
 
-    /// Index of the theme that was active before. It is shown again if nothing is chosen.
+    /// Index of the theme that was active before the list was opened. It is shown again if no theme is chosen.
     pub(super) const fn before(&self) -> usize {
         self.before
     }
 
-    /// Index of the theme under the cursor. While no name matches, index of the theme that was active before.
+    /// Index of the theme under the cursor; while no theme is listed, of the theme that was active before.
     pub(super) fn shown(&self) -> usize {
         self.found.get(self.cursor).copied().unwrap_or(self.before)
     }

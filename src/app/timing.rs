@@ -51,7 +51,7 @@ impl TimingJob {
 }
 
 impl TimingResult {
-    /// Number of nodes for which writes are counted.
+    /// Number of nodes whose heartbeat writes are estimated.
     pub const fn nodes(&self) -> usize {
         self.job.size.nodes
     }

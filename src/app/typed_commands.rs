@@ -102,7 +102,7 @@ impl App {
 }
 
 impl App {
-    /// Asks the loop to save the focused list as a view of this name.
+    /// Asks the event loop to save the focused list as a view of this name.
     ///
     /// # Errors
     /// The name is invalid or taken, or the focused pane is not a list.

@@ -213,7 +213,7 @@ fn toggle_timing(app: &mut App) {
     }
 }
 
-/// Opens the sheet for the marked or selected nodes, or closes it.
+/// Opens the maintenance sheet for the marked or selected nodes, or closes the sheet.
 fn toggle_maintenance(app: &mut App) {
     if matches!(app.screen.overlays.top(), Some(Overlay::Maintenance(_))) {
         app.screen.overlays.close_top();
@@ -355,7 +355,7 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     }
     app.screen.used.retain(|used| *used != command.name);
     app.screen.used.insert(0, command.name);
-    // The line is closed first, so that it does not cover what the command opens.
+    // The palette is closed before the command runs, so that it does not cover what the command opens.
     let line = app.screen.overlays.close_top();
     let ran = match command.action {
         UserAction::Typed(typed) => app.run_typed(typed, &argument, now),
@@ -383,8 +383,8 @@ fn open_detail(app: &mut App) {
     }
 }
 
-/// Toggles between the whole object and the summary of the detail. In a list it first opens the detail of the selected
-/// row.
+/// Switches the detail between its summary and the whole object, or a plan between its rows and its diff. If a list has
+/// the focus, first opens the detail of the selected row.
 fn toggle_yaml(app: &mut App) {
     if app.screen.focus == Pane::Plan {
         return toggle_diff(app);

@@ -31,7 +31,7 @@ pub struct BudgetsArgs {
 pub async fn run(args: BudgetsArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     let at = shot.at;
-    // The refresh finds the drains, which the list of budgets needs.
+    // The list of budgets needs the drains, which this refresh finds.
     shot.model.refresh(at);
     shot.model.run_budgets(at);
     args.once.output.print(&BudgetsReport::new(&shot.model, at), table)?;
@@ -81,8 +81,8 @@ struct BudgetReport {
     refused: Vec<String>,
     /// Nodes of the pods in `refused`: a drain of such a node would wait for the budget, or never end.
     blocks: Vec<NodeName>,
-    /// Other budgets that select some of the pods of this budget, as `namespace/name`. Evictions of such pods are
-    /// refused, even if all budgets allow them.
+    /// Other budgets that select some of the pods of this budget, as `namespace/name`. The API server refuses every
+    /// eviction of a pod with several budgets, even if all of them allow it.
     shares_with: Vec<String>,
     /// Drains of nodes on which the budget has pods.
     drains: Vec<BudgetDrainReport>,
@@ -94,7 +94,7 @@ struct BudgetReport {
 struct BudgetDrainReport {
     /// The node.
     node: NodeName,
-    /// Who drains the node; `null` if the drain left no note.
+    /// Who drains the node; `null` if nothing on the node says who.
     by: Option<String>,
     /// When the budget began to block the drain; `null` if it does not block the drain.
     blocked_since: Option<Timestamp>,

@@ -3,7 +3,7 @@
 use kordon_core::engine::Confidence;
 use kordon_time::Span;
 
-/// Stable word of a confidence.
+/// Name of a confidence in reports. It never changes.
 pub const fn word(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::Live => "live",
@@ -13,7 +13,7 @@ pub const fn word(confidence: Confidence) -> &'static str {
     }
 }
 
-/// Text for the stable word of a confidence, with the time for which the confidence has lasted.
+/// Text for people, from the name of a confidence in reports and the time for which the confidence has lasted.
 pub fn text(word: &str, lasting: Option<Span>) -> String {
     let lasting = |preposition: &str| lasting.map_or(String::new(), |span| format!(" {preposition}{span}"));
     match word {

@@ -166,7 +166,7 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
     let process =
         ControllerProcess { connection, info, settings, clock, enforcement, lines, asked, notifier, reader };
     let done = process.run(stop).await;
-    // The writers of lines have ended, so the task prints the last lines and ends.
+    // Everything that writes lines has ended, so the printing task prints the last lines and ends.
     let _ = printing.await;
     Ok(done?)
 }

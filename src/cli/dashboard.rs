@@ -61,8 +61,8 @@ pub async fn run(mut args: DashboardArgs, connection: ConnectionArgs) -> Result<
 async fn open(args: DashboardArgs, connection: ConnectionArgs) -> Result<Dashboard, CliError> {
     let config = connection.config.clone();
     let open = connect::open(&connection.options()).await?;
-    // The request for the controller's flags is sent before the lists start. A request sent among the lists would wait
-    // for the lists and slow them down. The lists start once the version is known.
+    // The request for the controller's flags is sent before the lists of objects, because a request sent among the
+    // lists would wait for them and slow them down. The lists start once the server's version is known.
     let flags = ControllerFlags::ask(open.client());
     let connection = open.confirm().await?;
     let clock = Clock::system();

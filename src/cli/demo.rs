@@ -40,7 +40,7 @@ use kordon_demo::{
 };
 use kordon_time::Span;
 
-/// Name of the embedded cluster, instead of a context.
+/// Name of the embedded cluster, used where other clusters have the name of a context.
 const NAME: &str = "demo";
 /// Kubernetes release that the embedded cluster imitates.
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
@@ -219,7 +219,7 @@ impl EmbeddedCluster {
         self.cancel.cancel();
         self.world.stopped().await;
         self.tasks.wait().await;
-        // The folder exists only if an operation was started.
+        // The journal's folder exists only if an operation was started.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

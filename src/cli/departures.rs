@@ -36,7 +36,7 @@ pub struct DeparturesArgs {
     filter: FilterArgs,
 }
 
-/// Prints pods that leave or left, if the cluster or the recording still shows them.
+/// Prints the departures of pods that the cluster or the recording still shows.
 pub async fn run(args: DeparturesArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let filter = args.filter.for_pane(Pane::Departures)?;
     let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
@@ -54,7 +54,7 @@ struct DeparturesReport {
     schema: &'static str,
     /// When the report was made. Durations below count from here.
     taken_at: Timestamp,
-    /// The kinds that occurred in the last two hours, those that need attention first.
+    /// The kinds of departures in the last two hours, those that need attention first.
     counts: Vec<KindReport>,
     /// The pods that left or leave, the newest departure first.
     departures: Vec<PodDepartureReport>,
@@ -160,7 +160,7 @@ impl DeparturesReport {
                 .newest()
                 .filter(|(_, entry)| filter.matches(*entry))
                 .map(|(id, entry)| PodDepartureReport {
-                    // As on screen, the departures of a loop are combined in one row only while no filter is set.
+                    // As on screen, the departures of an eviction loop share one row only while no filter is set.
                     in_row: if filter.is_empty() { loops.departures_in_row(id) } else { Some(1) },
                     ..PodDepartureReport::new(entry, model, at)
                 })
@@ -232,7 +232,7 @@ fn table(report: &DeparturesReport, out: &mut Page) {
         .essential("IN 2H", |kind| kind.count.to_string())
         .right()
         .print(out);
-    // Output for programs has a row for each departure; output for people has one row for all departures of a loop.
+    // Output for people has one row for all departures of an eviction loop; output for programs has a row for each.
     let is_whole = out.export().is_some();
     let rows: Vec<&PodDepartureReport> =
         report.departures.iter().filter(|departure| is_whole || departure.in_row.is_some()).collect();

@@ -309,7 +309,7 @@ fn not_approved(refusal: &ApprovalRefusal) -> Exit {
 /// Whether the program has written to standard output. If so, no report of an error is printed there.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Writes a note to standard error, beside the answer.
+/// Writes a note to standard error; the report itself goes to standard output.
 pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "note: {}", visible::text(text));
 }
@@ -349,7 +349,7 @@ pub enum ErrorFormat {
 }
 
 impl ErrorFormat {
-    /// The format that a command line asks for, even if the command line is invalid.
+    /// The error format that a command line asks for, even if the command line is invalid.
     pub fn from_arguments(arguments: &[OsString]) -> Self {
         let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
         let mut formats = words.iter().enumerate().filter_map(|(place, word)| {
@@ -389,7 +389,7 @@ pub fn report_parse_error(error: &clap::Error, format: ErrorFormat) -> ExitCode 
     if raw == text {
         let _ = error.print();
     } else {
-        // The error quotes control characters of an argument, so clap's coloured output cannot be used.
+        // clap's coloured output would print control characters of an argument, so the escaped text is printed instead.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
     match error.kind() {

@@ -81,7 +81,7 @@ async fn follow(args: &OnceArgs, connection: ConnectionArgs) -> Result<(), CliEr
 #[derive(Debug, Default)]
 struct Printed {
     revision: u64,
-    /// Number of objects and of occurrences of each entry, when it was printed.
+    /// Number of objects and of occurrences that each entry had when it was printed.
     entries: BTreeMap<usize, (usize, usize)>,
 }
 

@@ -358,8 +358,8 @@ impl Cli {
         }
     }
 
-    /// If the command is `kordon doctor`, which reports the error of the configuration, gives it the error. Otherwise
-    /// returns the error.
+    /// Gives the error of the configuration to `kordon doctor`, which reports it. For any other command, returns the
+    /// error.
     fn give_to_doctor(&mut self, invalid: Option<ConfigError>) -> Option<ConfigError> {
         let Some(Command::Doctor(args)) = &mut self.command else { return invalid };
         args.configuration_error = invalid;

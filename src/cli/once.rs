@@ -468,7 +468,7 @@ impl OneShot {
         let Session { mut model, links, clock, passes: _ } = session;
         let (at, namespace) = (clock.now(), connection.namespace.clone());
         // The engine's first pass is due as soon as the engine starts, and may or may not have been made before the
-        // last list arrived. Making it here removes this chance.
+        // last list arrived. A pass here makes the result independent of that order.
         model.pass_time(at);
         let (feeds, scopes) = (links.feeds, links.wanted);
         Ok(Self { model, at, namespace, late, connection, feeds, scopes, clock, _ends_with_us })

@@ -22,9 +22,9 @@ pub struct Page {
     layout: Layout,
     /// Whether a table was cut or folded.
     is_shortened: bool,
-    /// Start of a line for other programs, kept until the rest of the line is written.
+    /// Start of a line whose rest has not been written yet. Only used in formats for other programs.
     unfinished: String,
-    /// Text about unknown objects that the page's format cannot show.
+    /// Lines about unknown objects that are left out, because the page's format (CSV) has only tables.
     gaps: Vec<String>,
 }
 
@@ -150,7 +150,7 @@ impl Page {
         self.line(Emphasis::Notice, line);
     }
 
-    /// Text about unknown objects that the page's format cannot show.
+    /// Lines about unknown objects that are left out of the page, because its format has only tables.
     pub fn unprinted_gaps(&self) -> &[String] {
         &self.gaps
     }

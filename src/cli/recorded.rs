@@ -67,7 +67,7 @@ pub fn range<R: Read + Seek>(
 }
 
 impl RecordedTime {
-    /// Resolves the moment in a recording from `start` to `end`.
+    /// Returns the time of the moment, within a recording that lasts from `start` to `end`.
     pub fn within(self, start: Timestamp, end: Timestamp) -> Result<Timestamp, CliError> {
         let at = match self {
             Self::At(at) => at,

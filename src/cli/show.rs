@@ -265,8 +265,8 @@ impl LookArgs {
         }
     }
 
-    /// Whether the terminal reports the mouse. GNU Screen, which sets `STY`, holds Esc back until the next key while it
-    /// reports the mouse, as release 4.09 does.
+    /// Whether the terminal is told to report the mouse. Within GNU Screen, which sets `STY`, it is not: while Screen
+    /// 4.09 reports the mouse, it holds Esc back until the next key.
     fn takes_mouse(&self) -> bool {
         !self.no_mouse && std::env::var_os("STY").is_none()
     }
@@ -398,7 +398,7 @@ fn size(text: &str) -> Result<Size, String> {
     parse().filter(fits).ok_or_else(|| "not a size such as 160x48, at most 1000x1000".into())
 }
 
-/// Checks the extension, which selects the format, before the wait of `--after`.
+/// Checks the file's extension, which selects the format, before `--after` starts to wait.
 fn frame_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let known = path

@@ -190,7 +190,8 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         }
     };
     if rests_on_placements(&mut shot, &args.subject) {
-        // Where pods could run decides what a drain or a nominated pod waits for, and what becomes of an evicted pod.
+        // Explaining a waiting drain, a nominated pod or an evicted pod requires placements, so all kinds that decide
+        // placements are listed.
         shot = shot.listed(&args.once, &FeedKind::PREDICTION).await?;
     }
     if let Subject::Node { name, pressure: true, .. } = &args.subject

@@ -103,7 +103,7 @@ enum EventAction {
 /// Decides whether an event is created, counted, combined with others, or dropped.
 #[derive(Debug, Default)]
 struct EventCorrelator {
-    /// Time at which all tokens of an object are available again, by source and object of the event.
+    /// Time at which the rate limit allows a full burst again, by source and object of the events.
     spent: BTreeMap<String, Timestamp>,
     /// Times and messages of recent events. The key consists of all fields except the message.
     similar: BTreeMap<String, VecDeque<(Timestamp, String)>>,
@@ -137,7 +137,8 @@ impl EventCorrelator {
         self.known.insert(identity(event), (name, 1));
     }
 
-    /// Takes a token for an event about this object. Returns false if no token is left.
+    /// Whether the rate limit of the event's source and object allows the event. An allowed event counts towards the
+    /// limit.
     fn is_allowed(&mut self, event: &RecordedEvent, now: Timestamp) -> bool {
         let spent = self.spent.entry(format!("{} {}", event.source, event.object)).or_insert(now);
         let after = (*spent).max(now) + REFILL;

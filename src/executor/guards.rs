@@ -60,7 +60,7 @@ fn parse(text: &str) -> Result<Guards, String> {
     })
 }
 
-/// The file that is read if no other is named, whether or not it exists.
+/// Default path of the file of guard rails, whether or not the file exists.
 pub fn default_file() -> Option<PathBuf> {
     configuration_folder().map(|folder| folder.join("guards.toml"))
 }

@@ -146,7 +146,8 @@ fn object_diff(name: &NodeName, before: &Value, after: &Value) -> Vec<DiffLine> 
         .header(&live, &merged)
         .to_string();
     let header = line(DiffLineKind::Header, &format!("diff -u -N {live} {merged}"));
-    // The first two lines name the object. A line of the object itself could look like them.
+    // The first two lines name the object. Their position identifies them, because later lines may also begin with
+    // `---` or `+++`.
     let lines = text.lines().enumerate().map(|(place, text)| {
         let kind = match text.chars().next() {
             _ if place < 2 => DiffLineKind::Header,

@@ -41,7 +41,7 @@ pub struct WriteContext {
     pub notice: Option<String>,
 }
 
-/// The action of a maintenance in the journal.
+/// Name that the journal records as the action of a maintenance.
 const MAINTENANCE: &str = "maintenance";
 
 /// An operation that this process has locked, with the writer of its journal.

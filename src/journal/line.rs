@@ -142,7 +142,7 @@ impl JournalLine {
         format!("{}\n", visible::json(&value.to_string()))
     }
 
-    /// Parses a line of a journal. Returns none for any other text.
+    /// Parses a line of a journal. Returns `None` for any other text.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(text).ok()?;
         let at = Timestamp::parse(value["at"].as_str()?)?;
@@ -266,7 +266,7 @@ fn drain_value(options: &DrainOptions) -> Value {
     })
 }
 
-/// Parses the options of a drain. Returns none if a required option is missing, because a drain is resumed only with
+/// Parses the options of a drain. Returns `None` if a required option is missing, because a drain is resumed only with
 /// the options that it started with.
 fn parse_drain(value: &Value) -> Option<DrainOptions> {
     let given = |field: &str| value[field].as_bool();

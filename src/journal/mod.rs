@@ -204,7 +204,7 @@ impl Journal {
         Ok(operations)
     }
 
-    /// Locks an operation. Returns none while another process holds the lock.
+    /// Locks an operation. Returns `None` while another process holds the lock.
     ///
     /// # Errors
     /// The lock file cannot be created.
@@ -216,7 +216,7 @@ impl Journal {
 }
 
 impl OperationLockFile {
-    /// Locks the file at the path. Returns none while another process holds the lock.
+    /// Locks the file at the path. Returns `None` while another process holds the lock.
     fn lock(path: &Path) -> io::Result<Option<Self>> {
         loop {
             match LockAttempt::new(Self::open(path)?, path)? {
@@ -328,7 +328,7 @@ impl Pen {
                 Ok(()) => Ok(()),
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
             };
-            // The result is lost if the caller has stopped waiting.
+            // If the caller no longer waits for the result, the result is dropped.
             let _ = entry.done.send(result);
         }
     }

@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use super::watch;
 
-/// Maximum size of a list of configurations, in bytes.
+/// Maximum size of a list of webhook configurations, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// Time limit for each list.
+/// Time limit for reading one list of webhook configurations.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The lists of configurations, with the kind of their objects.
+/// The kinds of webhook configurations, with the paths of their lists.
 const LISTS: [(&str, &str); 2] = [
     (
         "ValidatingWebhookConfiguration",

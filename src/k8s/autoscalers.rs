@@ -11,10 +11,10 @@ use kordon_core::{
     plan::autoscalers_path,
 };
 
-/// Maximum size of the list, in bytes.
+/// Maximum size of the list of autoscalers, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// Time limit for the list.
+/// Time limit for reading the list of autoscalers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The value of `minReplicas` if it is not set.

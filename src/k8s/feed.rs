@@ -16,7 +16,7 @@ pub enum FeedEvent {
     Changes(Vec<Change>),
     /// Health of a watch. It is sent when the state changes, and at least once a second while the watch lists.
     Health(FeedKind, FeedHealth),
-    /// State of the watch of a scope. It is sent when the state changes.
+    /// State of a watch that is limited to a [`Scope`]. It is sent when the state changes.
     ScopeState(Box<Scope>, FeedState),
     /// The API server's clock minus ours, from its Date header, accurate to half a second.
     ClockDifference(Span),
@@ -33,10 +33,10 @@ pub struct FeedHealth {
     /// Time at which data, including bookmarks, was last received.
     #[n(1)]
     pub last_heard: Option<Timestamp>,
-    /// Number of lists after the first.
+    /// Number of times that all objects were listed again after the first list.
     #[n(2)]
     pub relists: u32,
-    /// Requests made and bytes received since the start.
+    /// Requests made and bytes received since the watch started.
     #[n(3)]
     pub requests: u64,
     #[n(4)]

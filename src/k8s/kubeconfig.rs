@@ -80,7 +80,8 @@ impl KubeEnvironment {
 }
 
 impl ServiceAccount {
-    /// Returns the service account for the variables that the kubelet sets in a pod (client-go `InClusterConfig`).
+    /// Returns the service account of a pod. `host` and `port` of the API server come from variables that the kubelet
+    /// sets in the pod (client-go `InClusterConfig`).
     fn new(host: &OsStr, port: &OsStr, folder: PathBuf) -> Self {
         let (host, port) = (host.to_string_lossy(), port.to_string_lossy());
         let server = match host.contains(':') {
@@ -266,7 +267,7 @@ impl Choice {
                 ..Cluster::default()
             },
             user: AuthInfo { token_file: Some(path("token")), ..AuthInfo::default() },
-            // If the file does not exist, the namespace is `default`, as with a kubeconfig that sets no namespace.
+            // Without the file `namespace`, the namespace is `default`, as with a kubeconfig that sets no namespace.
             namespace: fs::read_to_string(folder.join("namespace")).ok().map(|name| name.trim().to_owned()),
         }
     }

@@ -35,7 +35,7 @@ pub struct KubeletReport {
     pub source: UsageSource,
     /// The kubelet's eviction thresholds.
     pub settings: Result<EvictionSettings, String>,
-    /// Time at which the report was complete.
+    /// Time at which all data had been read.
     pub at: Timestamp,
 }
 

@@ -107,7 +107,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Reserves a turn, and returns the time of this turn.
+    /// Reserves a turn for a request, and returns the time at which it may be sent.
     fn next(&mut self, now: Timestamp) -> Timestamp {
         let interval = Span::from_secs_f64(1.0 / self.rate.qps);
         let evenly = self.free_from.max(now);

@@ -22,7 +22,7 @@ pub struct ElectionOptions {
     pub lease_duration: Span,
     /// Time without a renewal after which the holder stops writing. It is shorter than `lease_duration`.
     pub renew_deadline: Span,
-    /// Time between two attempts.
+    /// Time between two attempts to acquire or renew the Lease.
     pub retry_period: Span,
     /// Maximum random delay that is added to a candidate's retry, as a fraction of the retry period: client-go's 1.2,
     /// or 0 for no delay.
@@ -71,7 +71,7 @@ impl ElectionOptions {
         (self.namespace.as_str(), self.name.as_str()) == MANAGER_LEASE
     }
 
-    /// Checks the times, as client-go does.
+    /// Checks the times of the leader election, as client-go does.
     ///
     /// # Errors
     /// With these times, two holders could write at once, or no holder could renew in time.
@@ -102,7 +102,7 @@ pub struct LeaseState {
     pub renewed: Option<Timestamp>,
     /// The holder (`spec.holderIdentity`) when the Lease was last read.
     pub holder: String,
-    /// Reason why the last attempt failed.
+    /// Reason why the last attempt to acquire or renew the Lease failed.
     pub error: Option<String>,
 }
 
@@ -233,7 +233,7 @@ impl LeaderElector {
         Span::from_nanos(self.options.renew_deadline.as_nanos() / 2)
     }
 
-    /// Makes one attempt, for at most `limit`, and publishes its result.
+    /// Attempts once to acquire or renew the Lease, for at most `limit`, and publishes the result.
     async fn try_within(&mut self, limit: Span) -> Try {
         let started = self.clock.now();
         let ends = started + limit.min(self.request_limit());
@@ -351,7 +351,7 @@ async fn until(reported: &mut watch::Receiver<bool>, value: bool) {
     }
 }
 
-/// Result of an attempt.
+/// Result of an attempt to acquire or renew the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Try {
     Held,

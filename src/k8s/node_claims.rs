@@ -9,10 +9,10 @@ use super::watch::{self, WatchError};
 use kordon_core::cluster::{Condition, ConditionStatus, KnownNodeClaims, Name, NodeClaim, NodeName};
 use kordon_time::ClusterTime;
 
-/// Maximum size of the list, in bytes.
+/// Maximum size of the list of NodeClaims, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// Time limit for the list.
+/// Time limit for reading the list of NodeClaims.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The path of all NodeClaims (kubernetes-sigs/karpenter 226646810, `pkg/apis/crds/karpenter.sh_nodeclaims.yaml`).
@@ -137,9 +137,9 @@ mod tests {
         found.into_iter().next().expect("one")
     }
 
-    /// kubernetes-sigs/karpenter 226646810, `pkg/controllers/node/termination/controller.go`: `awaitDrain` sets Drained
-    /// to Unknown and then True, `awaitVolumeDetachment` VolumesDetached, `awaitInstanceTermination`
-    /// InstanceTerminating.
+    /// Karpenter sets one condition in each step (kubernetes-sigs/karpenter 226646810,
+    /// `pkg/controllers/node/termination/controller.go`): `awaitDrain` sets Drained to Unknown and then True,
+    /// `awaitVolumeDetachment` sets VolumesDetached, and `awaitInstanceTermination` sets InstanceTerminating.
     #[test]
     fn the_stage_of_a_removal_follows_from_the_conditions() {
         let stage = |status: &[(&str, &str)]| one(status, true).removal();

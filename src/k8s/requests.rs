@@ -1,4 +1,5 @@
-//! Sends the requests of an operation, each request once. Distinguishes outcomes by cause, not only by HTTP code.
+//! Sends the requests of an operation. Repeats only a request that the server forbids, since the server may be
+//! starting. Distinguishes outcomes by cause, not only by HTTP code.
 //!
 //! Requests are built without kube's functions, for two reasons. kube's eviction drops its options, including a dry run
 //! (docs/upstream/operator-actions.md#3.9). And an overloaded server sends Retry-After only in a header.
@@ -44,7 +45,7 @@ const PAGE: u32 = 500;
 /// Number of times that a refused request is sent again while the server also refuses to say whether it is ready.
 const REPEATS: usize = 5;
 
-/// Pause before each repetition. A server that has just started has read its roles within this time.
+/// Pause before a refused request is sent again: time for a server that has just started to read its roles.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Sends one request. A server that has just started refuses everything until it has read its roles. A refusal for a
@@ -257,7 +258,7 @@ async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Vec<u8>, Req
     Err(outcome(&status, code.as_u16(), header.map(Span::from_secs)))
 }
 
-/// Converts an error response (docs/upstream/operator-actions.md#4.2).
+/// Converts an error response to the outcome of its request (docs/upstream/operator-actions.md#4.2).
 fn outcome(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutcome {
     let text = status_words(status);
     let details = status.details.as_ref();
@@ -289,8 +290,8 @@ fn outcome(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutc
     }
 }
 
-/// Whether the message says that a conflict is about the uid, not the version. Its words differ between the store and
-/// the eviction subresource.
+/// Whether the message says that a conflict is about the uid, not the version. The store and the eviction subresource
+/// word this message differently.
 fn names_another_uid(message: &str) -> bool {
     message.contains("UID in precondition") || message.contains("UID in the precondition")
 }

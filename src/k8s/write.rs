@@ -173,7 +173,7 @@ async fn check_lease(client: &Client, node: &NodeName, known: Option<Version>) -
     }
 }
 
-/// Fails if the API server has the node.
+/// Fails if the node still exists on the API server.
 async fn check_gone(client: &Client, node: &NodeName) -> Result<(), WriteFailure> {
     match send(client, nodes().get(node, &GetParams::default())).await {
         Ok(_) => Err(WriteFailure::Outdated),
@@ -309,7 +309,7 @@ async fn mark_pod_lost(
     patch_status(client, pod, preconditions(uid, Some(version)), status).await
 }
 
-/// Updates the pod's status as its deletion requires, then deletes the pod.
+/// Updates the pod's status if this kind of deletion requires that, then deletes the pod.
 async fn delete_pod(
     client: &Client,
     pod: &Key,
@@ -329,8 +329,8 @@ async fn delete_pod(
         }
         Deletion::WithNode { mark_lost: Some(version) } => {
             let marked = mark_pod_lost(client, pod, uid, version, node).await;
-            // As in upstream, the pod is deleted even if it cannot be marked as lost. Only after a conflict it is not
-            // deleted, because the pod must be read again first.
+            // As in upstream, the pod is deleted even if it cannot be marked as lost. A conflict is the exception: the
+            // pod must then be read again before it is deleted.
             if let Err(failure) = marked
                 && Outcome::from(failure) == Outcome::Conflict
             {

@@ -68,7 +68,7 @@ pub struct BudgetRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainUnderBudget {
     pub node: NodeName,
-    /// Who drains the node; `None` if the drain left no note.
+    /// Who drains the node; `None` if unknown.
     pub by: Option<String>,
     /// Time since which this budget blocks the drain; `None` if the budget does not block it.
     pub blocked_since: Option<Timestamp>,
@@ -299,7 +299,7 @@ fn operator_of(pods: &[&Arc<Pod>], state: &BudgetState) -> Option<&'static Opera
     (state.numbers.healthy >= state.numbers.expected).then_some(operator)
 }
 
-/// The rule of a budget's spec.
+/// Returns the rule of a budget's spec: `minAvailable 2`, `maxUnavailable 25%`; empty if none is set.
 fn rule(budget: &Budget) -> String {
     let text = |name: &str, value: IntOrPercent| match value {
         IntOrPercent::Int(number) => format!("{name} {number}"),

@@ -637,7 +637,7 @@ fn unknown_heartbeats(model: &Model) -> Option<Finding> {
 /// flag says not to read pods, or kordon has no permission to list them.
 fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     if matches!(model.views.confidence, None | Some(Confidence::Disconnected { .. })) {
-        // The finding about the connection or about missing lists already reports this.
+        // Another finding already reports that the connection is broken or that lists are missing.
         return None;
     }
     let gap = model.cluster.gap(FeedKind::Pods)?;
@@ -649,7 +649,7 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
         Known::Forbidden { .. } => "evictions unknown: no permission to list pods",
         Known::Absent => "evictions unknown: the files have no pods",
         Known::Off { flag } => {
-            // The user turned off the pods with this flag, so the finding does not raise the level.
+            // The user turned off the pods with a flag, so the finding does not raise the level.
             return Some(Finding::new(VerdictLevel::Healthy, format!("pods are not read ({flag})")));
         }
         // Pods that are not listed yet are reported by `loading`.

@@ -18,15 +18,15 @@ pub struct EvictionRow {
 /// The state of an eviction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionState {
-    /// The node has the taint, and the toleration time is running.
+    /// The eviction has a time, for example because the node has a NoExecute taint that the pod tolerates for a while.
     Scheduled { at: Timestamp, certainty: Certainty },
-    /// The node has no taint yet, but the forecast predicts one.
+    /// The eviction is not scheduled yet, but the forecast predicts it.
     Predicted { at: Timestamp, chance: Option<forecast::Chance> },
-    /// The pod tolerates the taint without a limit.
+    /// The pod tolerates the taints of its node without a time limit, or belongs to a DaemonSet in legacy mode.
     Never,
     /// The deletion has started; the grace period ends at the deadline.
     Terminating { deadline: Timestamp, finalizers: SharedList<Name>, kubelet_silent: bool },
-    /// The eviction was scheduled, but the taint is gone.
+    /// The eviction was scheduled, but is not scheduled any more, for example because the taint was removed.
     Cancelled { at: Timestamp },
 }
 

@@ -89,12 +89,12 @@ pub struct EvictionCounts {
     pub hanging: OutcomeCounts,
     /// Number of the hanging pods whose replacements are Pending.
     pub pending_replacements: usize,
-    /// Number of nodes on which at least one hanging pod is stuck.
+    /// Number of nodes with at least one hanging pod whose outcome is `Stuck`.
     pub stuck_on: usize,
     /// Number of hanging pods that nothing evicts, even if their node is tainted out-of-service.
     pub unfenced: usize,
     pub cancelled: usize,
-    /// Number of pods that tolerate the taint without a limit.
+    /// Number of pods that are never evicted (`EvictionState::Never`).
     pub never: usize,
 }
 

@@ -56,8 +56,8 @@ impl Feeds {
         self.by_kind.values().fold(0, |sum, health| sum.saturating_add(health.relists))
     }
 
-    /// Whether the server has responded at least once, so that the state of the watch is live, broken, forbidden or
-    /// off.
+    /// Whether the server has responded to the watch of a kind, or the watch is off. False while the watch connects or
+    /// lists.
     pub fn has_answered(&self, kind: FeedKind) -> bool {
         match self.state(kind) {
             None | Some(FeedState::Connecting | FeedState::Listing { .. }) => false,

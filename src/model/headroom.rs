@@ -15,7 +15,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadroomSnapshot {
     pub headroom: Headroom,
-    /// Time of the newest cluster state on which an answer is based.
+    /// Time of the newest cluster state from which a part of the headroom is computed.
     pub at: Timestamp,
     /// [`Model::headroom_revision`] of the cluster state at `at`.
     revision: u64,
@@ -29,7 +29,7 @@ impl HeadroomSnapshot {
         Self { is_stopped: true, ..self }
     }
 
-    /// Whether the headroom has an answer for the loss of every node and zone.
+    /// Whether the loss of every node and zone is computed.
     pub const fn is_finished(&self) -> bool {
         self.is_finished
     }
@@ -41,10 +41,10 @@ pub enum KnownHeadroom<'a> {
     /// The headroom is known, at least in part. `clause` states it in words, and `rest` is the progress of a
     /// computation that is not complete.
     Known { headroom: &'a Headroom, clause: HeadroomClause, rest: Option<HeadroomRest> },
-    /// There is no answer yet, or all answers are too old to show.
+    /// No loss of a node or zone is computed yet, or all results are too old to show.
     Computing(HeadroomRest),
-    /// No answer is shown, because nodes or pods are not live, an input is not listed yet, a zone is down, or there is
-    /// nothing to lose.
+    /// No headroom is shown, because nodes or pods are not live, an input is not listed yet, a zone is down, or there
+    /// is nothing to lose.
     Withheld,
 }
 
@@ -134,7 +134,7 @@ pub struct HeadroomProgress {
     work: HeadroomWork,
     /// Revision of the state for which a computation was started last.
     started: Option<u64>,
-    /// Revision of the state from which the current answers are computed.
+    /// Revision of the state from which the current results are computed.
     revision: Option<u64>,
 }
 

@@ -66,7 +66,7 @@ pub struct NextEvent {
     /// Whether the time is an estimate.
     pub estimated: bool,
     pub why: Why,
-    /// Chance that the event happens at this time; `None` unless several nodes wait for one token.
+    /// Chance that the event happens at this time; `None` unless several nodes wait for one token of a rate limiter.
     pub chance: Option<forecast::Chance>,
 }
 
@@ -301,7 +301,7 @@ impl Sources<'_> {
                 | EvictionState::Never
                 | EvictionState::Terminating { .. } => true,
             });
-            // A finished pod was not spared by the cancellation: it has ended by itself.
+            // Finished pods are left out: they have ended by themselves, so the cancellation did not save them.
             let is_on = |pod: &Arc<Pod>| !pod.is_finished() && pod.node.as_ref() == Some(&row.node);
             let stays = cluster.pod(key).is_some_and(is_on);
             if stays && !still_leaves {
@@ -361,7 +361,8 @@ impl Sources<'_> {
         node.is_ready() && self.engine.is_silent(self.cluster, node, self.now)
     }
 
-    /// Whether a predicted time depends on an estimate, or on chance because several nodes wait.
+    /// Whether a predicted time is an estimate: it depends on the rate limiter of the node's zone, or the node's
+    /// health is itself an estimate.
     fn is_estimated(self, node: &NodeName, why: &Why) -> bool {
         let waits = why.0.iter().any(|cause| matches!(cause, Cause::Queued { .. } | Cause::Token { .. }));
         let health = || self.engine.node_view(self.cluster.node(node)?);

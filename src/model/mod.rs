@@ -449,8 +449,8 @@ impl Model {
             ControllerRole::Shadow if leader => Engine::attach(settings, &self.cluster, now),
             ControllerRole::Controller if pods => {
                 let mut engine = Engine::start(settings.as_controller(), &self.cluster, now, now);
-                // In every release, a real controller rereads the Lease before it marks a node Unknown, because a watch
-                // may lag.
+                // In every release, upstream's controller rereads the Lease before it marks a node Unknown, because a
+                // watch may lag.
                 engine.reread_leases();
                 engine
             }

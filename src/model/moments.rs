@@ -16,8 +16,8 @@ const JOINS: Span = Span::from_secs(10);
 /// Maximum number of moments. Later moments are dropped.
 const CAPACITY: usize = 20_000;
 
-/// Maximum age of departures that are examined. The ids of departures that belong to a moment are kept for the same
-/// time.
+/// Maximum age of departures that are examined for moments, and time for which the ids of departures that belong to a
+/// moment are kept.
 const REMEMBERED: Span = Span::from_secs(600);
 
 /// A notable event of one object, or of several objects at about the same time.

@@ -311,8 +311,9 @@ impl Model {
         Some(NodeStateView { state, since: self.state_since(node, state), drain, by })
     }
 
-    /// Returns the progress of a drain. If the operation runs in this process, the progress comes from the operation,
-    /// otherwise from the claim on the node, and from the budgets that block the drain as of the last refresh.
+    /// Returns the progress of a drain. If the operation runs in this process, it reports the progress itself.
+    /// Otherwise the progress is read from the claim on the node, with the budgets that blocked the drain at the last
+    /// refresh.
     pub fn drain_count(&self, node: &Node) -> Option<DrainCount> {
         let claim = node.drain_claim.as_ref()?;
         let of_ours = self.maintenance.drain(&node.name, &claim.operation);

@@ -194,8 +194,8 @@ impl KnownState {
     }
 }
 
-/// Returns the notices that the rules select from the differences of two states and from the moments between the
-/// states.
+/// Finds the changes between two states, and returns those that the rules select. `moments` are the notable moments
+/// between the two states.
 fn changes(
     rules: &[NoticeRule],
     before: &KnownState,

@@ -33,7 +33,7 @@ pub struct OutcomesJob {
     at: Timestamp,
 }
 
-/// Maximum for the number of pods times the number of nodes in a placement. If the product would exceed it, only the
+/// Maximum number of node checks in a placement. Each pod takes one check of every node, so in a large cluster only the
 /// first pods are placed.
 const MAX_LOOKS: usize = 10_000_000;
 

@@ -28,7 +28,7 @@ use kordon_time::{Span, Timestamp};
 /// Maximum age of a forecast that is carried over to the model of another moment.
 const STILL_NEW: Span = Span::from_secs(1);
 
-/// The latest results of each kind. A result is kept until a newer one arrives.
+/// The latest result of each kind of background work. A result is kept until a newer one arrives.
 #[derive(Clone, Debug)]
 pub struct Predictions {
     forecast: Option<Arc<Forecast>>,

@@ -4,8 +4,8 @@
 use super::impact::{AppliedChange, Impact};
 use kordon_core::cluster::Applied;
 
-/// Number of bits by which the number of a moment is shifted to get an offset for counts. The offset keeps counts
-/// unique across seeks, so that every value that is cached with a count is recomputed.
+/// Number of bits by which the number of a moment in a playback is shifted to the left. The result is added to the
+/// moment's counts. This keeps counts unique across seeks, so that every value cached with a count is recomputed.
 const APART: u32 = 40;
 
 /// Number of changes of one thing. Equal counts in one playback mean that the thing is the same.

@@ -16,7 +16,7 @@ pub struct NodeUpgrades {
 struct Versions {
     /// Number of nodes with each version. Versions that no node has are left out.
     counts: BTreeMap<Name, usize>,
-    /// The version to which a node has changed last; `None` if no node has changed.
+    /// The version to which a node changed most recently; `None` if no node has changed.
     newest: Option<Name>,
 }
 

@@ -141,8 +141,8 @@ impl NodeWatchlist {
         match self.clock.replace(cluster.clock()) {
             None => self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone())),
             Some(clock) if clock != cluster.clock() => {
-                // Only nodes without Lease renewals must be examined again. The renewals of other nodes were converted
-                // to local time when they arrived.
+                // The clock offset has changed. It affects only nodes without Lease renewals, because renewals are
+                // converted to local time when they arrive.
                 self.changed.extend(engine.without_renewals(cluster).map(|node| node.name.clone()));
                 self.all_changed = true;
             }
@@ -460,8 +460,8 @@ impl Look {
         let look = Self { state, is_abnormal, is_silent, again: None };
         let of_silence = next_without_renewal(silence, now);
         let again = match facts.expiry {
-            // The expiry of the facts is ignored for a healthy node, because the controller's view of the node matters
-            // only once the node has changed or is late.
+            // For a healthy node, `facts.expiry` is ignored, because the controller's view of the node matters only
+            // once the node has changed or is late.
             _ if look.is_calm() => of_silence.filter(|from| !silence.is_of_lease || *from <= calm_until),
             Expiry::AnyTime => Some(Timestamp::EPOCH),
             Expiry::At(at) => Some(of_silence.map_or(at, |from| from.min(at))),

@@ -32,7 +32,7 @@ pub enum ObjectsError {
         #[source]
         error: std::io::Error,
     },
-    /// `why` is the parser's reason.
+    /// A file has no Kubernetes objects. `why` is the parser's reason.
     #[error("{file} has no Kubernetes objects: {why}")]
     NotObjects { file: String, why: String },
     #[error("{file} is larger than {limit} when unpacked; extract the part that matters")]
@@ -55,7 +55,7 @@ pub enum ObjectsError {
 /// for the newest time in the objects.
 ///
 /// # Errors
-/// The files cannot be read, have no objects, or there is no time.
+/// The files cannot be read, have no objects, or `at` returns no time.
 pub fn connect(
     path: &Path,
     with: &[PathBuf],
@@ -96,8 +96,8 @@ fn serve(set: &ObjectSet, clock: Clock, version: ServerVersion) -> Api {
         set.objects(kind).for_each(|object| api.load(kind.plural, object.clone()));
     }
     let absent = Fault::always(FaultAnswer::Refused(NOT_IN_FILES));
-    // `on` makes a fault apply to all resources of this name, in every API group: core and events.k8s.io both have
-    // Events.
+    // `Fault::on` selects a resource by name in every API group. A kind is therefore refused only if no kind of this
+    // name is known: core and events.k8s.io, for example, both have Events.
     let knows = |kind: &Kind| KINDS.iter().any(|other| other.plural == kind.plural && set.knows(other));
     for kind in KINDS.iter().filter(|kind| !knows(kind)) {
         api.inject(absent.clone().on(&[], kind.plural));

@@ -39,8 +39,8 @@ struct LaidOver {
     object: Option<Value>,
 }
 
-/// Lays the objects of files over a set: an object that exists is patched, another one is created. The directive
-/// `$patch: delete` removes it. Returns notes about the changes, and about objects that were left out.
+/// Lays the objects of files over a set: an object that exists in the set is patched, any other object is created. The
+/// directive `$patch: delete` removes an object. Returns notes about the changes, and about objects that were left out.
 ///
 /// # Errors
 /// A file cannot be read, or has an object without a name or of a kind that kordon does not read.

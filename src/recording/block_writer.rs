@@ -37,7 +37,7 @@ pub struct BlockWriter<W> {
 }
 
 impl<W: Write> BlockWriter<W> {
-    /// Returns a writer whose first block has entries and begins at time `at`.
+    /// Returns a writer whose first block has the kind `BlockKind::Entries` and begins at time `at`.
     ///
     /// # Errors
     /// There is no memory for the compressor.

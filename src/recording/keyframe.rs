@@ -19,8 +19,8 @@ use kordon_time::{Span, Timestamp};
 /// Content of a keyframe.
 #[derive(Clone, Debug)]
 pub struct KeyframeSource<'a> {
-    /// A copy of the cluster. Each pod of the copy is dropped once it is written, so that an outdated pod, which only
-    /// this copy holds, is freed.
+    /// A copy of the cluster. Each pod is removed from the copy once it is written. This frees the outdated pods, which
+    /// only the copy still holds.
     pub cluster: Cluster,
     /// The state of the watches.
     pub health: &'a [(FeedKind, &'a FeedHealth)],
@@ -42,8 +42,8 @@ pub fn write<W: Write>(
     if let Some(difference) = clock_difference {
         blocks.put(&PlainMessage::ClockDifference(difference), now)?;
     }
-    // The leader is written last, because a model starts its engine once nodes, Leases and the leader are known. The
-    // engine then starts when all other kinds are known.
+    // A model starts its engine once nodes, Leases and the leader are known. The leader is written last, so that all
+    // other kinds are known when the engine of a reader's model starts.
     let (leader, others): (Vec<_>, Vec<_>) =
         health.iter().copied().partition(|(kind, _)| *kind == FeedKind::Leader);
     for (kind, health) in others.into_iter().chain(leader) {

@@ -261,8 +261,8 @@ impl<R: Read + Seek> RecordingReader<R> {
 impl Block {
     fn read(&self, source: &mut (impl Read + Seek)) -> Result<Vec<u8>, RecordingError> {
         source.seek(SeekFrom::Start(self.payload)).map_err(RecordingError::Read)?;
-        // The header cannot cause a huge allocation, because the file had at least the stated number of bytes when it
-        // was opened.
+        // The length in a wrong header cannot cause a huge allocation: when the file was opened, it was at least as
+        // long as its headers state.
         let mut payload = vec![0; self.header.length as usize];
         if !block::read_whole(source, &mut payload)? {
             return Err(self.damaged("the file has become shorter".into()));

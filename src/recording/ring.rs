@@ -116,8 +116,8 @@ impl Ring {
         self.drop_oldest(|ring, second| second.from <= oldest || ring.bytes() > ring.limits.size);
     }
 
-    /// Drops the oldest segments as long as `is_enough` returns true for the ring and its second segment, and the
-    /// second segment, which becomes the oldest, has its keyframe.
+    /// Drops the oldest segment, again and again, while `is_enough` returns true for the ring and its second segment.
+    /// Stops if the second segment has no keyframe yet, because the oldest segment must have one.
     fn drop_oldest(&mut self, is_enough: impl Fn(&Self, &Segment) -> bool) {
         while let Some(second) = self.segments.get(1)
             && second.keyframe.is_some()

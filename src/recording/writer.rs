@@ -29,8 +29,8 @@ const LEVEL: i32 = 5;
 /// this must be cheap.
 const RING_LEVEL: i32 = 1;
 
-/// Number of texts, and number of parts of objects, in the dictionary of a ring's writer. They take a few MiB. The
-/// dictionary of a file's writer keeps all texts and parts.
+/// Number of texts, and number of parts of objects, that the dictionary of a ring's writer keeps. They take a few MiB.
+/// The dictionary of a file's writer keeps all texts and parts.
 const RING_REMEMBERS: usize = 10_000;
 
 /// Writes a recording: the messages of the watches as they are received, and a keyframe from time to time.

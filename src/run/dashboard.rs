@@ -183,8 +183,8 @@ pub async fn terminal(dashboard: Dashboard, mouse: bool) -> Result<(), RunError>
 /// Capacity of the queue of keys for the loop. When it is full, reading waits, and the terminal keeps what is typed.
 const KEYS: usize = 64;
 
-/// Returns a stream of the same events, which a separate task reads. A poll of crossterm's stream takes a lock that
-/// crossterm's own thread holds while it waits for input. Without the task, the loop would poll crossterm's stream
+/// Returns a stream of the events that a separate task reads from `events`. A poll of crossterm's stream takes a lock
+/// that crossterm's own thread holds while it waits for input. Without the task, the loop would poll crossterm's stream
 /// whenever a watch reports something: hundreds of times a second.
 fn read_beside<S>(mut events: S) -> impl Stream<Item = S::Item> + Unpin
 where

@@ -58,7 +58,7 @@ pub struct OperationsDriver {
 pub enum OperationEvent {
     /// A result for the app.
     Result(Result<Box<JobResult>, Failed>),
-    /// The channel to the executor of this operation has room for a request; `None` if that executor has ended.
+    /// The channel to the executor of an operation has room for a request; `None` if that executor has ended.
     Room(Option<(OperationId, mpsc::OwnedPermit<Request>)>),
 }
 
@@ -129,7 +129,7 @@ impl OperationsDriver {
                 self.end(&id);
             }
             Job::FindInterrupted => {
-                // Without a write context, this user cannot write, so no operation was interrupted.
+                // Without a write context, no operation could have been started, so none was interrupted.
                 if self.context.is_some() {
                     self.spawn_in_context(
                         |context| blocking(move || context.interrupted()),
@@ -369,7 +369,7 @@ async fn room(
         .into_iter()
         .map(|(id, requests)| Box::pin(async move { (id, requests.reserve_owned().await) }));
     let ((id, room), ..) = select_all(rooms).await;
-    // Reserving fails only if the program ends, because the executor ends only then.
+    // Waiting for room fails only if the executor has ended, which happens only when the program ends.
     Some((id, room.ok()?))
 }
 

@@ -38,9 +38,9 @@ struct MaintenanceTask {
     input: mpsc::Sender<OperatorInput>,
     events: mpsc::UnboundedReceiver<MaintenanceEvent>,
     newest: watch::Sender<Arc<Model>>,
-    /// This sender is kept, because a closed channel would stop the maintenance.
+    /// Kept only because the maintenance would stop if this sender were dropped.
     _stop: oneshot::Sender<()>,
-    /// Stops the task if the dashboard ends: the maintenance can then be resumed.
+    /// The task, which is stopped if the dashboard ends. The maintenance can be resumed later.
     _task: AbortOnDropHandle<()>,
 }
 

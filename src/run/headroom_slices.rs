@@ -1,4 +1,4 @@
-//! Computes headroom in slices, on another thread than the loop.
+//! Computes headroom in slices, outside the thread of the event loop.
 
 use std::time::Duration;
 

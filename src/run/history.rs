@@ -1,8 +1,8 @@
 //! The history of the dashboard: a separate thread writes the messages of the watches to a ring on disk.
 //!
-//! The loop sends each message to the thread, and a copy of the cluster for each keyframe. Another thread writes the
-//! keyframe at the same time. The loop never waits. If the history's thread does not keep up, the loop sends nothing
-//! until the thread has caught up, and the history has a gap.
+//! The event loop sends each message to the history thread, and a copy of the cluster for each keyframe. A third thread
+//! writes the keyframe at the same time. The event loop never waits. If the history thread does not keep up, the event
+//! loop sends nothing until the history thread has caught up, and the history has a gap.
 
 use std::{
     env,
@@ -44,15 +44,16 @@ use kordon_time::{Span, Timestamp};
 const KEYFRAMES_KEPT: i64 = 12;
 const KEYFRAMES: (Span, Span) = (Span::from_secs(60), Span::from_secs(600));
 
-/// Number of changes in one batch. Changes are batched, because waking the thread costs more than encoding a change.
+/// Number of changes in one batch. Changes are batched, because waking the history thread costs more than encoding a
+/// change.
 const BATCH: usize = 100;
 
-/// Limits of the queue to the thread: the number of batches, and the number of changes in all batches. If a limit is
-/// exceeded, the history has a gap. 20,000 changes of pods take about 30 MiB.
+/// Limits of the queue to the history thread: the number of batches, and the number of changes in all batches. If a
+/// limit is exceeded, the history has a gap. 20,000 changes of pods take about 30 MiB.
 const BATCHES: usize = 1024;
 const CHANGES: usize = 20_000;
 
-/// Interval at which the thread checks whether a keyframe is finished, if no message arrives.
+/// Interval at which the history thread checks whether a keyframe is finished, if no message arrives.
 const LOOK_AFTER_KEYFRAME: Duration = Duration::from_secs(1);
 
 /// Reason of a gap, as text in the history.
@@ -68,12 +69,12 @@ pub struct HistoryOptions {
     pub start: RecordingStart,
 }
 
-/// The part of the history that the loop owns. It sends messages to the thread.
+/// The part of the history that the event loop owns. It sends messages to the history thread.
 #[derive(Debug)]
 pub struct History {
     inbox: mpsc::SyncSender<HistoryMessage>,
     batch: EventBatch,
-    /// Number of changes in the inbox that the thread has not handled yet.
+    /// Number of changes in the inbox that the history thread has not handled yet.
     waiting: Arc<AtomicUsize>,
     reports: watch::Receiver<HistoryReport>,
     phase: HistoryPhase,
@@ -81,21 +82,21 @@ pub struct History {
     answered: u64,
 }
 
-/// Phase of the history, which determines the messages that the loop sends to the thread.
+/// Phase of the history, which determines the messages that the event loop sends to the history thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HistoryPhase {
-    /// The loop sends nothing until the first lists are complete, because loading has priority.
+    /// The event loop sends nothing until the first lists are complete, because loading has priority.
     Loading,
-    /// The loop sends all messages.
+    /// The event loop sends all messages.
     Recording,
-    /// The thread has not kept up. The loop has sent nothing since this time, and sends nothing until the thread has
-    /// caught up.
+    /// The history thread has not kept up. The event loop has sent nothing since this time, and sends nothing until the
+    /// history thread has caught up.
     Behind(Timestamp),
-    /// The loop sends nothing more, because the thread has ended.
+    /// The event loop sends nothing more, because the history thread has ended.
     Ended,
 }
 
-/// State of the history, as the thread reports it.
+/// State of the history, as the history thread reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryReport {
     /// Time at which the history begins; none while the history is empty.
@@ -103,13 +104,13 @@ pub struct HistoryReport {
     /// Size on disk in bytes (`bytes`), and its limit (`limit`).
     pub bytes: u64,
     pub limit: u64,
-    /// Number of keyframes that the thread has requested.
+    /// Number of keyframes that the history thread has requested.
     wanted: u64,
     /// Reason why the history has ended; none while the history continues.
     pub failure: Option<String>,
 }
 
-/// Messages of the watches that are sent to the thread as one batch.
+/// Messages of the watches that are sent to the history thread as one batch.
 #[derive(Debug, Default)]
 struct EventBatch {
     events: Vec<(FeedEvent, Timestamp)>,
@@ -127,7 +128,7 @@ struct KnownState {
 /// A thread that writes one keyframe. A keyframe of 600,000 pods takes some seconds to write.
 type KeyframeJob = JoinHandle<Result<SegmentKeyframe, RecordingError>>;
 
-/// A message to the thread.
+/// A message to the history thread.
 enum HistoryMessage {
     Events(EventBatch),
     Keyframe(Box<KnownState>, KeyframeTimes),
@@ -144,7 +145,7 @@ struct KeyframeTimes {
 }
 
 impl History {
-    /// Starts the thread. Nothing is written before the first lists are complete.
+    /// Starts the history thread. Nothing is written before the first lists are complete.
     ///
     /// # Errors
     /// The thread cannot be started, or there is no folder.
@@ -173,7 +174,7 @@ impl History {
         Ok(Self { inbox, batch, waiting, reports, phase, answered: 0 })
     }
 
-    /// Sends a message of the watches to the thread, as part of a batch.
+    /// Sends a message of the watches to the history thread, as part of a batch.
     pub fn on_event(&mut self, event: &FeedEvent, now: Timestamp) {
         if self.phase != HistoryPhase::Recording {
             return;
@@ -207,7 +208,7 @@ impl History {
         }
     }
 
-    /// Sends the batch to the thread. If too many changes wait already, drops the batch and begins a gap.
+    /// Sends the batch to the history thread. If too many changes wait already, drops the batch and begins a gap.
     fn send_batch(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         let Some((_, since)) = batch.events.first() else { return };
@@ -250,7 +251,7 @@ impl History {
         if self.reports.changed().await.is_ok() {
             return self.reports.borrow_and_update().clone();
         }
-        // The thread has ended, either with a report of the reason or with a panic.
+        // The history thread has ended, either with a report of the reason or with a panic.
         if self.reports.borrow().failure.is_some() || self.phase == HistoryPhase::Ended {
             return std::future::pending().await;
         }
@@ -260,7 +261,7 @@ impl History {
     }
 
     /// Requests a reader of the history up to now. The returned function blocks until the reader is available, so it
-    /// must not be called on the loop's thread.
+    /// must not be called on the thread of the event loop.
     pub fn read(&mut self, now: Timestamp) -> impl FnOnce() -> Result<RingReader, HistoryError> + use<> {
         let (answer, answered) = oneshot::channel();
         self.send_batch();
@@ -269,7 +270,7 @@ impl History {
     }
 }
 
-/// State of the thread.
+/// State of the history thread.
 struct HistoryThread<'a> {
     writer: RecordingWriter<Ring>,
     reporter: &'a watch::Sender<HistoryReport>,
@@ -339,7 +340,7 @@ impl<'a> HistoryThread<'a> {
         }
     }
 
-    /// Requests the state for a keyframe from the loop, if a keyframe is due.
+    /// Requests the state for a keyframe from the event loop, if a keyframe is due.
     fn ask_for_keyframe(&mut self, now: Timestamp) {
         let may_ask = !self.awaits_keyframe && self.keyframe.is_none();
         if may_ask && self.writer.is_segment_due(now) {
@@ -541,7 +542,7 @@ mod tests {
         history.on_event(&message("before the first keyframe"), at(0));
         history.on_applied(&model, at(1));
         history.on_event(&message("kept"), at(2));
-        // These changes keep the thread busy, so it falls behind with the messages that follow.
+        // These changes keep the history thread busy, so it falls behind with the messages that follow.
         let changes = (0..300_000)
             .map(|number| Change::Node(ObjectEvent::Deleted(NodeName::from(format!("n{number}").as_str()))));
         history.on_event(&FeedEvent::Changes(changes.collect()), at(3));

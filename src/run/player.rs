@@ -221,7 +221,7 @@ fn make_moment(
 ) -> StepResult {
     let (was_continued, known_from) = (before.is_some(), replay.known_from());
     let sought = if was_continued { replay.seek(at) } else { replay.jump(at) };
-    // The new model continues the counts of the previous model only if both know the same earlier events.
+    // The new model takes over results of the previous model only if both know the same earlier events.
     let before = before.filter(|_| replay.known_from() == known_from);
     let kind = if before.is_some() { StepKind::Continued } else { StepKind::Jumped };
     number.jump += u64::from(was_continued && kind == StepKind::Jumped);

@@ -40,9 +40,9 @@ impl fmt::Debug for PreferencesFile {
     }
 }
 
-/// Follows the file in a task of its own.
+/// Reads the preferences file again when it changes, in a task of its own.
 pub struct PreferencesReader {
-    /// Receives results. The capacity is one: while the loop has not taken a result, the file is not checked.
+    /// Receives results. The capacity is one: while a result has not been received, the file is not checked.
     results: mpsc::Receiver<ReadPreferences>,
     _task: AbortOnDropHandle<()>,
 }

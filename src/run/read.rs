@@ -40,8 +40,8 @@ pub async fn read_needed(
     }
 }
 
-/// Whether the objects of a scope can make it necessary to read further scopes. The scopes listed here never do. Among
-/// them are all nodes, the longest list that most plans read.
+/// Whether the objects of a scope can make it necessary to read further scopes. This is false for the list of all
+/// nodes, for example, which is the longest list that most plans read.
 const fn leads_on(scope: &Scope) -> bool {
     !matches!(
         scope,

@@ -222,8 +222,8 @@ impl Session {
     }
 }
 
-/// Whether a message comes from the watch of Leases, as most messages do. Leases never make it necessary to read
-/// devices.
+/// Whether a message comes from the watch of Leases, as most messages do. After such a message, it is not checked
+/// whether devices have to be read, because this does not depend on Leases.
 fn is_renewal(event: &FeedEvent) -> bool {
     matches!(event, FeedEvent::Changes(changes) if matches!(changes.first(), Some(Change::Lease(_))))
 }

@@ -30,7 +30,7 @@ use kordon_core::visible;
 pub fn draw(scene: &Scene, help: &HelpSheet, area: Rect, buf: &mut Buffer) {
     let rows = help.rows(scene.app);
     let area = Rect { height: area.height.saturating_sub(1), ..area };
-    // The height stays the same during a search.
+    // The help keeps its height during a search, even if fewer commands match.
     let height = area.height.saturating_sub(1);
     let area =
         area.centered(Constraint::Max(118.min(area.width.saturating_sub(4))), Constraint::Length(height));

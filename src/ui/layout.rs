@@ -13,7 +13,7 @@ pub const LEAST: (u16, u16) = (60, 15);
 /// Minimum size at which a view is drawn beside the nodes. On a smaller screen, a view covers the panes.
 const BESIDE: (u16, u16) = (150, 44);
 
-/// Minimum size at which the panes below the nodes are in columns. On a smaller screen, they are tabs of one slot.
+/// Minimum size at which the panes below the nodes are in columns. On a smaller screen, they are tabs of one area.
 const IN_COLUMNS: (u16, u16) = (120, 30);
 /// Minimum width for three columns below the nodes. On a narrower screen, the middle panes are tabs beside the right
 /// panes.
@@ -29,7 +29,7 @@ pub struct ScreenLayout {
     pub playback: Option<Rect>,
     /// Area of the banner about an interrupted drain.
     pub banner: Option<Rect>,
-    /// Slots from top to bottom and from left to right.
+    /// Areas of the panes, from top to bottom and from left to right.
     pub slots: Vec<Slot>,
     pub footer: Rect,
     /// Whether panes have full frames instead of only a rule above them.
@@ -290,7 +290,7 @@ fn above_height(body: Rect, screen: &Screen, above: &[Pane], zones: usize) -> u1
     }
 }
 
-/// Height of slots side by side: one line if all are empty, a few rows if only the journal has content.
+/// Height of panes side by side: one line if all are empty, a few rows if only the journal has content.
 fn row_height(room: u16, slots: &[Slot], screen: &Screen) -> u16 {
     let open: Vec<&Slot> = slots.iter().filter(|slot| screen.is_open(slot.active)).collect();
     match open.as_slice() {

@@ -17,10 +17,10 @@ use kordon_time::{Span, Timestamp};
 /// replacements differ too.
 const HEIGHTS: [&str; 4] = ["─", "▂", "▅", "▇"];
 
-/// Glyph of the position.
+/// Glyph of the shown moment on the time line.
 const PLACE: &str = "●";
 
-/// Glyph of the part that was not searched yet.
+/// Glyph of the part of the time line that was not searched for notable moments yet.
 const UNSEARCHED: &str = "┈";
 
 /// Draws the time line, and the second line only if it fits:
@@ -64,7 +64,7 @@ fn draw_bar(scene: &Scene, playback: &Playback, area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// Part before the time line: `▶ 10x  03:12:45  +12m45s   03:00:00 `.
+/// Text before the time line: `▶ 10x  03:12:45  +12m45s   03:00:00 `.
 fn lead(scene: &Scene, playback: &Playback, width: u16) -> Runs {
     let (sign, role) = if playback.target.is_some() {
         ("◌", Role::FeedBusy)
@@ -82,7 +82,7 @@ fn lead(scene: &Scene, playback: &Playback, width: u16) -> Runs {
     runs.and(&format!("  {} ", text::clock(playback.from)), base)
 }
 
-/// Part after the time line: ` 03:48:12 truncated`.
+/// Text after the time line: ` 03:48:12 truncated`.
 fn tail(scene: &Scene, playback: &Playback, width: u16) -> Runs {
     let runs = Runs::new(&format!(" {}", text::clock(playback.until)), scene.style(Role::Base));
     match &playback.fault {

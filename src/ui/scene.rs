@@ -43,7 +43,7 @@ pub struct Scene<'a> {
     pub styles: &'a [Style],
     /// Whether panes have full frames instead of only a rule above them.
     pub framed: bool,
-    /// Slots of the screen below the header.
+    /// Areas of the panes, each for one pane or for several as tabs.
     pub slots: &'a [Slot],
     /// Parts drawn so far that can be clicked.
     pub targets: &'a RefCell<Vec<MouseTarget>>,

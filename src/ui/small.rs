@@ -36,7 +36,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let text = format!("{} {}", verdict.level.glyph(), verdict.text());
     lines.push(Runs::new(&text, scene.style(header::level_role(verdict.level))));
     lines.extend(evictions(scene));
-    // With one or two lines, mode and nodes come before the size advice.
+    // If at most two lines fit, they show the mode and the nodes, not the required size.
     if area.height < 3 {
         lines.rotate_left(1);
     }
@@ -76,7 +76,7 @@ fn nodes(scene: &Scene) -> Runs {
     )
 }
 
-/// Lines of the next evictions.
+/// A line for each of the next evictions.
 fn evictions(scene: &Scene) -> Vec<Runs> {
     let rows = scene.screen.evictions.list.keys().iter().filter_map(|key| {
         let row = scene.shown.views.leaving.evictions.get(key)?;

@@ -27,7 +27,7 @@ pub fn width(text: &str) -> usize {
     }
 }
 
-/// Width of runs in cells.
+/// Width of styled text in cells.
 pub fn width_of(runs: &[Run]) -> usize {
     runs.iter().map(|run| width(&run.content)).sum()
 }
@@ -161,7 +161,8 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
 const LATE: Span = Span::from_secs(6);
 
 /// Time until an event, rounded up so that zero is never shown early. An event whose time has come shows `now`. An
-/// event that is overdue by more than `LATE` shows for how long. `LATE` covers one pass of the controller.
+/// event that is overdue by more than `LATE` shows for how long. The controller acts only in its passes, so a delay of
+/// up to `LATE` is normal.
 pub fn left(at: Timestamp, now: Timestamp) -> String {
     let ahead = at.since(now);
     if ahead < -LATE {

@@ -24,7 +24,7 @@ const MOST: u16 = 10;
 pub fn draw(scene: &Scene, chooser: &ThemeChooser, footer: Rect, area: Rect, buf: &mut Buffer) {
     let width = WIDTH.min(area.width);
     let names = u16::try_from(chooser.found().len()).unwrap_or(u16::MAX);
-    // The height stays the same while letters are typed.
+    // The list keeps its height while the user types, even if fewer themes match.
     let shown = MOST.min(area.height.saturating_sub(6));
     let height = shown + 2;
     let place = Rect { x: area.right() - width, y: footer.y.saturating_sub(height), width, height };

@@ -24,11 +24,11 @@ const BEFORE_BAR: usize = 46;
 /// ```text
 /// ╭ Timing ──────────────────────────────────────────────────────────────────────╮
 /// │ from a node's death     best   typical     worst   0s      2m00s   4m00s     │
-/// │ ▶ this cluster · period 5s · grace 50s · heartbeat 10s (Lease)               │
+/// │ ▶ this cluster · heartbeat 10s (Lease) · grace 50s · period 5s               │
 /// │   Unknown                40s       48s     1m00s    ├●┤                      │
 /// │   pods deleted         5m40s     5m48s     6m00s                       ├●┤   │
-/// │   survives a blip of 40s without Unknown · 5m30s without eviction            │
-/// │   writes/min: 5 status · 144 Lease · etcd +106 KiB                           │
+/// │   blip of a node: 5m30s evicts nothing · 40s is not noticed                  │
+/// │   writes/min: 6 status · 180 Lease · etcd +130.3 KiB/min                     │
 /// ╰ Esc closes ──────────────────────────────────────────────────────────────────╯
 /// ```
 /// Draws the sheet over the middle of the screen.
@@ -128,7 +128,8 @@ fn flags(timing: &Timing) -> Vec<String> {
     flags
 }
 
-/// Maximum lengths of a blip without consequences.
+/// Longest network outages of a node without consequences:
+/// `blip of a node: 5m30s evicts nothing · 40s is not noticed`.
 fn risk(scene: &Scene, timing: &Timing) -> Runs {
     let longest = |span: Option<Span>| span.map_or_else(|| "any length".into(), |span| span.to_string());
     let (base, dim) = (scene.style(Role::Base), scene.style(Role::Dim));

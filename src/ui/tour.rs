@@ -80,7 +80,7 @@ fn anchor(scene: &Scene, step: TourStep, layout: &ScreenLayout, buf: &Buffer) ->
     }
 }
 
-/// The first line of the slot of the nodes.
+/// First line of the area in which the nodes are shown.
 fn nodes(scene: &Scene, layout: &ScreenLayout) -> Rect {
     let slot = layout.slots.iter().find(|slot| slot.tabs.contains(&scene.screen.node_pane()));
     slot.or(layout.slots.first()).map_or(layout.header, |slot| Rect { height: 1, ..slot.area })

@@ -9,8 +9,7 @@ pub const HOSTILE: &str =
 
 /// Panics if a text has characters that control a terminal, or that make the text look different from what it is.
 ///
-/// The definition does not depend on the program's own rule for harmful characters, so the tests find gaps in that
-/// rule.
+/// This check does not use the program's own rule for harmful characters, so the tests find gaps in that rule.
 pub fn assert_harmless(text: &str) {
     if let Some(letter) = text.chars().find(is_harmful) {
         let at = text.find(letter).unwrap_or_default();

@@ -25,8 +25,8 @@ pub async fn record_live<W: Write>(
         let due = model.poll_timeout();
         let moment = moments.peek().copied().unwrap_or(ends);
         tokio::select! {
-            // The branches are polled in this order. If several events are due at the same moment, the model is copied
-            // first.
+            // `biased` polls the branches of `select!` from top to bottom. If several events are due at the same
+            // moment, the model is copied first.
             biased;
             () = clock.sleep_until(moment) => {
                 let before = clock.now() - Span::from_nanos(1);

@@ -57,8 +57,8 @@ impl PlacementRecording {
         let version = ServerVersion::parse(&self.recorded.version).expect("a version");
         let cluster = self.scene.cluster();
         let incoming: Vec<Arc<Pod>> = self.incoming.iter().map(|pod| self.scene.pod(pod, None)).collect();
-        // Old schedulers count an image's nodes again only after a status update of a kubelet. The recordings were made
-        // without kubelets, so their counts are stale.
+        // Old schedulers update the number of nodes that have an image only when a kubelet updates the status of its
+        // node. The recordings were made without kubelets, so these numbers are stale.
         let rules = SchedulerRules {
             image_counts_are_stale: !self.is_modern(),
             ..SchedulerRules::for_version(version)
@@ -341,7 +341,8 @@ impl RecordedPlacement {
     }
 }
 
-/// Returns the node and the sorted victims of each preemption: first the chosen one, then the equally good ones.
+/// Returns the possible preemptions, each with its node and its sorted victims: first the chosen preemption, then the
+/// equally good ones.
 fn nominations(preemption: &Preemption) -> Vec<(&str, Vec<&str>)> {
     let Preemption::Possible(candidate) = preemption else { return Vec::new() };
     let first = candidate.victims.iter().map(|pod| &pod.key);
@@ -378,8 +379,8 @@ fn histograms(message: &str) -> (BTreeMap<String, usize>, Option<BTreeMap<String
         None => (message, None),
     };
     let filters = filters.trim_end().trim_end_matches("no new claims to deallocate,");
-    // If all nodes refuse a pod at once, the filters store no state for preemption. The message then ends with "not
-    // found".
+    // If all nodes are refused in a single step, the filters store no state for preemption. The message then ends with
+    // "not found".
     let filters = filters.strip_suffix(". not found").unwrap_or(filters);
     let preemption = preemption.filter(|text| text.contains("nodes are available")).map(histogram);
     (histogram(filters), preemption)

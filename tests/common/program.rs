@@ -71,7 +71,7 @@ impl Shell {
         command
     }
 
-    /// Returns a command that runs the program on a pseudo terminal. The tour counts as seen.
+    /// Returns a command that runs the program on a pseudo terminal. The tour of the dashboard is marked as seen.
     pub fn under_terminal(&self, arguments: &[&str]) -> CommandBuilder {
         let seen = self.tour_seen();
         fs::create_dir_all(seen.parent().expect("a folder")).expect("a folder");
@@ -199,7 +199,7 @@ impl Server {
     }
 }
 
-/// The requests of the program in the log of the API, and the objects of the API.
+/// Access to the program's requests, from the log of the API, and to the objects of the API.
 impl Server {
     /// Returns the requests of the program.
     fn ours(&self) -> impl Iterator<Item = LoggedRequest> + use<> {

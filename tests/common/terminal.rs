@@ -107,15 +107,15 @@ impl Terminal {
         }
     }
 
-    /// Answers every question with yes until a plan is applied. A question that asks for other words than these is not
-    /// answered.
+    /// Answers every question with yes until a plan is applied. A question that asks for other words than `words` is
+    /// not answered.
     pub fn agree(&mut self, words: &str) {
         loop {
             let over = |screen: &str| assent(screen, words).is_some() || screen.contains("2 Progress");
             self.wait_until("no question", over);
             let Some(keys) = assent(&self.text(), words) else { return };
             if keys == words {
-                // Deletes keys of `type_once_ready` that were typed while the question opened.
+                // Deletes the keys that `type_once_ready` typed again while the question opened.
                 self.type_in("\x15");
             }
             self.type_in(keys);

@@ -79,7 +79,7 @@ async fn a_zone_whose_evictions_stop_is_reported_before_a_pod_is_evicted() {
     }
     let seen = outage.run(400).await;
     seen.fires_before_evictions("EvictionsPausedInZone");
-    // Most of the zone fails 80 s after the node whose pods are evicted.
+    // Most nodes of the zone fail 80 s after the node whose pods are evicted.
     seen.fires_this_long_before_evictions("ZoneMostlyDown", Span::from_secs(120));
 }
 
@@ -319,7 +319,7 @@ impl Outage {
     }
 }
 
-/// Alerts and evictions from the start of the cluster until a moment.
+/// Alerts and evictions from the start of the cluster to the end of an [`Outage::run`].
 #[derive(Debug)]
 struct Reported {
     /// Start of the last [`Outage::run`].

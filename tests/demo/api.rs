@@ -603,7 +603,7 @@ async fn events_of_both_groups_are_the_same_events() {
 async fn a_watcher_follows_with_streaming_lists_and_with_paged_ones() {
     for config in [watcher::Config::default().streaming_lists(), watcher::Config::default().page_size(100)] {
         let api = server();
-        // Enough pods for several chunks of the stream.
+        // Enough pods that a streamed list of them has several chunks.
         let all: Vec<String> = (0..1000).map(|i| format!("p{i:04}")).collect();
         for name in &all {
             api.load("pods", pod(name));
@@ -646,8 +646,8 @@ async fn a_watcher_lists_again_after_410_and_after_a_cut() {
         api.load("pods", pod("a"));
         let mut events = follow(&api, watcher::Config::default());
         assert_eq!(initial(&mut events).await, ["a"]);
-        // A watch that resumes from the old version would report this new pod. After compaction, the history no longer
-        // has the change.
+        // A watch that resumes from the version of the list would report pod b. After compaction, the history no longer
+        // has this change.
         api.load("pods", pod("b"));
         break_it(&api);
         let mut seen = Vec::new();
@@ -992,7 +992,7 @@ async fn a_kubelet_shows_its_thresholds_and_reservations() {
     assert_eq!(config["evictionMaxPodGracePeriod"], 30);
     assert_eq!(config["imageGCHighThresholdPercent"], 85);
     assert_eq!(config["enforceNodeAllocatable"], json!(["pods"]));
-    // The memory that is not allocatable is the sum of both reservations and the threshold of hard eviction.
+    // The memory that is not allocatable is the sum of systemReserved, kubeReserved and the threshold of hard eviction.
     let reserved = json!([config["systemReserved"]["memory"], config["kubeReserved"]["memory"]]);
     assert_eq!(reserved, json!(["512Mi", "512Mi"]));
     let node = read(&cluster.api, "/api/v1/nodes/memory-1b-01").await.expect("a node");

@@ -45,7 +45,8 @@ async fn a_shadow_decides_and_writes_nothing() {
     bench.silence("n1").await;
     bench.pass(120).await;
     let reported = controller.reported().await;
-    // No controller runs here, so the node is never marked. The shadow therefore decides none of the later effects.
+    // No controller runs here, so the node does not become Unknown. The shadow therefore decides none of the effects
+    // that would follow.
     for text in ["mark node/n1 Unknown", "mark pod/default/p-n1 not ready"] {
         assert!(
             reported.iter().any(|line| line.text == text && line.outcome == "recorded"),
@@ -289,12 +290,12 @@ async fn metrics_parse_and_every_one_that_is_documented_is_exported() {
     let texts = [controller.ask(Endpoint::Metrics).await, shadow.ask(Endpoint::Metrics).await];
     let mut exported = BTreeSet::new();
     for text in &texts {
-        // Upstream's zone names contain NUL, which this parser does not accept; Prometheus does.
+        // Upstream's zone names contain NUL, which Prometheus accepts, but `openmetrics_parser` does not.
         let parsed =
             openmetrics_parser::openmetrics::parse_openmetrics(&text.replace('\0', "")).expect("it parses");
         exported.extend(parsed.families.keys().cloned());
     }
-    // This metric is exported only if the observed controller contradicts its flags.
+    // `kordon_settings_contradicted` is exported only if the observed controller contradicts its flags.
     let is_rare = |name: &str| name == "kordon_settings_contradicted";
     let known: BTreeSet<String> =
         METRICS.iter().filter(|metric| !is_rare(metric.name)).map(|metric| metric.name.to_owned()).collect();

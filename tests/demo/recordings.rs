@@ -128,8 +128,8 @@ fn a_recording_of_the_first_format_is_read_as_it_was_written() {
     if updates {
         fs::write(&expected, &text).expect("written");
     }
-    // The recording itself is never made again. A field that was added to kordon later therefore appears in the
-    // expected text with its default.
+    // The recording in the repository is never replaced. A field that was added to kordon later therefore has its
+    // default in the expected text.
     assert_eq!(text, fs::read_to_string(&expected).expect("the text"), "UPDATE=1 rewrites the text");
 }
 
@@ -151,7 +151,7 @@ fn a_redacted_recording_has_no_name_of_the_cluster_and_the_same_relations() {
         let leak = text.find("acme").map(|at| &text[at.saturating_sub(200)..][..220]);
         assert_eq!(leak, None);
     }
-    // Equal texts have equal replacements, so that selectors still select the same objects.
+    // The redactor replaces equal texts with equal hashes, so that selectors still select the same objects.
     assert_eq!(plain.matches("acme-shop").count(), redacted.matches(&*redactor.hash("acme-shop")).count());
     assert!(redacted.contains("topology.kubernetes.io/zone") && redacted.contains("Ready"));
 }

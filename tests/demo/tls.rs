@@ -157,7 +157,7 @@ impl Authority {
         self.issue_for(name, "127.0.0.1")
     }
 
-    /// Issues a certificate for the server of an address or name.
+    /// Issues a certificate for the server at an address or with a name.
     fn issue_for(&self, name: &str, address: &str) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().expect("a key");
         (params(name, &[address]).signed_by(&key, &self.issuer).expect("signed"), key)
@@ -177,7 +177,7 @@ fn params(name: &str, addresses: &[&str]) -> CertificateParams {
     params
 }
 
-/// The demo's API behind TLS, until it is dropped.
+/// A server of the demo's API behind TLS. Dropping this value stops the server.
 pub struct Server {
     pub url: String,
     _stop: DropGuard,
@@ -220,7 +220,7 @@ pub fn acceptor(authority: &Authority, clients: Option<&Authority>) -> TlsAccept
     acceptor_for(authority, "127.0.0.1", clients)
 }
 
-/// Returns an acceptor whose certificate is for the server of this address or name.
+/// Returns an acceptor whose certificate is for the server at this address or with this name.
 fn acceptor_for(authority: &Authority, address: &str, clients: Option<&Authority>) -> TlsAcceptor {
     let provider = Arc::new(ring::default_provider());
     let verifier: Arc<dyn ClientCertVerifier> = match clients {

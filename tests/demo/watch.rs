@@ -203,8 +203,8 @@ async fn pods_of_nodes_that_are_not_ready_come_before_the_whole_list() {
     seed(&api, 4, 40);
     api.load("nodes", node("dead", "False"));
     api.load("pods", pod("urgent", "dead"));
-    // Watches of pods get no response. The list of all pods is streamed by a watch, so it hangs. The pods of single
-    // nodes are read with ordinary lists.
+    // Watches of pods get no response. The list of all pods hangs, because it is streamed by a watch. The pods of
+    // single nodes are read with ordinary lists.
     api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Watch], "pods"));
     let mut session = Session::start(&api);
     session.until("the urgent pod", |session| session.has_pod("urgent")).await;

@@ -161,7 +161,7 @@ async fn a_stateful_set_waits_for_the_old_object_before_it_makes_the_new_one() {
     cluster.pass(120).await;
     assert_eq!(redis(&cluster).get("redis-1").await.expect("held by its node").uid(), old.uid());
 
-    // A user forces the deletion.
+    // A user deletes the pod by force.
     redis(&cluster).delete("redis-1", &DeleteParams::default().grace_period(0)).await.expect("deleted");
     cluster.pass(10).await;
     let new = redis(&cluster).get("redis-1").await.expect("made again");

@@ -1,8 +1,8 @@
 //! Operations on the real Kubernetes control plane: the server's responses to kordon's requests; drains that are
 //! applied, killed and resumed; and dry runs without a write in the audit log.
 //!
-//! `KORDON_KILLS` is the number of times that drains are killed. `KORDON_RUN` (as in `1h`) is how long random commands
-//! and keys are tried in dry-run. `KORDON_SEED` selects other commands and keys.
+//! `KORDON_KILLS` is the number of times that drains are killed. `KORDON_RUN` (for example `1h`) is the duration of the
+//! dry-run test with random commands and keys. `KORDON_SEED` selects other commands and keys.
 
 pub mod cluster;
 mod commands;
@@ -126,7 +126,7 @@ async fn answers_are_distinguished(plane: &mut Plane) -> Result<()> {
             "{task}: it was not a dry-run"
         );
     }
-    // The pod has no budget: a failed precondition of a pod with a budget would use up a disruption
+    // Uses a pod without a budget. With a budget, even an eviction whose precondition fails would use up a disruption
     // (docs/upstream/operator-actions.md#4.3).
     let free = all.iter().find(|pod| pod.name_any().starts_with("db")).map(key).context("a pod")?;
     let step = PlanStep::Evict { pod: free, uid: "another".into(), grace: None };

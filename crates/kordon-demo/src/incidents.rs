@@ -101,7 +101,7 @@ pub fn tour(machines: &[Machine]) -> Vec<ScriptStep> {
     steps
 }
 
-/// The Deployments that the tour rolls out, in order.
+/// The Deployments that the scenario [`tour`] rolls out, in order.
 const ROLLED_OUT: [(&str, &str); 6] = [
     ("shop", "frontend"),
     ("search", "query-api"),
@@ -225,7 +225,7 @@ pub fn departures(machines: &[Machine]) -> Vec<ScriptStep> {
         steps.push(fault(40, &gone, NodeFault::Disconnect));
         steps.push(step(45, DemoEvent::DeleteNode(gone)));
     }
-    // The drain comes last, because it takes as long as its budgets require.
+    // The drain comes last, because it waits until PodDisruptionBudgets allow its evictions.
     steps.push(step(245, DemoEvent::DrainNodeOf { namespace: "kube-system", workload: "coredns" }));
     steps.sort_by_key(|step| step.after);
     steps
@@ -279,8 +279,8 @@ impl Incidents {
     async fn run_event(&self, what: DemoEvent) {
         let task = format!("{what:?}");
         match self.perform(what).await {
-            // These errors are expected: a small cluster lacks some workloads, and other agents may have changed the
-            // object.
+            // NotFound and Conflict are expected: a small cluster lacks some workloads, and other agents may have
+            // changed the object.
             Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
             Err(error) => self.errors.report(task, &error),
         }
@@ -428,7 +428,7 @@ impl Incidents {
             });
             let path = format!("{}/eviction", path::pod(&key));
             match self.writer.create::<IgnoredAny>(&path, &eviction).await {
-                // These errors need no action. A budget may allow the eviction later, and a pod that is gone or
+                // A refused eviction needs no action. A budget may allow the eviction later, and a pod that is gone or
                 // replaced needs no eviction.
                 Ok(_)
                 | Err(WriteError::TooManyRequests(_) | WriteError::NotFound | WriteError::Conflict(_)) => {}

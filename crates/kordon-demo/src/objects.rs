@@ -257,7 +257,7 @@ pub struct WorkloadSpec {
     pub pod_management_policy: String,
     pub selector: LabelSelector,
     pub template: Arc<Value>,
-    /// Templates of the claims of each pod of a StatefulSet.
+    /// Templates of the PersistentVolumeClaims that each pod of a StatefulSet gets.
     pub volume_claim_templates: Vec<Value>,
 }
 

@@ -133,8 +133,8 @@ impl Detail {
         }
     }
 
-    /// Computes the rows again. A subject that no longer exists keeps its last rows. In the whole object the filter is
-    /// a search: all lines stay, and the first that matches is selected.
+    /// Computes the rows again. A subject that no longer exists keeps its last rows. While the whole object is shown,
+    /// the filter only searches: all lines stay, and the first that matches is selected.
     pub fn fill(&mut self, context: &DetailContext<'_>) {
         let is_yaml = self.view == DetailView::Yaml;
         if is_yaml && let Some(found) = self.yaml.search(context.filter, self.selected_path().as_ref()) {
@@ -169,8 +169,8 @@ impl Detail {
     }
 
     /// Index of the row to select among the new rows: the row with the same subject, because texts change with time;
-    /// otherwise the row at the same place. If the selected row or the row at its place is an action, the place is
-    /// not used.
+    /// otherwise the row at the same place. A row is not selected by its place if it is an action, or if the
+    /// row selected before was one.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
         if let DetailRow::Yaml(row) = chosen
             && let Some(line) = self.place_of_line(&row.path)

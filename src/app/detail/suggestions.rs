@@ -72,7 +72,8 @@ impl App {
         (!is_known).then_some(DetailJob { basis, job })
     }
 
-    /// Whether the user waits for suggestions, because the known ones are missing or do not apply to the present state.
+    /// Whether the user waits for suggestions, because none fit the subject and the suggestions that are
+    /// known at once. Suggestions for an earlier state of the cluster are shown meanwhile if they fit.
     pub fn awaits_detail(&self, now: Timestamp) -> bool {
         self.screen.overlays.detail().is_some_and(|detail| {
             let job = detail.job(self.shown(), self.shown_at(now));

@@ -145,7 +145,7 @@ impl YamlView {
         self.search.from = None;
     }
 
-    /// Goes to the next or previous line that matches, and wraps around at the ends. Returns its path.
+    /// Goes to the next or previous line that matches, and wraps around at the ends. Returns the path of this line.
     pub fn next_match(&mut self, selected: Option<&str>, goes_back: bool) -> Option<Arc<str>> {
         let matches = &self.search.matches;
         let place = selected.and_then(|path| self.place(path));
@@ -170,7 +170,7 @@ impl YamlView {
         self.search.matches.binary_search(&place).ok().map(|number| number + 1)
     }
 
-    /// Unfolds the blocks around a line. Returns its path.
+    /// Unfolds the blocks around a line. Returns the path of the line.
     fn show(&mut self, place: usize) -> Arc<str> {
         let blocks: Vec<Arc<str>> = self.parents(place).map(|block| block.path.clone()).collect();
         blocks.iter().for_each(|block| {

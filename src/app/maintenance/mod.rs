@@ -92,7 +92,8 @@ impl MaintenanceSheet {
         }
     }
 
-    /// Closes the line and keeps its value. If the text is not a valid value, the line stays open and shows the reason.
+    /// Closes the input line and sets the option to the typed value. If the value is not valid, the line stays open and
+    /// shows the reason.
     pub(super) fn keep_line(&mut self) {
         let Some(line) = &mut self.line else { return };
         match self.request.set(line.option, line.input.value()) {
@@ -101,14 +102,14 @@ impl MaintenanceSheet {
         }
     }
 
-    /// Closes the line without a change. Returns whether the line was open.
+    /// Closes the input line without a change of the option. Returns whether the line was open.
     pub(super) fn leave_line(&mut self) -> bool {
         self.line.take().is_some()
     }
 }
 
 impl MaintenanceRequest {
-    /// Copy of the request without the fields that do not affect the waves.
+    /// Copy of the request that has only the fields on which the waves depend.
     fn of_waves(&self) -> Self {
         Self { exec: String::new(), wait_for: None, ..self.clone() }
     }

@@ -96,7 +96,7 @@ impl MaintenanceOption {
         }
     }
 
-    /// The flag of `kordon maintenance`.
+    /// The flag of `kordon maintenance` for this option, without dashes.
     pub const fn flag(self) -> &'static str {
         match self {
             Self::Parallel => "parallel",

@@ -436,7 +436,7 @@ impl App {
                 entry.left = entry.operation.time_left(&self.model.cluster, now);
                 entry.left_at = now;
             }
-            // Replacements may also appear after the last pod is gone.
+            // The shown operation is updated even after it has ended, because replacements may still appear.
             if shown.as_ref() == Some(entry.id()) {
                 entry.look_at(&self.model, now);
                 entry.left_at = now;

@@ -26,7 +26,7 @@ const MAX_LOOKS: usize = 1_000_000;
 /// Version of the state that a result was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreviewBasis {
-    /// Value of [`Model::plan_changes`](crate::model::Model::plan_changes) for the state.
+    /// Value of [`Model::plan_changes`](crate::model::Model::plan_changes) when the result's inputs were copied.
     pub changes: u64,
     /// Time at which the views were computed; set only for a failure, because its impact depends on every heartbeat.
     pub taken: Option<Timestamp>,

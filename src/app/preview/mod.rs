@@ -343,7 +343,7 @@ impl Preview {
 }
 
 impl EditLine {
-    /// Creates the line. A line with text is closed at first, so that the user reads the text before typing.
+    /// Creates the input line. A line with text is closed at first, so that the user reads the text before typing.
     fn new(option: Option<PlanOption>, vocabulary: Vocabulary, text: &str) -> Self {
         let candidates = vocabulary.candidates(text);
         let input = Input::new(text.into());

@@ -119,7 +119,7 @@ pub struct OperationSurgeReport {
     pub namespace: String,
     /// The Deployment's name.
     pub deployment: String,
-    /// Replicas of the Deployment before.
+    /// Replicas of the Deployment before it is scaled up.
     pub replicas: i32,
     /// Replicas of the Deployment while it is scaled up.
     pub raised_replicas: i32,

@@ -54,7 +54,7 @@ pub fn require_operator(how: &AgreementArgs) -> Result<(), CliError> {
     }
 }
 
-/// Whether an operation may move pods. If so, placements can be computed.
+/// Whether an operation may move pods. Only then can placements of pods be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing {
     Pods,
@@ -82,7 +82,7 @@ enum Source {
 }
 
 impl OperationSession {
-    /// Connects. [`Self::read`] reads the objects that the operation depends on, once its action is known.
+    /// Connects to the cluster. Once the action is known, [`Self::read`] reads the objects that it depends on.
     pub async fn connect(
         places: Placing,
         print: &PrintArgs,

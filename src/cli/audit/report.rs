@@ -42,7 +42,7 @@ pub struct AuditReport {
     pub unknown: UnknownReport,
 }
 
-/// Counts of nodes that have something in common.
+/// Counts of all audited nodes, or of those in one zone or pool.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -128,7 +128,7 @@ pub struct AuditedNodeReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FindingReport {
-    /// Identity in every report: the kind and the object.
+    /// Identity of the finding, the same in every report: the kind of cause and the object.
     pub id: String,
     /// `error` (the drain does not empty the node until something is changed), `warning` (it may wait, or something is
     /// lost or down for a while) or `note`.

@@ -40,7 +40,7 @@ pub struct ConfigFile {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 struct LookFile {
-    /// Keys of the dashboard.
+    /// The keys that run the dashboard's commands.
     keys: KeysFile,
     /// Commands of your own for the palette: a name, and the command line that it stands for.
     aliases: BTreeMap<String, String>,
@@ -56,7 +56,7 @@ struct LookFile {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 struct KeysFile {
-    /// The keys to start from: kordon's own, or those that users of k9s or vim expect.
+    /// The preset of keys: kordon's own, or the keys that users of k9s or vim expect.
     #[schemars(with = "KeyPreset")]
     preset: Option<KeyPreset>,
     /// Keys of single commands, by the command's name. They replace the keys that the preset gives to the command.
@@ -74,7 +74,7 @@ struct ColumnsFile {
     widths: BTreeMap<String, u16>,
 }
 
-/// A key, or several.
+/// One key that runs a command, or a list of such keys.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum KeysOfCommand {
@@ -139,8 +139,8 @@ impl ConfigFile {
         }
     }
 
-    /// Checks that keys can be bound as configured, for all contexts and for each. Returns an error with the name of
-    /// its context.
+    /// Checks that keys can be bound as configured, for all contexts and for each. An error comes with the name of the
+    /// context, or `None` if it is in the keys for all contexts.
     pub fn check_keys(&self) -> Result<(), (Option<&str>, KeymapError)> {
         let contexts = self.contexts.keys().map(|context| Some(context.as_str()));
         for context in std::iter::once(None).chain(contexts) {

@@ -44,7 +44,7 @@ pub struct Config {
 /// A configured value.
 #[derive(Clone, Debug, PartialEq)]
 struct ConfigValue {
-    /// Names of the tables, and of the key: `["drain", "parallel"]`.
+    /// Path of the key: the names of its tables, then its own name, as in `["drain", "parallel"]`.
     path: Vec<String>,
     /// Text of the value, as on the command line; the texts of a list are joined by commas.
     text: String,
@@ -174,7 +174,7 @@ impl Config {
         self.file.notify.options().expect("checked when it was read")
     }
 
-    /// Line, from 1, of the last key setting of a context that causes an error.
+    /// Line, from 1, of the last setting under `keys` that causes this error in a context.
     fn line_of_keys(&self, context: Option<&str>, error: &KeymapError) -> usize {
         let commands: Vec<&str> = match error {
             KeymapError::Unknown { name, .. } => vec![name],
@@ -229,7 +229,7 @@ impl Config {
         &self.path
     }
 
-    /// The file, for a program that reads it again when it changes; `None` if there is no place for a file.
+    /// The file, for a program that reads it again when it changes; `None` if there is no configuration folder.
     pub fn followed(&self, context: &str) -> Option<PreferencesFile> {
         let path = Some(self.path.clone()).filter(|path| !path.as_os_str().is_empty())?;
         let (config, context) = (self.clone(), context.to_owned());

@@ -25,7 +25,7 @@ pub struct NotifyFile {
     /// URL for `webhook`, to which JSON is posted.
     #[schemars(with = "String")]
     webhook: Option<String>,
-    /// The most notices in a time: `1 per 1m`. What is left out is counted in the next notice.
+    /// Maximum rate of notices: `1 per 1m`. Changes beyond this rate are counted in the next notice.
     #[schemars(with = "String")]
     at_most: Option<String>,
 }

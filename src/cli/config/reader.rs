@@ -27,7 +27,7 @@ pub fn read(path: &Path, text: &str) -> (Vec<ConfigValue>, Vec<ConfigError>) {
     for error in &syntax {
         reader.error(error.span().map_or(0, |span| span.start), error.message().to_owned());
     }
-    // If the file is broken, the recovered values may be in the wrong table.
+    // After a syntax error no values are read, because the parser may have put them into the wrong tables.
     if syntax.is_empty() {
         reader.read_table(&[], &schema(), table.get_ref());
     }

@@ -102,7 +102,7 @@ fn replace(path: &Path, before: Option<&str>, copy: NamedTempFile) -> Result<(),
         return Err(CliError::Usage(format!("{} {text} {}", path.display(), kept.display())));
     }
     let replaced = || {
-        // An editor may have put a new file in the place of the copy.
+        // The copy is opened by its path, because an editor may have replaced it with a new file.
         let (_, copy) = copy.keep()?;
         if let Ok(old) = fs::metadata(path) {
             fs::set_permissions(&copy, old.permissions())?;

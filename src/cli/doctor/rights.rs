@@ -26,7 +26,7 @@ pub const CHECKS: [&str; 7] = [
     "rights.deletion",
 ];
 
-/// Number of access reviews that are asked at the same time.
+/// Number of access reviews that are sent at the same time.
 const AT_ONCE: usize = 8;
 
 const VIEWER: &str = "bind the ClusterRole kordon-viewer of deploy/viewer to the user";
@@ -43,7 +43,7 @@ struct Need {
     is_vital: bool,
 }
 
-/// Asks for all permissions. What is not answered within `--request-timeout` is unknown.
+/// Asks the server which permissions the user has. Checks without an answer within `--request-timeout` are unknown.
 pub async fn checks(connection: &Connection) -> Vec<DoctorCheck> {
     let limit = connection.request_timeout.unwrap_or(FIRST_ANSWER);
     let patience = Patience::start(limit.into(), "--request-timeout");
@@ -62,7 +62,7 @@ pub async fn checks(connection: &Connection) -> Vec<DoctorCheck> {
     checks
 }
 
-/// Asks for several permissions at the same time.
+/// Returns the permissions that the user lacks. Asks the server for several at the same time.
 async fn missing(connection: &Connection, wanted: &[Permission]) -> Result<Vec<Permission>, String> {
     let asked = stream::iter(wanted)
         .map(|permission| access::missing(&connection.client, std::slice::from_ref(permission)));

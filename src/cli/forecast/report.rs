@@ -75,7 +75,8 @@ pub struct ForecastReport {
     pub zones: Vec<ForecastZoneReport>,
     /// Steps in order of time. For a failure, steps that would also happen without it are left out.
     pub steps: Vec<ForecastStepReport>,
-    /// Taints that depend on upstream's own timing. They are not in `steps`.
+    /// Taints that the forecast cannot predict, because they depend on the timing inside the controller. They are not
+    /// in `steps`.
     pub uncertain_taints: Vec<UncertainTaintsReport>,
     /// For each DeviceTaintRule with effect None, which does nothing: what it would do with effect NoExecute; `null` if
     /// pods or devices are unknown.
@@ -129,9 +130,10 @@ pub struct ForecastTotalsReport {
     /// Numbers of the pods in `pods` by outcome ([outcomes.md](../outcomes.md)); outcomes without pods are left out.
     /// The numbers add up to `totals.pods`.
     pub outcomes: Option<OutcomeCountsReport>,
-    /// Numbers of preempted pods on other nodes by outcome.
+    /// Numbers of the preempted pods on other nodes, by the outcome of the pods.
     pub preempted: Option<OutcomeCountsReport>,
-    /// How many pods have nowhere to run, preempted pods included. N-1 reports the same number.
+    /// How many pods have nowhere to run, preempted pods included. For the loss of one node or zone, `headroom` of
+    /// [`kordon status`](status.md) has the same number.
     pub nowhere: Option<usize>,
 }
 
@@ -153,11 +155,11 @@ pub struct ForecastZoneReport {
     pub not_ready: usize,
     /// The zone's state now: `Initial`, `Normal`, `PartialDisruption` or `FullDisruption`.
     pub state: &'static str,
-    /// How many of the `nodes` are not ready at the end.
+    /// How many of the `nodes` are not ready at the end of the forecast.
     pub not_ready_at_end: usize,
-    /// The zone's state at the end.
+    /// The zone's state at the end of the forecast.
     pub state_at_end: &'static str,
-    /// The zone's eviction rate at the end: nodes per second that get the NoExecute taint.
+    /// The zone's eviction rate at the end of the forecast: nodes per second that get the NoExecute taint.
     pub eviction_rate_at_end: f32,
 }
 
@@ -197,8 +199,8 @@ pub struct ForecastStepReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UncertainTaintsReport {
-    /// Time at which upstream's own timing (since 1.34) leaves open whether nodes are tainted: the pass that finds a
-    /// zone disrupted may be interrupted by the loop that taints at the old rate.
+    /// When the controller finds the zone disrupted. Since Kubernetes 1.34, the loop that taints nodes runs
+    /// independently, so it may taint some nodes at the old rate before the new rate takes effect.
     pub at: Timestamp,
     /// Seconds from `takenAt` to `at`.
     pub in_seconds: f64,
@@ -308,7 +310,7 @@ impl ForecastReport {
         let (outcomes, preempted) = (counts.outcomes(), counts.preempted);
         let knows_pods = subject.gaps().is_empty();
         let range = knows_pods.then(|| forecast.deleted(subject.cluster));
-        // Placements depend on all pods.
+        // Placements are known only if all pods of the cluster are known.
         let places = subject.cluster.gaps([FeedKind::Pods]).unknown().is_empty();
         let gaps = succession_gaps(subject.cluster);
         let count =

@@ -89,7 +89,7 @@ fn outcomes(report: &ForecastReport, out: &mut Page) {
         true => ("pod is evicted or ended", "pods are evicted or ended"),
     };
     let likely = if report.definite { "" } else { "likely " };
-    // Some outcomes hold now. The others would follow an eviction, which does not come within the forecast.
+    // Some outcomes hold although the pod stays. All others would need an eviction, which is not predicted.
     let stays = match left_behind.parts().all(|(kind, _)| kind.holds_without_deletion()) {
         true => ("pod stays on its lost node", "pods stay on their lost nodes"),
         false => (

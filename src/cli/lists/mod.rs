@@ -75,7 +75,7 @@ impl SortArgs {
     }
 }
 
-/// The error for a column that does not exist. `title` is the name in the spelling of column titles.
+/// The error for a column that does not exist. `name` is what the user typed, `title` the same name as a column title.
 fn no_column<C: SortColumn>(name: &str, title: &str) -> CliError {
     let titles: Vec<&str> = C::ALL.iter().map(|column| column.title()).collect();
     let help = match nearest(title, titles.iter().copied()) {

@@ -68,10 +68,10 @@ struct ListedNodeReport {
     status: StatusNodeReport,
     /// Whether the node is being deleted.
     terminating: bool,
-    /// Number of times that the node went down or came back within ten minutes, as far as the recording shows it;
+    /// Number of times that the node went down or came back in the last ten minutes, as far as a recording shows it;
     /// `null` if less than three.
     flaps: Option<usize>,
-    /// Intervals between the last heartbeats that were seen, the oldest first.
+    /// Intervals between the latest known heartbeats, the oldest first.
     heartbeat_intervals_seconds: Vec<f64>,
     /// CPU, in thousandths of a core.
     cpu_milli: NodeResourceReport,
@@ -220,7 +220,8 @@ impl NodeDevicesReport {
         }
     }
 
-    /// `gpu.example.com 2/8`, with `+` if there may be more, and `?` for what is unknown.
+    /// Allocated and published devices of the driver, such as `gpu.example.com 2/8`. A `+` means that there may be more
+    /// devices, a `?` that the number of allocated ones is unknown.
     fn text(&self) -> String {
         let allocated = match (self.allocated, self.shared) {
             (Some(alone), Some(shared @ 1..)) => format!("{alone}+{shared} shared"),
@@ -329,7 +330,7 @@ fn next_in(node: &ListedNodeReport) -> Option<String> {
     Some(overdue(next.in_seconds?, |seconds| about(seconds, next.estimated)))
 }
 
-/// A text of the Ready condition if the node is not Ready; empty if it is Ready.
+/// The reason or message of the Ready condition (`text`) if the node is not Ready; empty if it is Ready.
 fn not_ready(node: &ListedNodeReport, text: Option<&String>) -> String {
     let is_ready = node.status.ready.status == Some("True");
     text.filter(|_| !is_ready).cloned().unwrap_or_default()

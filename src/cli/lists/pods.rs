@@ -71,8 +71,8 @@ struct PodListReport {
     schema: &'static str,
     /// When the report was made. Durations below count from here.
     taken_at: Timestamp,
-    /// The pods on the nodes that pass the filter, in the order of `--sort`. If `unknown` has pods, only the known pods
-    /// are listed.
+    /// The pods on the nodes, as far as the pods pass the filter, in the order of `--sort`. If `unknown` lists pods,
+    /// only the known pods are included.
     pods: Vec<ListedPodReport>,
     /// Number of pods on the nodes, before the filter.
     total: usize,

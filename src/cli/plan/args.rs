@@ -85,7 +85,7 @@ pub struct PrintArgs {
     /// Print what the plan changes in each object as a diff of its YAML, and the pods that it removes, one a line
     #[arg(long)]
     pub diff: bool,
-    /// Accepted for kubectl's sake; the size of pages is kordon's own
+    /// Accepted as in kubectl, but has no effect: kordon chooses the size of pages itself
     #[arg(long, value_name = "OBJECTS", hide = true)]
     chunk_size: Option<u32>,
     #[command(flatten)]

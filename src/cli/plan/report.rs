@@ -241,7 +241,7 @@ pub struct PlanPodReport {
     pub leaves: WindowReport,
     /// When the pod is deleted.
     pub deleted: WindowReport,
-    /// When the timeout expires before the pod is deleted; else `null`.
+    /// When the timeout expires, if the pod is not deleted before that time; else `null`.
     pub times_out_in_seconds: Option<f64>,
     /// The ResourceQuota that refuses the first attempts to create the replacement; `null` if none does.
     pub quota_refusal: Option<QuotaRefusalReport>,

@@ -47,7 +47,7 @@ impl PlanTarget {
         }
     }
 
-    /// Scopes that the plan needs, according to the state known so far.
+    /// Scopes that have to be read for the plan, according to the state known so far.
     pub fn needs(
         &self,
         cluster: &Cluster,

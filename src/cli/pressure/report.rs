@@ -73,7 +73,8 @@ pub(super) struct SignalReport {
     /// When the signal's level reaches the threshold that is met first, if it goes on to fall as in the last ten
     /// minutes.
     pub reaches_threshold_in_seconds: Option<f64>,
-    /// When the kubelet evicts because a threshold of the signal is met, at the latest; `null` if none is met.
+    /// The latest time at which the kubelet evicts pods because a threshold of the signal is met; `null` if none is
+    /// met.
     pub evicts_at: Option<Timestamp>,
 }
 
@@ -152,7 +153,7 @@ pub(super) struct RankedPodReport {
     pub reason: String,
     /// Why the pod is never evicted: `static pod` or `critical priority`.
     pub exempt: Option<&'static str>,
-    /// Whether the pod is evicted before the target is reached.
+    /// Whether the pod is evicted before the signal reaches the level at which evictions stop.
     pub evicted: bool,
     /// Level of the signal after the pod's eviction.
     pub available_after: Option<i64>,

@@ -184,7 +184,8 @@ pub struct ReportedPredictions {
     pub earliest_seconds: Option<f64>,
     /// The longest time by which an event happened later than predicted, as in [verdict.md](verdict.md).
     pub latest_seconds: Option<f64>,
-    /// Largest number of nodes that competed for the token of one predicted event, as in [verdict.md](verdict.md).
+    /// Largest number of nodes that competed for one token of their zone's rate limiter, as in
+    /// [verdict.md](verdict.md).
     pub by_chance_among: usize,
     /// The last events that were missed, in words.
     pub misses: Vec<String>,

@@ -26,10 +26,11 @@ pub struct PredictionsReport {
     /// Events whose time was predicted correctly 5 s before, with a tolerance of one second plus the pause between two
     /// passes of the controller.
     pub on_time: usize,
-    /// Events predicted on time while several nodes waited for one token of their zone. The time was right, but chance
-    /// decides which of these nodes gets the token.
+    /// Events predicted on time while several nodes waited for one token of their zone's rate limiter. The time was
+    /// right, but chance decides which of these nodes gets the token.
     pub by_chance: usize,
-    /// Largest number of nodes that competed for the token of one predicted event; 0 if no event depended on chance.
+    /// Largest number of nodes that competed for one token of their zone's rate limiter; 0 if no predicted event
+    /// depended on chance.
     pub by_chance_among: usize,
     /// Events whose cause happened less than 5 s before them.
     pub unforeseeable: usize,

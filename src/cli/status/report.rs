@@ -83,8 +83,8 @@ pub struct HeadroomReport {
     /// Whether the result would be the same if everything were known. Without Leases, workloads, namespaces, Services
     /// or storage, and with pods of unknown outcome, the result is likely at best.
     pub definite: bool,
-    /// Age of the oldest cluster state that the result depends on; `null` if the cluster has not changed since then in
-    /// a way that affects the result.
+    /// Age of the oldest cluster state from which the result was computed; `null` if no later change of the cluster
+    /// affects the result.
     pub age_seconds: Option<f64>,
     /// The loss of any one node.
     pub nodes: LossesReport,
@@ -402,7 +402,7 @@ pub struct NextReport {
     /// Whether the time of the event is an estimate.
     pub estimated: bool,
     /// The probability that the event happens at the given time, from 0 to 1: below 1 where several nodes wait for one
-    /// token ([forecast.md](forecast.md)).
+    /// token of their zone's rate limiter ([forecast.md](forecast.md)).
     pub probability: f64,
     /// The causes, as text; not for parsing.
     pub why: Why,
@@ -429,9 +429,8 @@ pub struct EvictionReport {
     pub in_seconds: Option<f64>,
     /// How certain `at` is, as in `probeCertainty`; `null` unless `scheduled`.
     pub certainty: Option<&'static str>,
-    /// The probability, from 0 to 1, that the pod is deleted at `at`. It is below 1 if several nodes wait for one
-    /// token;
-    /// `null` unless `predicted`.
+    /// The probability, from 0 to 1, that the pod is deleted at `at`. It is below 1 if several nodes wait for one token
+    /// of their zone's rate limiter; `null` unless `predicted`.
     pub probability: Option<f64>,
     /// The finalizers that keep a `terminating` pod after its grace period.
     pub finalizers: Vec<String>,

@@ -171,7 +171,7 @@ enum NodeRow<'a> {
 }
 
 impl NodeRow<'_> {
-    /// Cell with a fact of a single node; empty in a row that stands for several nodes.
+    /// Cell with a fact of a single node; `-` in a row that stands for several nodes.
     fn of_node(&self, cell: impl Fn(&StatusNodeReport) -> Option<String>) -> String {
         match self {
             Self::One(node) => cell(node),

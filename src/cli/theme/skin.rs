@@ -1,4 +1,4 @@
-//! Makes a theme of a skin of k9s (`internal/config/styles.go` of derailed/k9s, v0.50).
+//! Converts a skin of k9s to a theme (`internal/config/styles.go` of derailed/k9s, v0.50).
 //!
 //! Skins colour parts of k9s, themes colour roles of kordon: [`SOURCES`] says which part gives a role its colour. A
 //! role without a part in the skin keeps its style of `dark` or `light`, depending on the skin's background. A text
@@ -37,7 +37,7 @@ enum Use {
     Bold,
     /// A background of this colour with text that can be read on it.
     Badge,
-    /// A background that mixes this many parts of 255 of the colour with the skin's background.
+    /// The skin's background, tinted with this colour. The number is the colour's share, in parts of 255.
     Tint(u8),
 }
 
@@ -106,7 +106,7 @@ const SOURCES: &[(Role, &str, Use)] = &[
     (Role::LevelError, "frame.status.errorColor", Use::Text),
 ];
 
-/// Makes a theme of the text of a skin, whose file has this name.
+/// Converts the text of a skin to a theme. `name` is the name of the skin's file.
 ///
 /// # Errors
 /// The text is not YAML, or has no `k9s` with parts.
@@ -207,7 +207,7 @@ fn make_readable(styles: &mut [Style], ink: Rgb, paper: Rgb, notes: &mut Vec<Str
     }
 }
 
-/// The file of a theme: what differs from the inherited one.
+/// Text of a theme's file. It has only the styles that differ from the inherited theme.
 fn printed(name: &str, parent: ThemeName, styles: &[Style]) -> String {
     let inherited = Theme::bundled(parent);
     let mut text = format!(

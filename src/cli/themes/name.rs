@@ -10,7 +10,7 @@ use clap::{
 use super::own::OwnThemes;
 use crate::app::ThemeName;
 
-/// Name that leaves the theme to the background of the terminal.
+/// Name for the bundled theme that suits the terminal's background.
 pub const AUTO: &str = "auto";
 
 /// Accepts `auto`, the bundled themes, and those of the user.

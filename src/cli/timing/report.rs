@@ -128,9 +128,9 @@ pub struct BlipReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CountReport {
-    /// The number if heartbeats and passes happen at the most favourable moments.
+    /// The number of nodes or pods if heartbeats and the controller's passes happen at the most favourable moments.
     pub least: usize,
-    /// The number if heartbeats and passes happen at the least favourable moments.
+    /// The number of nodes or pods if heartbeats and the controller's passes happen at the least favourable moments.
     pub most: usize,
 }
 
@@ -184,7 +184,7 @@ impl TimingReport {
         })
     }
 
-    /// Adds the differences between the two profiles.
+    /// Adds the differences between its two profiles to the report.
     #[must_use]
     pub fn compared(mut self) -> Self {
         if let [a, b] = &self.profiles[..] {
@@ -256,7 +256,7 @@ impl ProfileReport {
     }
 }
 
-/// Flags that decide the times: those of the kubelet, then those of the controller.
+/// Flags that decide the times of a profile: first those of the kubelet, then those of the controller.
 fn flags(profile: &TimingProfile) -> Vec<FlagReport> {
     let KubeletFlags { heartbeat, .. } = profile.kubelet;
     let (given, usual) = (profile.kubelet.rows(), KubeletFlags::defaults(heartbeat).rows());

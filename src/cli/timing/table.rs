@@ -18,7 +18,7 @@ use kordon_time::Span;
 /// Minimum and maximum width of the time axis.
 const AXIS: [usize; 2] = [20, 60];
 
-/// Cells of a row besides its bar.
+/// Width of a row without its bar, in cells.
 const BESIDE: usize = 60;
 
 /// Renders the report.

@@ -55,7 +55,7 @@ pub fn lines(settings: &[TunedSettings], blip_seconds: f64) -> Vec<String> {
     lines
 }
 
-/// Position of a value among `places` cells, if the last cell stands for `whole`.
+/// Index of the cell that stands for `part`, in a row of `places` cells from zero to `whole`.
 fn share(part: f64, whole: f64, places: usize) -> usize {
     if whole <= 0.0 {
         return 0;

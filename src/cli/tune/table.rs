@@ -116,7 +116,8 @@ impl<'a> TuneRow<'a> {
     }
 }
 
-/// Text for the settings that differ from those in force. Equal values of the two tolerations are combined.
+/// Text for the settings that differ from those in force. If the tolerations for not-ready and unreachable nodes are
+/// equal, they are combined.
 fn name(with: &[String]) -> String {
     let (tolerations, others): (Vec<&String>, Vec<&String>) =
         with.iter().partition(|setting| setting.contains("-toleration-seconds="));

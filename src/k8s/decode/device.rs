@@ -265,7 +265,7 @@ impl<'a> Message<'a> for Nothing {
 
 fn amount(mode: &str, count: Int) -> DeviceAmount {
     match mode {
-        // The API server's default of the count is one.
+        // The API server's default of `count` is one.
         "" | "ExactCount" => match count.or(0) {
             0 => DeviceAmount::Exact(1),
             count => u32::try_from(count).map_or(DeviceAmount::Unknown, DeviceAmount::Exact),

@@ -437,7 +437,7 @@ impl<'a> ReadField<'a> for Times<'a> {
 impl<'a, T: ReadField<'a> + Default> ReadField<'a> for LenientList<T> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let WireValue::Bytes(_) = value {
-            // The item is read after it is in the list, so that large items such as pods are not moved.
+            // An empty item is added to the list and then filled, so that large items such as pods are not moved.
             self.0.push(T::default());
             self.0.last_mut().expect("it has just been added").read(value)?;
         }

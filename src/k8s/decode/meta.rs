@@ -41,7 +41,7 @@ wire! {
         pub owner_references: LenientList<OwnerReference<'a>> = 13,
         pub finalizers: LenientList<Text<'a>> = 14,
         pub annotations: KnownAnnotations<'a> = 12,
-        /// Managed fields of a JSON object. In protobuf, nodes read them from the whole message instead.
+        /// Managed fields of a JSON object. Those of a node in protobuf are read from the whole message instead.
         pub managed_fields: UnreadFields<'a>,
     }
 }
@@ -126,8 +126,8 @@ impl OwnerReference<'_> {
 /// The annotations that kordon uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownAnnotations<'a> {
-    /// The unparsed annotations of a JSON object; empty if it has none. In protobuf, nodes read their annotations from
-    /// the bytes of the whole metadata instead.
+    /// The unparsed annotations of a JSON object; empty if it has none. Those of a node in protobuf are read from the
+    /// bytes of the whole metadata instead.
     pub json: &'a str,
     /// `kubernetes.io/config.mirror`: the pod mirrors a static pod.
     pub mirror: bool,
@@ -149,7 +149,8 @@ pub struct KnownAnnotations<'a> {
     pub storage_class: Option<Name>,
     /// `resource.kubernetes.io/pod-claim-name`: the entry of the pod's claims for which a ResourceClaim was made.
     pub pod_claim: Option<Name>,
-    /// `batch.kubernetes.io/job-index-failure-count` and `batch.kubernetes.io/job-index-ignored-failure-count`.
+    /// `batch.kubernetes.io/job-index-failure-count` and `batch.kubernetes.io/job-index-ignored-failure-count`: how
+    /// often the pod's index of an indexed Job has failed.
     pub index_failures: Option<IndexFailures>,
     /// `karpenter.sh/do-not-disrupt`: Karpenter does not evict the pod.
     pub do_not_disrupt: bool,
@@ -202,9 +203,9 @@ impl KnownAnnotations<'_> {
     }
 }
 
-/// Annotation with the number of an index's failures that count towards its limit.
+/// Annotation of an indexed Job's pod: how many failures of the pod's index count towards the limit of each index.
 const INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
-/// Annotation with the number of an index's failures that a `podFailurePolicy` ignores.
+/// Annotation of an indexed Job's pod: how many failures of the pod's index a `podFailurePolicy` ignores.
 const IGNORED_INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
 /// Reads a number of failures. As in upstream (`parseInt32`), a text that is not a number counts as zero.

@@ -240,7 +240,7 @@ fn on_object<D: Decoder>(decoder: &mut D, kind: &str, object: D::Wire<'_>, listi
     StreamEvent::Object { change: decoder.change(event), version }
 }
 
-/// Replaces the name of an object that has no name.
+/// Shown in place of the name of an object that has no name.
 const NAMELESS: &str = "an object without a name";
 
 /// Handles a line that has an error event or an unreadable object.
@@ -266,7 +266,7 @@ pub struct PageEnd {
     pub version: String,
     /// Token of the next page; empty on the last page.
     pub next: String,
-    /// Number of objects after this page, if the server reports it.
+    /// Number of objects of the list that follow after this page, if the server reports it.
     pub remaining: Option<usize>,
     /// Number of objects in this page.
     pub count: usize,
@@ -279,9 +279,9 @@ pub struct PageEnd {
 pub enum ListPurpose {
     /// The whole list of a kind, in one or several pages.
     Whole,
-    /// A part of a kind that is prefetched before the whole list.
+    /// Some objects of a kind, prefetched before all of them are listed.
     Prefetch,
-    /// The list of a scope, which is watched after it is listed.
+    /// The objects of one scope, which are listed and then watched.
     Part,
 }
 

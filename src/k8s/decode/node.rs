@@ -89,7 +89,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         boot_id: (*status.node_info.boot_id).into(),
         marks: marks(&metadata.annotations.marks),
         unschedulable_by: wire.unschedulable_by().map(Arc::new),
-        // A Node object has no kured lock: the cluster takes the lock from kured's DaemonSet.
+        // kured's lock is not in the Node object. It is read from kured's DaemonSet.
         reboot_lock: None,
         annotations: Some(pool.annotations(&wire.annotations())),
     }

@@ -476,7 +476,7 @@ wire! {
     }
 }
 
-/// Reasons of a waiting container that does not start until somebody repairs it.
+/// Reasons for which a waiting container does not start until somebody removes the cause.
 const STUCK_WAITING: [&str; 8] = [
     "CrashLoopBackOff",
     "ImagePullBackOff",
@@ -540,8 +540,9 @@ impl Status<'_> {
         unmet.map(|gate| pool.name(&gate.condition_type)).collect()
     }
 
-    /// Returns the ending of the pod, with the exits of its containers. `None` for most pods: they have not finished
-    /// and are not disrupted, no container was OOM-killed or is in trouble, and all their readiness gates are met.
+    /// Returns the ending of the pod, or signs of trouble: exits of containers, a disruption, containers that do not
+    /// run or were restarted, and readiness gates that are not met. `None` if there is nothing of this kind, as for
+    /// most pods.
     fn ending(
         &self,
         target: Option<&WireCondition<'_>>,

@@ -1,4 +1,4 @@
-//! Cache of recent parts of objects.
+//! Cache of parts of recently read objects, so that equal parts are stored once.
 
 use std::{
     hash::{BuildHasher, Hash},

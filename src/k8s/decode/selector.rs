@@ -62,8 +62,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
                         "matchLabels" => match map.next_value()? {
                             PairsOrText::Absent => {}
                             PairsOrText::Pairs(mut labels) => selector.labels.0.append(&mut labels.0),
-                            // A text as the value of `matchLabels` is a label of that name. Only the selector of a
-                            // ReplicationController can have one.
+                            // If the value of `matchLabels` is a text, `matchLabels` is the name of a label. This is
+                            // only possible in the selector of a ReplicationController.
                             PairsOrText::Text(value) => selector.labels.0.push((key.0, value)),
                         },
                         "matchExpressions" => selector.expressions = map.next_value()?,

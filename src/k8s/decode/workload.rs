@@ -206,7 +206,7 @@ struct Status<'a> {
 }
 
 impl<'a> Status<'a> {
-    /// Reads a status field in protobuf, whose number depends on the kind.
+    /// Reads a field of the status in protobuf. The numbers of the fields depend on the kind of workload.
     fn field_of(
         &mut self,
         kind: Option<WorkloadKind>,
@@ -372,7 +372,7 @@ impl WireFailureRule<'_> {
 }
 
 impl<'a> Spec<'a> {
-    /// Reads a spec field in protobuf, whose number depends on the kind.
+    /// Reads a field of the spec in protobuf. The numbers of the fields depend on the kind of workload.
     fn field_of(
         &mut self,
         kind: Option<WorkloadKind>,

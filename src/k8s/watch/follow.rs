@@ -148,7 +148,7 @@ enum Piece {
 /// A frame of a response body, or a connection error.
 type FrameRead = Result<http_body::Frame<Bytes>, kube::Error>;
 
-/// Reason why a turn stopped early.
+/// Reason why a turn of the loop that lists and watches stopped early.
 enum Stop {
     Error(WatchError),
     /// The receiver of events is dropped.

@@ -250,7 +250,7 @@ impl Shared {
             streams: AtomicBool::new(options.version >= ServerVersion::new(1, 27)),
             nodes_known: watch::Sender::new(false),
             leases_known: watch::Sender::new(!options.kinds.contains(&FeedKind::Leases)),
-            // If pods are left out, this is true from the start, so that no pods are prefetched.
+            // Without pods, the list of pods counts as complete from the start, so that no pods are prefetched.
             pods_whole: Mutex::new(options.no_pods || !options.kinds.contains(&FeedKind::Pods)),
             not_ready,
             recovered: watch::Sender::new(0),

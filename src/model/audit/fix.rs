@@ -12,7 +12,7 @@ use kordon_time::Timestamp;
 
 impl From<Suggestion> for Fix {
     fn from(suggestion: Suggestion) -> Self {
-        // The dashboard shows the text of a "wait" suggestion after its title, so the text may begin with "and".
+        // A leading "and" is removed: it joins the text of a "wait" suggestion to its title in the dashboard.
         let text = suggestion.text.trim_start_matches("and ").to_owned();
         Self { command: suggestion.means.command(), text }
     }

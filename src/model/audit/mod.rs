@@ -228,7 +228,7 @@ impl AuditWork {
                 }
             }
             Err(PlanError::Unknown(gaps)) => audited.gaps = gaps,
-            // These errors cannot occur, because the node exists in this copy of the cluster.
+            // No node or pod can be missing, because the node was taken from this copy of the cluster.
             Err(PlanError::NoSuchNode { .. } | PlanError::NoSuchPod { .. }) => return,
         }
         self.nodes.push(audited);

@@ -99,8 +99,8 @@ fn leave(whose: String, pods: usize, within: &str, next: Timestamp, now: Timesta
     phrase.and(if pods == 1 { " " } else { ", next " }).time(time_until(next, now))
 }
 
-/// Returns the phrase about the next eviction of all nodes: `44 pods to be evicted, next in 1m12s`. If no node reports,
-/// the phrase names the condition of the forecast: the controller pauses evictions once all nodes are down.
+/// Returns the phrase about the next eviction of all nodes: `44 pods to be evicted, next in 1m12s`. If every node is
+/// down, silent or late, the phrase adds that the controller pauses evictions once all nodes are down.
 fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
     let phrase = leave(counted(pods, "pod", "pods"), pods, &within(model), next, now).and(later(model));
     let reports = |(state, _): (&NodeState, &usize)| !is_missing(*state);

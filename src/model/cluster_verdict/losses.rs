@@ -13,11 +13,11 @@ use kordon_time::Timestamp;
 /// Nodes whose objects were deleted although pods of workloads are bound to them.
 pub(super) struct DeletedNodes {
     nodes: usize,
-    /// Pods on these nodes that the pod garbage collector will remove, those of DaemonSets included.
+    /// Number of pods that the pod garbage collector will remove from the deleted nodes, including pods of DaemonSets.
     pub leaving: usize,
-    /// Time of the first removal; `None` until the collector has noticed a node.
+    /// Time at which the first pod is removed; `None` until the pod garbage collector has noticed a deleted node.
     first: Option<Timestamp>,
-    /// Pods of workloads on these nodes: `all 3 pods of web`.
+    /// Pods of workloads on the deleted nodes, in words: `all 3 pods of web`.
     pods: String,
     is_one: bool,
 }

@@ -261,7 +261,8 @@ impl JournalEntry {
         if self.detail != other.detail {
             self.detail.clear();
         }
-        // A wrong or missing prediction replaces a right one, because it is more important.
+        // The entry shows a wrong or missing prediction rather than a right one, because an error of a forecast is more
+        // important than a success.
         if let Some(Judgement::Off(_) | Judgement::NotPredicted) = other.judgement {
             self.judgement = other.judgement;
         }

@@ -66,7 +66,7 @@ impl Expectations {
         self.0.push_back(expected);
     }
 
-    /// Drops all expectations, because the watches were down or the controller changed.
+    /// Drops all pending decisions, because the watches were down or the controller changed.
     pub fn restart(&mut self) {
         self.0.clear();
     }
@@ -322,7 +322,7 @@ fn of_pod(old: &Pod, new: Option<&Arc<Pod>>, context: &HistoryContext) -> Option
     Some(Observation { entry, event })
 }
 
-/// Change of a pod that leaves.
+/// What happened to a pod that leaves.
 #[derive(Clone, Copy)]
 struct PodChange {
     /// Whether the pod's deletion began.

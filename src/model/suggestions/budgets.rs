@@ -147,7 +147,8 @@ pub fn separate(
     suggestions
 }
 
-/// Returns the advice on a budget that never allows an eviction, if no change of a number would help.
+/// Returns a plan's advice on the budget that blocks an eviction, for use if there is no other suggestion. `None` if no
+/// budget blocks the eviction.
 pub fn advice(verdict: &Verdict) -> Option<Suggestion> {
     match verdict {
         Verdict::Blocked { budget, pattern, .. } => {

@@ -20,7 +20,7 @@ pub struct PlanEffect {
 }
 
 impl PlanEffect {
-    /// Returns the effect of a plan. The cautions include the objections of the guard rails.
+    /// Returns the effect of a plan. Its `cautions` include the objections of the guard rails.
     pub fn new(plan: &Plan, guards: &Result<Guards, String>, cluster: &Cluster) -> Self {
         let refused = match guards {
             Ok(guards) => {

@@ -231,7 +231,7 @@ impl PodCase {
             PodTrouble::WaitsForVolume { claim, holder } => {
                 format!("until volume {claim} is detached from the node of {holder}, which holds it")
             }
-            // This is the delay of the pod garbage collector: docs/upstream/neighbours.md#1.
+            // The delay of the pod garbage collector is explained in docs/upstream/neighbours.md#1.
             PodTrouble::NodeGone => {
                 "until the pod garbage collector removes it, 40 to 60 s after its node was deleted".into()
             }

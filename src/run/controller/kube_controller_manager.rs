@@ -21,7 +21,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MayLead {
     pub is_allowed: bool,
-    /// The reason. If the process may not hold the Lease, it also says what the operator can do.
+    /// The reason in words. If the process may not hold the Lease, the text also says what the operator can do.
     pub text: String,
 }
 
@@ -158,8 +158,8 @@ impl ManagerWatch {
                 Some(Err(kube::Error::Api(status))) if status.is_forbidden() => {
                     Some(ManagerActivity::Unreadable { why: status.message })
                 }
-                // The last result remains valid. While the API server does not answer, this process cannot renew its
-                // own Lease either.
+                // The last result is kept until the API server answers again. Until then, this process cannot renew
+                // its own Lease either.
                 Some(Err(error)) => {
                     tracing::warn!(error = words(&error), "cannot read the lease of kube-controller-manager");
                     None

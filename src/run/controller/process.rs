@@ -302,7 +302,7 @@ impl Candidate {
         if election.is_of_manager() {
             let text = "--take-over: replaces kube-controller-manager".into();
             may_sender.send_replace(MayLead { is_allowed: true, text });
-            // With --take-over, the permission to lead never changes. This task only keeps the senders alive.
+            // With --take-over, the permission to lead never changes. This task only keeps the channels open.
             tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
                 let _kept = (may_sender, allowed);
                 std::future::pending::<()>().await;

@@ -40,7 +40,7 @@ pub(super) struct ContextOpening(Option<(String, BoxFuture<'static, Result<Dashb
 
 /// Why a loop has ended.
 pub(super) enum End {
-    /// The user quits, the keys have ended, or the loop's time is over.
+    /// The user quits, the keys have ended, or the loop has reached its end time.
     Quit,
     /// Another context is ready to be shown.
     Opened(Box<Dashboard>),

@@ -158,7 +158,7 @@ impl Display {
         self.pace.unrefreshed = true;
     }
 
-    /// Whether the known state may have changed since the last forecast started.
+    /// Whether the known state of the cluster may have changed since the last forecast started.
     pub(super) const fn is_forecast_old(&self) -> bool {
         self.pace.forecast_is_old
     }
@@ -216,7 +216,7 @@ impl Display {
         // Because of rounding between the two clocks, `now` may be slightly before the time that the engine asked for.
         // Without `max`, the engine would be woken too early again and again.
         let now = self.now();
-        // If the pass found nothing new, drawing can wait for the next tick.
+        // If the due timeouts have not changed what is shown, drawing can wait for the next tick.
         if self.app.on_timeout(asked.map_or(now, |asked| asked.max(now))) {
             self.changed();
         }

@@ -58,7 +58,7 @@ impl Past {
         }
     }
 
-    /// Restarts the clock of the player, so that the time until now does not count.
+    /// Restarts the clock of the player, so that the time before this call does not count as played.
     pub(super) fn restart_clock(&mut self) {
         if let Some(player) = &mut self.player {
             player.restart_clock();

@@ -5,14 +5,14 @@ use super::{work::own_guards, *};
 /// Input for one frame of a recording: the keys to type, and when to draw.
 #[derive(Debug)]
 pub struct VirtualTyping {
-    /// Keys, each with the time after the start at which it is typed.
+    /// Keys, each with the time from the start until it is typed.
     pub keys: Vec<(Span, KeyEvent)>,
-    /// Time after the start at which the frame is drawn.
+    /// Time from the start until the frame is drawn.
     pub until: Span,
 }
 
-/// Plays a recording without a terminal and without waiting, because the viewer's time is virtual too. Draws one frame
-/// at the end.
+/// Plays a recording without a terminal, and draws one frame at the end. Never waits, because the viewer's time is
+/// virtual.
 ///
 /// # Errors
 /// As [`run_dashboard`].

@@ -385,7 +385,8 @@ fn awaits_placing(model: &Model, now: Timestamp) -> bool {
 
 fn on_forecast(forecast: Result<Forecast, Failed>, display: &mut Display) {
     match forecast {
-        // The next refresh shows the forecast. While there is something to predict, there is a tick every second.
+        // No draw is scheduled. While there is something to predict, a tick refreshes the views every second, and the
+        // next refresh shows the forecast.
         Ok(forecast) => drop_in_background(display.app.model.set_forecast(forecast)),
         Err(Failed) => display.report_fault("the forecast failed, predicted times may be missing"),
     }
@@ -413,8 +414,8 @@ fn on_leaving(leaving: Result<CountedLeaving, Failed>, display: &mut Display) {
                 display.app.arrange(now);
                 display.draw_soon();
             }
-            // The list on screen no longer shares the keys of the old evictions. The keys are freed in the background,
-            // because freeing tens of thousands of keys takes some milliseconds.
+            // The list on screen no longer shares the keys of the previous evictions, so dropping these evictions also
+            // frees tens of thousands of keys. That takes some milliseconds, so they are dropped in the background.
             if let Some(before) = before {
                 drop_in_background(before);
             }

@@ -6,7 +6,7 @@ use crate::ui::widgets::{Cell, Column, Width};
 
 /// ```text
 /// ────────────────────────────────────────────────────────────────────────────
-///      ~9s  shop/web-x2x     later    leaves after 1 recovery of shop/web
+///      ~9s  shop/web-x2x     later    leaves after shop/web regains 1 healthy pod
 /// ```
 /// Cells of a row.
 #[derive(Default)]

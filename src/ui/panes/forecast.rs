@@ -360,7 +360,7 @@ fn cells(lane: &Lane, axis: &TimeAxis, until: Timestamp) -> Vec<LaneCell> {
             cells[from..to].fill(cell);
         }
     };
-    // The line of a taint ends with the last effect of the taint.
+    // The line of a tainted node ends when its last pod leaves, or with the taint if no pod leaves.
     let last = lane.pods.iter().map(|pods| pods.range.last).max();
     let end = lane.tainted.map_or(until, |tainted| last.unwrap_or(tainted.last).min(until));
     let lines =

@@ -93,9 +93,9 @@ fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
 }
 
 /// ```text
-/// ╭─ 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ─╮     with room
-/// ── 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ──     without, and in a single line
-/// ── [4 Forecast] 5 Journal   next 10m00s ───────────────────     in a slot with several tabs
+/// ╭─ 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ─╮     with a full frame
+/// ── 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ──     with only a rule
+/// ── [4 Forecast] 5 Journal   next 10m00s ───────────────────     several panes as tabs
 /// ```
 /// Draws a pane's frame with `facts` in its title and the pane's notes on the right. Returns the inner area.
 fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) -> Rect {
@@ -128,8 +128,9 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-/// Titles of the slot's tabs, always in the same order: ` 2 Nodes `, ` 4 Forecast [5 Journal]`. If all titles would
-/// leave no space for facts, the last tabs are reduced to their digits. The shown tab always has its title.
+/// Titles of a pane and of the panes that share its area as tabs, always in the same order: ` 2 Nodes `,
+/// ` 4 Forecast [5 Journal]`. If all titles would leave no space for facts, the last tabs are reduced to their digits.
+/// The shown tab always has its title.
 fn tabs(scene: &Scene, pane: Pane) -> Vec<(Pane, Runs)> {
     let slot = scene.slots.iter().find(|slot| slot.active == pane);
     let alone = [pane];

@@ -128,8 +128,8 @@ const EXTENDED: u16 = 14;
 const DEVICES: u16 = 19;
 
 impl RareColumns {
-    /// Decides which rare columns the table has: all of them with `needs_all`, because columns are chosen by their
-    /// index.
+    /// Decides which rare columns the table has. With `needs_all` it has all of them, because the columns to show are
+    /// then selected by their index among all columns.
     fn new(scene: &Scene, is_wide: bool, needs_all: bool) -> Self {
         let cluster = &scene.shown.cluster;
         let devices = is_wide.then(|| cluster.node_devices()).flatten();
@@ -248,7 +248,7 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
     columns
 }
 
-/// Name of a zone: in the wide table the whole name, otherwise the short name that the strip shows.
+/// Name of a zone: in the wide table the whole name, otherwise the short name, as in the node strip.
 fn zone_name(scene: &Scene, zone: &ZoneKey) -> String {
     if scene.screen.wide { zone.short() } else { scene.shown.watchlist.zone_names().short(zone) }
 }

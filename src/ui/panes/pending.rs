@@ -55,7 +55,8 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     super::nothing(scene, FeedKind::Pods, Pane::Pending, "no pod waits for a node")
 }
 
-/// Number of pods: `2 wait for a node`. In a slot with several tabs the title has the number.
+/// Number of pods: `2 wait for a node`. Empty if the pane is one of several tabs, because the tab's title has the
+/// number.
 fn facts(scene: &Scene) -> Runs {
     let is_tab = scene.slots.iter().any(|slot| slot.active == Pane::Pending && slot.tabs.len() > 1);
     if is_tab {

@@ -132,7 +132,7 @@ struct ZoneMap {
     nodes_a_cell: usize,
 }
 
-/// A line of the layout: the facts of a zone, or its nodes from an index on.
+/// A line of the pane: the facts about a zone, or some of its nodes, starting at an index.
 #[derive(Clone, Copy)]
 enum MapLine {
     Facts(usize),

@@ -1,10 +1,10 @@
 //! A thin bar for a share of a whole.
 
 /// ```text
-/// ━━━━╸───       filled, rest: to be styled apart
+/// ━━━━╸───       ━ filled, ─ rest
 /// ```
-/// Returns the filled part and the rest of a bar of `cells` for a share from 0 to 1, in half cells. Any share above 0
-/// shows, and only 1 fills the bar.
+/// Returns a bar of `cells` for a share from 0 to 1, in half cells: the filled part and the rest, so that the caller
+/// can give each a style of its own. Any share above 0 shows, and only 1 fills the bar.
 pub fn bar(share: f32, cells: usize) -> (String, String) {
     let halves = 2 * cells;
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]

@@ -24,7 +24,7 @@ impl Urgency {
         }
     }
 
-    /// Glyph for terminals without colours.
+    /// Glyph that shows the urgency on terminals without colours.
     pub const fn glyph(self) -> &'static str {
         match self {
             Self::Far => "·",

@@ -3,9 +3,10 @@
 use super::bar;
 
 /// ```text
-/// ━━┃━━━╸───       filled, rest: to be styled apart
+/// ━━┃━━━╸───       ━ filled, ─ rest
 /// ```
-/// Returns the filled part and the rest of a bar of `cells` for a level from 0 to 1, with a mark at each threshold.
+/// Returns a bar of `cells` for a level from 0 to 1, with a mark at each threshold: the filled part and the rest, so
+/// that the caller can give each a style of its own.
 pub fn gauge(level: f32, thresholds: impl IntoIterator<Item = f32>, cells: usize) -> (String, String) {
     let (filled, rest) = bar(level, cells);
     let length = filled.chars().count();

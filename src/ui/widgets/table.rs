@@ -30,7 +30,7 @@ pub struct Column {
     /// Priority of the column. Columns of priority 0 are never dropped; of the others, the highest number is dropped
     /// first.
     pub priority: u8,
-    /// Sign of the direction, if the table is sorted by this column.
+    /// Arrow that shows the sort direction, if the table is sorted by this column.
     pub sorted: Option<&'static str>,
     /// Title of the column that a click on the heading sorts by.
     pub sorts_by: Option<&'static str>,
@@ -174,8 +174,8 @@ impl TableWidget {
     ///   node-2      b             5s ┃
     /// ```
     /// Draws the table. Asks `row` for the cells of each visible row, in the order of the columns. In a row with fewer
-    /// cells than columns, the last cell extends to the edge. The last cell of a line is for the thumb, which shows the
-    /// position of the page in a long list. Returns the headings that sort.
+    /// cells than columns, the last cell extends to the edge. The last cell of a line is for the scroll thumb, which
+    /// shows the position of the page in a long list. Returns the headings that sort the table when they are clicked.
     pub fn render(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) -> Vec<Heading> {
         self.render_with(area, 1, buf, row, |_| Style::new())
     }
@@ -243,8 +243,8 @@ impl TableWidget {
         headings
     }
 
-    /// Draws the thumb if the list is longer than the page. Its column stays free beside a short list, so that columns
-    /// do not move when rows are added.
+    /// Draws the scroll thumb if the list is longer than the page. Its column stays free beside a short list, so that
+    /// columns do not move when rows are added.
     fn draw_thumb(&self, area: Rect, first_line: u16, page: usize, buf: &mut Buffer) {
         if self.rows <= page || page == 0 || area.width < 3 {
             return;
@@ -325,7 +325,7 @@ impl TableWidget {
     }
 }
 
-/// The area without the thumb's cells.
+/// The area without the cells that are reserved for the scroll thumb.
 fn without_thumb(area: Rect) -> Rect {
     let thumb = if area.width < 3 { 0 } else { THUMB as u16 };
     Rect { width: area.width - thumb, ..area }

@@ -10,8 +10,8 @@ const APART: i64 = 7;
 
 /// A period of time divided into equal cells.
 ///
-/// The axis starts at a round time. The start moves in steps of a tenth of the time ahead. Between two steps, events
-/// stay in their cells and `now` moves.
+/// The axis starts at a round time. As time passes, the start moves in steps, each of which is a twelfth of the axis.
+/// Between two steps, events stay in their cells, and only `now` moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeAxis {
     pub start: Timestamp,
@@ -40,7 +40,7 @@ impl TimeAxis {
         u16::try_from(cell).unwrap_or(u16::MAX).min(self.cells)
     }
 
-    /// End of a cell.
+    /// Time at which a cell ends.
     pub fn end_of(&self, cell: u16) -> Timestamp {
         let whole = i128::from(self.end.since(self.start).as_nanos());
         let into = whole * (i128::from(cell) + 1) / i128::from(self.cells.max(1));

@@ -52,8 +52,8 @@ impl From<&MaintenanceWave> for WaveLane {
     }
 }
 
-/// Draws the lanes, with a legend as the last line: `▒` the drains, `█` the work until all nodes are healthy again, and
-/// `┊` now, if the waves are carried out. Empty if there are no lanes. `shown` formats a time.
+/// Draws the lanes, with a legend as the last line: `▒` for the drains, and `█` for the work until all nodes are
+/// healthy again. If `now` is given, `┊` shows it. Empty if there are no lanes. `shown` formats a time.
 pub fn waves(lanes: &[WaveLane], now: Option<Timestamp>, shown: impl Fn(Timestamp) -> String) -> Vec<String> {
     let (Some(first), Some(last)) = (lanes.first(), lanes.last()) else { return Vec::new() };
     let whole = last.ends.since(first.starts).as_secs().max(1);

@@ -72,8 +72,8 @@ pub struct ClusterSize {
 
 impl ClusterSize {
     pub const SMALL: Self = Self { nodes_per_zone: 2, web: 6, db: 12, grace: Span::from_secs(5) };
-    /// A small cluster with a long grace period. A node does not become Unknown only because a test silences it or the
-    /// machine is busy.
+    /// A small cluster with a long grace period: a node does not become Unknown while a test silences it for a short
+    /// time, or while the machine is busy.
     pub const PATIENT: Self = Self { grace: Span::from_secs(120), ..Self::SMALL };
 }
 

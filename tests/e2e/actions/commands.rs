@@ -191,7 +191,7 @@ async fn a_node_is_drained_without_evictions(plane: &Plane, kordon: &UserShell) 
     create_pod(&client, "default", "stale", &node, &["example.com/held"]).await?;
     let of_default = Api::<Pod>::namespaced(client.clone(), "default");
     of_default.delete("stale", &DeleteParams::default().grace_period(1)).await?;
-    // kubectl skips a pod if its deletion is overdue by more than the limit, in whole seconds.
+    // kubectl skips a pod if its deletion is overdue by more than `--skip-wait-for-delete-timeout`, in whole seconds.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let line = ["drain", &node, "--disable-eviction", "--skip-wait-for-delete-timeout=1", "--timeout=25s"];
     let command = of_plan(kordon, &line).await?;

@@ -28,8 +28,8 @@ use crate::{
 /// One node of each zone is never drained, so that replacements fit.
 const SIZE: ClusterSize = ClusterSize { nodes_per_zone: 5, web: 12, db: 48, grace: Span::from_secs(60) };
 
-/// Number of concurrent drains. Lane 1 drains a1 and b1, then b1 and c1, then c1 and a1; lane 2 does so with a2, b2 and
-/// c2, and so on.
+/// Number of concurrent sequences of drains, called lanes. Lane 1 drains a1 and b1, then b1 and c1, then c1 and a1;
+/// lane 2 does so with a2, b2 and c2, and so on.
 const LANES: usize = 4;
 
 /// Maximum number of kills of one drain, so that it completes.
@@ -83,7 +83,7 @@ pub async fn killed_drains_are_resumed(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// Totals over all lanes.
+/// Totals over all concurrent sequences of drains.
 #[derive(Default)]
 struct Totals {
     wanted: u64,
@@ -238,8 +238,8 @@ impl Lane<'_> {
     }
 
     /// Checks that every cordoned node is in the journal, in an operation that was not undone. The journal is read
-    /// before and after the nodes: another lane may uncordon a node after the first reading of the journal, or cordon a
-    /// node before the second reading.
+    /// before and after the nodes: a concurrent drain or undo may uncordon a node after the first reading of the
+    /// journal, or cordon a node before the second reading.
     async fn check_cordons(&self) -> Result<()> {
         let mut operations = self.user.operations()?;
         let nodes = nodes(self.client).await?;

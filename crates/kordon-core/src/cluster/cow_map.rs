@@ -152,8 +152,8 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
                 }
                 rows.insert(row, (key, value));
                 if rows.len() > CHUNK {
-                    // Keys often arrive in ascending order. The upper chunk then receives most new rows, so it gets
-                    // fewer rows here.
+                    // Splits off only the upper quarter of the rows: keys often arrive in ascending order, and then
+                    // most new rows go into the upper chunk.
                     let upper = rows.split_off(CHUNK * 3 / 4);
                     rows.shrink_to_fit();
                     Arc::make_mut(&mut self.starts).insert(chunk + 1, upper[0].0.clone());

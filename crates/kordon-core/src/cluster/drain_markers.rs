@@ -186,8 +186,8 @@ const MARKERS: &[DrainMarker] = &[
     ),
     manager(taint_owner::AUTOSCALER, "cluster-autoscaler", any, Cordon),
     // openshift/machine-config-operator 7ff337a: pkg/daemon/drain.go, pkg/daemon/update.go,
-    // pkg/controller/drain/drain_controller.go, pkg/constants/constants.go. The daemon asks for a drain, the controller
-    // answers with the same text once it has carried it out.
+    // pkg/controller/drain/drain_controller.go, pkg/constants/constants.go. The daemon asks for a drain in one
+    // annotation. Once the controller has drained the node, it copies the text into another annotation.
     annotation(MCO, POST_CONFIG_ACTION, |_, value| value == "Rebooting", Stage(Rebooting)),
     annotation(
         MCO,
@@ -204,9 +204,9 @@ const MARKERS: &[DrainMarker] = &[
     taint(MCO, "UpdateInProgress", any, Note("update planned by Machine Config Operator")),
     manager(MCO, "machine-config-controller", any, Cordon),
     // kubereboot/kured 1.23.0: cmd/kured/main.go. kured cordons a node only to drain and restart it, and uncordons it
-    // after the restart. The annotation is written before its lock is taken. The key of the taint is the documented
-    // one. A node holds the lock from before its cordon until after it was uncordoned. A node that was already cordoned
-    // is drained, too.
+    // after the restart. A node that was already cordoned is drained, too. The node takes kured's lock before the
+    // cordon and releases the lock after it was uncordoned. kured writes its annotation on the node even before the
+    // node takes the lock. The key of kured's taint can be configured; this is the key in kured's documentation.
     lock(KURED, REBOOT_LOCK, |node, _| node.unschedulable && node.is_ready(), Stage(Draining)),
     lock(KURED, REBOOT_LOCK, |node, _| node.unschedulable && !node.is_ready(), Stage(Rebooting)),
     lock(
@@ -230,7 +230,7 @@ const MARKERS: &[DrainMarker] = &[
     // another one.
     taint(FAR, "remediation.medik8s.io/fence-agents-remediation", any, Stage(Rebooting)),
     taint(FAR, "medik8s.io/fence-agents-remediation", any, Stage(Rebooting)),
-    // kubernetes-sigs/cluster-api v1.14.0: api/core/v1beta2/common_types.go. Its drains leave only a cordon.
+    // kubernetes-sigs/cluster-api v1.14.0: api/core/v1beta2/common_types.go. Its drains leave no mark but the cordon.
     taint(
         "Cluster API",
         "node.cluster.x-k8s.io/outdated-revision",
@@ -249,8 +249,9 @@ const MARKERS: &[DrainMarker] = &[
         Note("AWS Node Termination Handler uncordons it after its restart"),
     ),
     manager(NTH, "node-termination-handler", any, Cordon),
-    // awsdocs/amazon-eks-user-guide 4d52b4d: managed-node-update-behavior; the manager as in the audit log of
-    // focaaby/ironman-eks-example ec173f4. All old nodes of a group are cordoned before the first is drained.
+    // awsdocs/amazon-eks-user-guide 4d52b4d: managed-node-update-behavior. The name of the field manager is from the
+    // audit log of focaaby/ironman-eks-example ec173f4. All old nodes of a group are cordoned before the first of them
+    // is drained.
     manager(EKS, "vpcLambda", any, Note("drain and replacement planned by EKS")),
     // MicrosoftDocs/azure-aks-docs fb060ab: node-auto-drain, node-auto-repair, upgrade-options;
     // Azure/AKS 8d1c890: CHANGELOG.md, for the older key.
@@ -289,8 +290,8 @@ const MARKERS: &[DrainMarker] = &[
         Note("driver upgrade by NVIDIA GPU Operator failed"),
     ),
     // k8s.io/api v0.37.1: core/v1/types.go; kubernetes/enhancements 64765b4: keps/sig-node/5683-lifecycle-conditions.
-    // Any client may set these conditions. Without a cordon, DrainInProgress is probably left over.
-    // `GracefulNodeShutdownInProgress` is in `Node::is_shutting_down`.
+    // Any client may set these conditions. If the node is not cordoned, DrainInProgress is probably left from an
+    // earlier drain. `GracefulNodeShutdownInProgress` is in `Node::is_shutting_down`.
     condition("DrainInProgress", is_cordoned, Stage(Draining)),
     condition("Drained", is_cordoned, Stage(Drained)),
     condition("MaintenanceInProgress", any, Note("maintenance in progress")),

@@ -34,13 +34,13 @@ impl EventSubject {
         Self { kind: "Pod", namespace, name: pod.key.name.clone(), uid: pod.uid.clone() }
     }
 
-    /// The subject for a pod that is gone. Only the name of the pod is known, not its uid.
+    /// Selects the Events about a pod that is gone. Only the name of the pod is known, not its uid.
     pub fn gone_pod(pod: &Key) -> Self {
         let namespace = Some((*pod.namespace).into());
         Self { kind: "Pod", namespace, name: pod.name.clone(), uid: Uid::default() }
     }
 
-    /// The subject for the owner of a pod; none if the kind of the owner is not watched.
+    /// Selects the Events about the owner of a pod; none if the kind of the owner is not watched.
     pub fn owner_of(pod: &Pod) -> Option<Self> {
         let owner = pod.owner.as_ref()?;
         let OwnerKind::Workload(kind) = owner.kind else { return None };

@@ -11,12 +11,12 @@ use kordon_time::Timestamp;
 /// A drain, reboot or maintenance by a component of another project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignDrain {
-    /// The project, as in `Karpenter`; `None` if the mark does not name it.
+    /// The project, as in `Karpenter`; `None` if the mark on the node does not name it.
     pub by: Option<&'static str>,
     pub stage: DrainStage,
     /// The mark on the node that shows the drain, such as `taint karpenter.sh/disrupted`.
     pub evidence: String,
-    /// Start of the drain; `None` if the mark does not have the time.
+    /// Start of the drain; `None` if the mark on the node has no time.
     pub since: Option<Timestamp>,
 }
 

@@ -401,7 +401,8 @@ impl fmt::Display for Gaps {
 /// How well each kind is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
-    /// State of each kind, as its watch reported it. For a kind without a report, the state follows from its list.
+    /// State of each kind, as its watch reported it. The state of a kind without a report depends on whether
+    /// its list is complete.
     kinds: BTreeMap<FeedKind, Known>,
 }
 

@@ -33,7 +33,8 @@ pub struct Lease {
 
 impl Lease {
     /// Largest difference between the kubelet's clock and the API server's clock at which renewTime is used unchanged.
-    /// The difference includes the time that a request takes, and the fraction of a second that `written` lacks.
+    /// Clocks that agree may also seem to differ, because a request takes time, and because `written` is a whole
+    /// second.
     const TOLERATED: Span = Span::from_secs(5);
 
     /// Smallest difference between the clocks that is reported. A smaller difference may come from a slow request: the
@@ -70,7 +71,7 @@ impl ClockDifference {
         self.0
     }
 
-    /// The absolute difference, rounded so that it stays the same from one renewal to the next.
+    /// The absolute difference of the two clocks, rounded so that it does not change with each renewal of the Lease.
     pub fn size(self) -> Span {
         let seconds = (self.0.max(-self.0).as_nanos() + 500_000_000) / 1_000_000_000;
         let step = if seconds < 3600 { 5 } else { 60 };
@@ -104,10 +105,10 @@ impl TableObject for Lease {
 pub struct LeaderLease {
     #[n(0)]
     pub version: Version,
-    /// `spec.holderIdentity`; empty if it was released.
+    /// `spec.holderIdentity`; empty if the last holder released the Lease.
     #[n(1)]
     pub holder: Name,
-    /// `spec.acquireTime`: when this holder started.
+    /// `spec.acquireTime`: since when the holder has had the Lease.
     #[n(2)]
     pub acquired: Option<ClusterTime>,
     #[n(3)]

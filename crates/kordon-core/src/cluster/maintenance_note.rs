@@ -33,7 +33,8 @@ pub struct MaintenanceNote {
     pub stage: MaintenanceStage,
     #[n(3)]
     pub renewed: Timestamp,
-    /// The state of the machine before its work, for example a boot id; empty if nothing is compared.
+    /// The state of the machine before the work on it, such as its boot id. The work is done once this state has
+    /// changed; empty if the end of the work does not depend on it.
     #[cbor(n(4), with = "encoding::text")]
     pub before: String,
 }

@@ -794,7 +794,7 @@ impl Cluster {
     }
 }
 
-/// Mutable references to the indexes over the pods, apart from the table of pods.
+/// The indexes over the pods, borrowed separately from the table of pods.
 struct PodIndexes<'a> {
     by_node: &'a mut PodGroups<NodeName>,
     by_owner: &'a mut PodGroups<Uid>,

@@ -67,13 +67,15 @@ pub struct Node {
     /// Whether the object is being deleted, but kept by a finalizer.
     #[n(15)]
     pub terminating: bool,
-    /// Who cordoned the node with kordon, and why. A client other than kordon that uncordons it leaves the note behind.
+    /// Who cordoned the node with kordon, and why. Outdated if another client has uncordoned the node, because only
+    /// kordon removes this note.
     #[cbor(n(16), with = "encoding::inline_option", has_nil)]
     pub cordon_note: Option<Arc<CordonNote>>,
     /// Who is draining the node with kordon.
     #[cbor(n(17), with = "encoding::inline_option", has_nil)]
     pub drain_claim: Option<Arc<DrainClaim>>,
-    /// The drain that emptied the node. A client other than kordon that uncordons the node leaves the note behind.
+    /// The drain that emptied the node. Outdated if another client has uncordoned the node, because only kordon removes
+    /// this note.
     #[cbor(n(18), with = "encoding::inline_option", has_nil)]
     pub drained: Option<Arc<DrainedNote>>,
     /// The maintenance that the node is in.
@@ -86,7 +88,7 @@ pub struct Node {
     /// ([`drain_markers::ANNOTATIONS`](super::drain_markers::ANNOTATIONS)), by key.
     #[cbor(n(21), with = "encoding::inline", default)]
     pub marks: Arc<[(Name, Name)]>,
-    /// The client that set `spec.unschedulable`, from `metadata.managedFields`; read only from cordoned nodes.
+    /// The client that set `spec.unschedulable`, from `metadata.managedFields`; `None` for a node that is not cordoned.
     #[cbor(n(22), with = "encoding::inline_option", has_nil)]
     pub unschedulable_by: Option<Arc<FieldManager>>,
     /// The finalizers, which keep the object after its deletion; none in recordings of older releases.
@@ -112,7 +114,8 @@ pub struct FieldManager {
     /// Whether the field was set by server-side apply.
     #[n(1)]
     pub applied: bool,
-    /// When the client last set a field that it had not set before. It set this field then, or earlier.
+    /// Time at which the client last set a field that it had not set before, possibly this field. If it was another
+    /// field, the client had set this field earlier.
     #[n(2)]
     pub at: Option<ClusterTime>,
 }

@@ -46,7 +46,8 @@ pub struct Pod {
     /// `spec.priority`.
     #[n(8)]
     pub priority: i32,
-    // Field number 9 was the sum of the pod's requests, which are now in `resources`.
+    // The number 9 must not be used again: older recordings have the sum of the pod's requests there. The requests are
+    // now in `resources`.
     /// All requests and limits of the pod; shared by pods in which they are equal.
     #[cbor(n(10), with = "encoding::shared")]
     pub resources: Arc<PodResources>,
@@ -212,8 +213,7 @@ impl Pod {
         self.termination.is_some() && self.disruption_target.as_ref().is_some_and(is_preempted)
     }
 
-    /// Whether the pod's priority makes it critical, to kubelets and as a system pod
-    /// (`kubelettypes.IsCriticalPodBasedOnPriority`).
+    /// Whether the pod is critical because of its priority (`kubelettypes.IsCriticalPodBasedOnPriority`).
     pub fn is_critical(&self) -> bool {
         self.priority >= CRITICAL_PRIORITY
     }

@@ -6,11 +6,11 @@ use serde::Deserialize;
 use super::{encoding::EncodingContext, names::NodeName};
 use kordon_time::ClusterTime;
 
-/// The annotation of kured's DaemonSet, unless `--lock-annotation` names another one (kubereboot/kured 1.23.0,
-/// `cmd/kured/main.go`, `KuredNodeLockAnnotation`).
+/// The annotation of kured's DaemonSet that holds the lock, unless kured's flag `--lock-annotation` names another
+/// annotation (kubereboot/kured 1.23.0, `cmd/kured/main.go`, `KuredNodeLockAnnotation`).
 pub const REBOOT_LOCK: &str = "weave.works/kured-node-lock";
 
-/// A node that holds kured's lock: from before its drain until it was uncordoned after its restart.
+/// A node that holds kured's lock. It keeps the lock from before its drain until it was uncordoned after its restart.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct RebootLock {

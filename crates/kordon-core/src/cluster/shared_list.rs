@@ -86,7 +86,8 @@ mod tests {
     fn it_takes_one_word_and_pods_fit_into_what_the_allocator_gives() {
         assert_eq!(size_of::<SharedList<u8>>(), size_of::<usize>());
         let counts = 2 * size_of::<usize>();
-        // The blocks of mimalloc have 160, 192, 224, 256 and 320 bytes. The limits are two of these sizes.
+        // mimalloc allocates blocks of 160, 192, 224, 256 and 320 bytes. A pod should fit a block of 224 bytes, and its
+        // resources a block of 160 bytes.
         assert!(size_of::<Pod>() + counts <= 224, "{}", size_of::<Pod>());
         assert!(size_of::<PodResources>() + counts <= 160, "{}", size_of::<PodResources>());
     }

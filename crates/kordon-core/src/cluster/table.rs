@@ -60,7 +60,7 @@ pub struct Delta<T> {
 }
 
 impl<T> Delta<T> {
-    /// Applies `of` to the new state, or to the old state if the object was deleted.
+    /// Applies the function `of` to the new state, or to the old state if the object was deleted.
     pub fn any<'a, U: ?Sized>(&'a self, of: impl FnOnce(&'a T) -> &'a U) -> Option<&'a U> {
         self.new.as_deref().or(self.old.as_deref()).map(of)
     }
@@ -76,7 +76,7 @@ impl<T> Clone for Delta<T> {
 #[derive(Clone, Debug)]
 pub struct Table<T: TableObject> {
     rows: CowMap<T::Key, Row<T>>,
-    /// The number of lists that have started.
+    /// The number of lists of this kind that have started.
     epoch: u32,
     synced: bool,
 }
@@ -84,7 +84,7 @@ pub struct Table<T: TableObject> {
 #[derive(Debug)]
 struct Row<T> {
     object: Arc<T>,
-    /// Epoch of the table at the last list that contained the object.
+    /// Value of `Table::epoch` at the last list that contained the object.
     epoch: u32,
 }
 

@@ -3,15 +3,16 @@
 use super::{Cluster, Key, Name, Node, Phase, Pod};
 use kordon_time::ClusterTime;
 
-/// Label of a job's pod with the name of the plan that the job carries out (rancher/system-upgrade-controller d357e23,
-/// `pkg/apis/upgrade.cattle.io/constants.go`, `LabelPlan`; `pkg/upgrade/job/job.go`, `New`).
+/// Label on the pods of a job. Its value is the name of the plan that the job carries out
+/// (rancher/system-upgrade-controller d357e23, `pkg/apis/upgrade.cattle.io/constants.go`, `LabelPlan`;
+/// `pkg/upgrade/job/job.go`, `New`).
 const PLAN: &str = "upgrade.cattle.io/plan";
 
 /// Prefix of the label of a node to which a plan was applied; the name of the plan follows (`LabelPlanName`). The label
 /// stays after the upgrade (`pkg/upgrade/handle_batch.go`).
 const APPLIED: &str = "plan.upgrade.cattle.io/";
 
-/// The name of kubectl's field manager.
+/// The name of the field manager under which kubectl writes.
 const KUBECTL: &str = "kubectl";
 
 /// What the system-upgrade-controller does with a node, or may have done.

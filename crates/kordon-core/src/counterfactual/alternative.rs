@@ -198,7 +198,7 @@ mod tests {
         assert!(present.set_all(&["default-not-ready-toleration-seconds=-1"]).is_err());
     }
 
-    /// The releases of the flags are listed in docs/upstream/node-lifecycle.md#1.1.
+    /// The releases in which each flag exists are listed in docs/upstream/node-lifecycle.md#1.1.
     #[test]
     fn a_flag_that_the_release_does_not_have_is_refused() {
         for (minor, exists) in [(19, true), (26, true), (27, false), (36, false), (38, false)] {

@@ -325,7 +325,8 @@ impl Counterfactual {
     }
 }
 
-/// Position of a recorded event in a list. The first list is passed on as a list, later lists as changes.
+/// Position of a recorded event in a list of objects. The first list is passed on as a list, later lists are passed on
+/// as changes.
 enum ListStage {
     Started,
     Listed,

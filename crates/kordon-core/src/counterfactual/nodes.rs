@@ -37,7 +37,8 @@ impl Counterfactual {
             match stage {
                 ListStage::Started => nodes.insert(0, ObjectEvent::ListStarted),
                 ListStage::Done => nodes.push(ObjectEvent::ListDone),
-                // The node was recorded before this list and has not changed: list it as the model has it.
+                // The recording had this node before the list, and the node has not changed: list it as the model has
+                // it.
                 ListStage::Listed if nodes.is_empty() => {
                     nodes.extend(listed.map(|node| ObjectEvent::Listed((*node).clone())));
                 }

@@ -54,7 +54,7 @@ pub struct AffectedPod {
 pub struct Paid {
     /// The outages that ended with the return of the node.
     pub ended: OutageCost,
-    /// The blips among the ended outages.
+    /// The blips (short outages) among the ended outages.
     pub blips: OutageCost,
     /// The outages that did not end with the return of the node: the node was deleted, or it was still away when the
     /// recording ended.

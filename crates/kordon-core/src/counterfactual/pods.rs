@@ -33,7 +33,7 @@ impl Counterfactual {
             match stage {
                 ListStage::Started => pods.insert(0, ObjectEvent::ListStarted),
                 ListStage::Done => pods.push(ObjectEvent::ListDone),
-                // The pod was recorded before this list and has not changed: list it as the model has it.
+                // The recording had this pod before the list, and the pod has not changed: list it as the model has it.
                 ListStage::Listed if pods.is_empty() => {
                     pods.extend(listed.map(|pod| ObjectEvent::Listed((*pod).clone())));
                 }

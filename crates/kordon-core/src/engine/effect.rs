@@ -218,7 +218,7 @@ pub enum Outcome {
     Done,
     /// Recorded and not written (dry-run). The shadowed controller may write it.
     Recorded,
-    /// The object changed after the decision, or was replaced by another object of the same name.
+    /// The object changed after the engine's decision, or was replaced by another object of the same name.
     Conflict,
     /// The object is gone.
     Gone,

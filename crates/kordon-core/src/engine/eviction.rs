@@ -217,7 +217,7 @@ impl Evictor {
 
     /// Handles a pod that became Terminating. If the pod's deletion was recorded, the deletion has now been observed.
     fn on_terminating(&mut self, pod: &Key, out: &mut Outbox) {
-        // Searching the timers is needed only if deletions were recorded: other pods have no overdue timer.
+        // Skip the search if no deletion was recorded, because only recorded deletions make timers overdue.
         if out.has_recorded()
             && let Some(Timer::Overdue(_)) = self.timers.get(pod)
         {
@@ -416,7 +416,8 @@ impl Evictor {
         let Some(added) = taint.time_added else {
             return TolerationStart { at: now, certainty: Certainty::AtLatest };
         };
-        // The time starts when the taint was added, the pod was created or the controller started, whichever is last.
+        // The toleration time starts when the taint was added, the pod was created or the controller started, whichever
+        // is last.
         let theirs = context.cluster.local(added.max(pod.created));
         let at = started.map_or(theirs, |started| theirs.max(started)).min(now);
         TolerationStart { at, certainty: Certainty::Estimated }
@@ -523,7 +524,7 @@ pub struct FirstTimer<'a> {
     pub taint: &'a Taint,
     /// The time at which the timer started.
     pub started: Timestamp,
-    /// The time that the pod tolerates the taint.
+    /// The time for which the pod tolerates the taint.
     pub span: Span,
 }
 

@@ -250,7 +250,7 @@ impl NodeHealth {
 
     /// The node's zone.
     pub fn zone(&mut self, node: &Node) -> &NodeZone {
-        // If the node is calm, a pass has already read the zone from this node object.
+        // Skip the read if a pass has already read the zone from this same node object (`is_calm`).
         if !self.is_calm(node) {
             self.zone.refresh(node);
         }

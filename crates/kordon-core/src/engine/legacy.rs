@@ -365,8 +365,7 @@ impl Engine {
         cluster.pods_on(&node.name).filter(|pod| pod.termination.is_none()).map(of).collect()
     }
 
-    /// Returns the first pass after `limit`. If `limit` is more than a period before the next pass, returns `limit`
-    /// itself.
+    /// Returns the time of the first pass after `limit`, or `limit` itself if that pass is over.
     fn pass_after(&self, limit: Timestamp) -> Timestamp {
         let period = (self.settings.node_monitor_period.value + super::PASS_TAKES).as_nanos();
         let behind = limit.since(self.next_pass).as_nanos();

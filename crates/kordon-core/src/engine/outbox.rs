@@ -30,7 +30,7 @@ pub struct Outbox {
 /// An effect that was recorded and not written.
 #[derive(Clone, Debug)]
 struct Recorded {
-    /// Version of the object that the decision was based on.
+    /// Version of the object on which the engine based the effect.
     basis: Version,
     /// The effect, kept only if it changes NoExecute taints.
     effect: Option<Effect>,

@@ -68,8 +68,8 @@ fn maintains_no_schedule(taint: &Taint) -> bool {
         && (taint.key == *UNSCHEDULABLE || CONDITION_TAINTS.iter().any(|(_, _, key)| taint.key == **key))
 }
 
-/// Adds one of the NoExecute taints to a node and removes the other (upstream `SwapNodeControllerTaint`). Returns
-/// whether this call requested the write.
+/// Adds one of the controller's two NoExecute taints to a node and removes the other (upstream
+/// `SwapNodeControllerTaint`). Returns whether this call requested the write.
 pub fn swap_no_execute(
     node: &Node,
     add: &str,
@@ -84,7 +84,8 @@ pub fn swap_no_execute(
     swap(node, vec![taint(add, TaintEffect::NoExecute, clock.written(now))], remove, why, out, now)
 }
 
-/// Removes both NoExecute taints from a reachable node (upstream `markNodeAsReachable`, first half).
+/// Removes both of the controller's NoExecute taints from a reachable node (upstream `markNodeAsReachable`, first
+/// half).
 pub fn remove_no_execute(node: &Node, why: Why, out: &mut Outbox, now: Timestamp) {
     let remove: Vec<Taint> = controllers_own(node).cloned().collect();
     if !remove.is_empty() {

@@ -55,7 +55,8 @@ impl Engine {
         census.iter().filter_map(open).collect()
     }
 
-    /// Reports the zones whose rate has fallen: with a lower rate, it matters which nodes were tainted before.
+    /// Reports the zones whose rate has fallen: with a lower rate, it matters which nodes were tainted before the rate
+    /// fell.
     pub(super) fn report_uncertain(&mut self, open: Vec<(f32, UncertainTaints)>) {
         let fell = |(before, chance): (f32, UncertainTaints)| {
             let after = self.zones.get(&chance.zone).map_or(0.0, |zone| zone.limiter.rate());

@@ -97,7 +97,7 @@ pub fn is_every_zone_down(zones: &[ZoneView]) -> bool {
 pub struct ZoneView {
     pub key: ZoneKey,
     pub state: ZoneState,
-    /// The state that a pass would find now.
+    /// The state of the zone that a pass would find now.
     pub next_state: ZoneState,
     /// Number of nodes in the zone now, without nodes that the statistics of the zone exclude.
     pub size: usize,

@@ -152,8 +152,8 @@ pub fn discount(
     Some(())
 }
 
-/// The census of each zone as its nodes are now. The census of the last pass ([`Zone::census`]), which decides a zone's
-/// state, can differ until the controller's next pass.
+/// The census of each zone, counted from the current nodes. The census of the last pass ([`Zone::census`]), which
+/// decides a zone's state, can differ until the controller's next pass.
 #[derive(Clone, Debug, Default)]
 pub struct PresentNodes(BTreeMap<ZoneKey, Census>);
 

@@ -76,7 +76,7 @@ struct Predictions {
     uncertain: BTreeSet<NodeName>,
 }
 
-/// The latest predictions when a change arrives.
+/// The latest predictions that exist when a change arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Predicted<'a> {
     /// The last forecast.

@@ -27,7 +27,7 @@ use kordon_time::{Span, Timestamp};
 /// zone's rate limiter. If the node gets another token instead, the step happens at another time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chance {
-    /// The nodes that may get the token, sorted by name.
+    /// The nodes that may get the token of the rate limiter, sorted by name.
     pub among: Arc<[NodeName]>,
     /// Probability from 0 to 1.
     pub probability: f64,
@@ -71,7 +71,7 @@ pub struct DeletedRange {
     pub most: usize,
 }
 
-/// The chances of all tokens of a forecast.
+/// For each zone, the chances with which its nodes get the tokens of its rate limiter in a forecast.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Chances(BTreeMap<ZoneKey, Contest>);
 
@@ -176,18 +176,18 @@ impl fmt::Display for DeletedRange {
 struct Contest {
     /// The nodes that still wait in at least one order of the waiting nodes.
     contenders: BTreeMap<NodeName, Contender>,
-    /// Sum of the contenders' probabilities of still waiting.
+    /// Sum of the probabilities that each of the `contenders` still waits.
     total: f64,
     /// Factor by which the tokens since the last [`Contest::end_spells`] have reduced the probability that a node
     /// waits.
     remaining: f64,
-    /// Lower bound of the contenders' weights.
+    /// Lower bound of the weights of the `contenders`.
     smallest: f64,
     tokens: Vec<Token>,
     /// Prefix sums over the tokens: each token adds the probability that a node of weight 1 gets it.
     shares: Vec<f64>,
     spells: Vec<Spell>,
-    /// Cached names of the contenders; none after the contenders have changed.
+    /// Cached names of the `contenders`; none after the `contenders` have changed.
     among: Option<Arc<[NodeName]>>,
 }
 
@@ -206,9 +206,9 @@ struct Contender {
 #[derive(Debug, PartialEq)]
 struct Token {
     at: Timestamp,
-    /// The node that gets the token in the order of the forecast.
+    /// The node that gets this token in the order of the forecast.
     node: NodeName,
-    /// Chance that `node` gets the token; none if no other node may get it.
+    /// Chance that `node` gets this token; none if no other node may get it.
     chance: Option<Chance>,
 }
 
@@ -340,8 +340,8 @@ impl Contest {
     fn bounds(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> (usize, usize) {
         let mut alike: BTreeMap<&Schedule, usize> = BTreeMap::new();
         schedules.values().for_each(|schedule| *alike.entry(schedule).or_default() += 1);
-        // For one token, pairs (pods, nodes) in ascending order: each of these nodes would lose that many pods if it
-        // got the token.
+        // Pairs (pods, nodes) for one token, in ascending order: the number of nodes that would each lose this number
+        // of pods if they got the token.
         let counts = |token: &Token| {
             let count =
                 |(schedule, nodes): (&&Schedule, &usize)| (schedule.deleted(until.since(token.at)), *nodes);
@@ -393,7 +393,7 @@ impl Schedule {
             Tolerance::Forever => None,
         };
         let mut spans: Vec<Span> = Vec::with_capacity(cluster.load(node).pods);
-        // Reuse the span of the previous pod, because most pods share one list of tolerations.
+        // Reuse the toleration time of the previous pod, because most pods share one list of tolerations.
         let mut known: Option<(&Arc<Pod>, Option<Span>)> = None;
         for pod in cluster.pods_on(node).filter(|pod| pod.termination.is_none()) {
             let span = match known {

@@ -78,7 +78,7 @@ impl ControllerEvent {
 /// forecast and `event`, sorted by time.
 ///
 /// The order in which the nodes of a zone are tainted is random. The nth taint of a zone is therefore compared with the
-/// nth predicted taint, and the deletion of a pod counts from the taint of its node.
+/// nth predicted taint, and the time of a pod's deletion is measured from the taint of its node.
 pub fn predicted_time<'a>(
     predicted: &[ControllerEvent],
     earlier: impl DoubleEndedIterator<Item = &'a ControllerEvent>,

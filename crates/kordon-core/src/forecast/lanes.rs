@@ -40,7 +40,7 @@ pub struct Lane {
     pub not_ready: Option<TimeRange>,
     /// When the conditions become Unknown.
     pub unknown: Option<TimeRange>,
-    /// When the node gets a NoExecute taint. A range of times if several nodes wait for one token.
+    /// When the node gets a NoExecute taint. A range of times if several nodes wait for one token of the rate limiter.
     pub tainted: Option<TimeRange>,
     /// Times at which pods leave the endpoints of their Services, each with the number of pods; sorted by time.
     pub endpoints: Vec<(Timestamp, usize)>,
@@ -191,7 +191,7 @@ impl Lane {
 impl Forecast {
     /// Returns the forecast with its chart. The chart has a lane for each node with predictions. A node that is down
     /// and not tainted has a lane too, although nothing happens to it until evictions are resumed. Lanes are sorted by
-    /// the time of their first event, in steps of `TOGETHER`, so their order does not change while they exist.
+    /// the time of their first event, rounded down to a multiple of `TOGETHER`, so that the lanes keep their order.
     #[must_use]
     pub fn with_chart(self, engine: &Engine, cluster: &Cluster) -> Self {
         if !engine.confidence(self.made).allows_predictions() {

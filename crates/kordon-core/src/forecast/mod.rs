@@ -70,11 +70,12 @@ pub struct Forecast {
     pub later: BTreeMap<Key, Timestamp>,
     /// The chart; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,
-    /// The chances of all tokens, for [`Forecast::deleted`].
+    /// The chances with which nodes get the tokens of their zones' rate limiters, for [`Forecast::deleted`].
     chances: Arc<Chances>,
     /// Number of deletions that [`Forecast::subtract`] removed, because the forecast without a failure has them too.
     subtracted: usize,
-    /// The first and the last time at which a node may be tainted, for each node that competes for a token.
+    /// The first and the last time at which a node may be tainted, for each node that competes for a token of its
+    /// zone's rate limiter.
     taint_turns: BTreeMap<NodeName, TimeRange>,
     /// The indices of each node's events in `steps`, sorted by time.
     by_node: BTreeMap<NodeName, Vec<usize>>,
@@ -88,8 +89,8 @@ pub struct ForecastStep {
     pub why: Why,
     /// Number of pods that are marked not ready with the event, and so leave the endpoints of their Services.
     pub not_ready: usize,
-    /// The chance that the event happens at this time, if several nodes wait for one token; none if the time is
-    /// certain.
+    /// The chance that the event happens at this time, if several nodes wait for one token of their zone's rate
+    /// limiter; none if the time is certain.
     pub chance: Option<Chance>,
 }
 
@@ -376,9 +377,9 @@ impl Run {
     fn pass_changes_on(&mut self) {
         for applied in self.applied.drain(..) {
             if let Applied::Node(Delta { old: Some(old), new: Some(new) }) = &applied {
-                // The controller changes the node's NoSchedule taint with the next event of the node (upstream
-                // `doNoScheduleTaintingPass`). Forecasts leave these writes out, and note here when the node is Ready
-                // again.
+                // Note when the node is Ready again, because forecasts leave out the writes of the controller's
+                // NoSchedule taints. Upstream changes these taints with the next event of the node
+                // (`doNoScheduleTaintingPass`).
                 match (old.is_ready(), new.is_ready()) {
                     (false, true) => _ = self.recovered.insert(new.name.clone(), self.now),
                     (true, false) => _ = self.recovered.remove(&new.name),

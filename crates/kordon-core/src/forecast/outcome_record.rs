@@ -15,8 +15,8 @@ use crate::{
 use kordon_time::{Span, Timestamp};
 
 /// Time from the start of a pod's deletion, or from the time at which its replacement should be Ready, until the pod's
-/// outcome is read. After this time the replacement should be created, have a node, and run. Jobs replace their pods
-/// only after a back-off.
+/// outcome is read. After this time the replacement should be created (by a Job, only after its back-off), have a node,
+/// and run.
 pub const SETTLES: Span = Span::from_secs(60);
 /// Evictions of pods of one owner within this time belong to one group.
 const AT_ONCE: Span = Span::from_secs(1);
@@ -62,9 +62,9 @@ type Group = Timestamp;
 /// Which of an owner's new pods replaces an evicted pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReplacementRule {
-    /// The pod of the same name.
+    /// The new pod with the name of the evicted pod.
     SameName,
-    /// The pod on the same node: a DaemonSet has one on each node.
+    /// The new pod on the node of the evicted pod: a DaemonSet has one pod on each node.
     SameNode,
     /// Any pod that the owner created for the group, preferably the one on the node for which the replacement was
     /// predicted.
@@ -233,8 +233,8 @@ impl fmt::Display for OutcomeDifferences {
 }
 
 impl OutcomeRecord {
-    /// Opens a case when the deletion of a pod by taint eviction begins. `predicted` is the pod's predicted outcome at
-    /// that time.
+    /// Records that the deletion of a pod by taint eviction begins. `predicted` is the pod's predicted outcome at that
+    /// time.
     pub fn on_evicted(&mut self, pod: &Pod, predicted: Option<&PodOutcome>, now: Timestamp) {
         let owner = pod.owner.as_ref().map(|owner| owner.uid.clone());
         if let Some(owner) = &owner {
@@ -305,7 +305,8 @@ impl OutcomeRecord {
         }
     }
 
-    /// Closes all open cases and counts them as not predicted, because changes may have been missed.
+    /// Forgets the evicted pods whose outcome is not read yet, and counts them as not predicted, because changes may
+    /// have been missed.
     pub fn restart(&mut self) {
         self.counts.not_predicted += self.open.len();
         self.open.clear();
@@ -404,8 +405,8 @@ impl OutcomeRecord {
 }
 
 impl PredictedOutcome {
-    /// Returns the parts of a predicted outcome that are compared; none for an unknown outcome and for an outcome that
-    /// was left out.
+    /// Returns the parts of a predicted outcome that are compared; none for an unknown outcome and for
+    /// [`PodOutcome::LeftOut`].
     fn from_outcome(outcome: &PodOutcome) -> Option<Self> {
         let among = match outcome {
             PodOutcome::Moves { among, .. } => Some(among.clone()),
@@ -415,7 +416,7 @@ impl PredictedOutcome {
         Some(Self { kind: outcome.kind(), node: outcome.node().cloned(), among })
     }
 
-    /// Whether the pod's replacement landed on one of the nodes that were equally good.
+    /// Whether the pod's replacement landed on one of the nodes that were equally good for it.
     fn is_by_chance(&self, became: &Became) -> bool {
         became.node().zip(self.among.as_ref()).is_some_and(|(node, among)| among.contains(node))
     }

@@ -286,9 +286,9 @@ impl Forecast {
         pods
     }
 
-    /// Returns how each of these pods leaves. If the forecast has assumptions, the replacements get no creation times,
-    /// as in N-1, so that their order stays open. They do get them if a node comes back, because only replacements that
-    /// are created later can land on that node.
+    /// Returns how each of these pods leaves. If the forecast has assumptions and no node comes back, the replacements
+    /// get no creation times, as in N-1, so that their order stays open. If a node comes back, the creation times are
+    /// needed, because only replacements that are created later can land on that node.
     fn leaving(
         &self,
         pods: Vec<Arc<Pod>>,

@@ -75,8 +75,8 @@ pub struct MaintenancePlan {
     pub waves: Vec<MaintenanceWave>,
     /// Nodes that are in no wave, with the reason.
     pub left_out: Vec<(NodeName, LeftOutReason)>,
-    /// The cost of maintaining the same nodes one after the other, in order of name, without cordoning any node in
-    /// advance.
+    /// The cost of maintaining the nodes of all waves one after the other, in order of name, without cordoning any node
+    /// in advance.
     pub by_name: MaintenanceCost,
 }
 

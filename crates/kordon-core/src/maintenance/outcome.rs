@@ -136,7 +136,7 @@ impl MaintenanceOutcome {
 
     fn wave(&self, number: usize, StartedWave { starts, planned }: StartedWave) -> PastWave {
         let of_wave = || self.nodes.iter().filter(move |(_, record)| record.wave == number);
-        // The latest of the nodes' times; `None` until every node of the wave has one.
+        // The latest `time` of the wave's nodes; `None` until every node of the wave has one.
         let last = |time: fn(&NodeRecord) -> Option<Timestamp>| {
             of_wave().map(|(_, record)| time(record)).reduce(|one, other| Some(one?.max(other?))).flatten()
         };

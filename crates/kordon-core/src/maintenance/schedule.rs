@@ -44,7 +44,8 @@ struct Schedule<'a> {
     /// Nodes that are not done, those with the fewest pods first. A pod that lands on another of these nodes has to
     /// move again.
     left: Vec<NodeName>,
-    /// Worst loss of a node or zone before the start; `None` if the loss may become worse.
+    /// Worst loss of a node or zone before the start; `None` if it is unknown, or if the loss is allowed to become
+    /// worse.
     before: Option<WorstLoss>,
     waves: Vec<MaintenanceWave>,
     left_out: Vec<(NodeName, LeftOutReason)>,
@@ -127,8 +128,8 @@ impl<'a> Schedule<'a> {
         self.left.iter().filter(|node| !kept.contains(node)).cloned().collect()
     }
 
-    /// Finds the largest possible wave: first with later nodes cordoned, then without. If there is none, returns why
-    /// each node cannot be in a wave.
+    /// Finds the largest possible wave: first with the nodes of later waves cordoned, then without these cordons. If no
+    /// wave is possible, returns why each node cannot be in a wave.
     fn find(&self) -> (Option<Found>, Vec<(NodeName, LeftOutReason)>) {
         let mut reasons = BTreeMap::new();
         for ahead in [self.ahead(), BTreeSet::new()] {

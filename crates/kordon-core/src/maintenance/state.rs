@@ -55,8 +55,8 @@ impl WaveState {
         cluster
     }
 
-    /// Returns the state at `until`, after the drains of a plan: its nodes are back, and schedulable if they were
-    /// before.
+    /// Returns the state at `until`, after the drains of a plan: the drained nodes are back, and schedulable if they
+    /// were before.
     pub fn after(&self, plan: &Plan, rules: EvictionRules, until: Timestamp) -> Self {
         let mut after = self.clone();
         for row in &plan.pods {
@@ -139,8 +139,8 @@ impl WaveState {
         self.apply(Change::Pod(ObjectEvent::Deleted(pod.key.clone())));
     }
 
-    /// Adds a replacement of a pod on this node. If the replacement is not Ready, it keeps the reason in the old pod's
-    /// `ending`.
+    /// Adds a replacement of `pod` to this node. A replacement that is not Ready keeps the old pod's `ending`, which
+    /// has the reason.
     fn add_replacement(&mut self, pod: &Arc<Pod>, node: &NodeName, is_ready: bool) {
         self.made += 1;
         let name = if SchedulingRequest::keeps_name_of(pod) {

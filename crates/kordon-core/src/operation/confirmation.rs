@@ -39,10 +39,10 @@ impl Overrides {
         self.guards.iter().cloned().chain(given).collect()
     }
 
-    /// Whether these overrides allow a plan with this prospect to start.
+    /// Whether a plan with this expected end ([`Prospect`]) may start under these overrides.
     pub const fn allow(&self, prospect: Prospect) -> bool {
         match prospect {
-            // If kordon does not know all budgets, the API server checks them.
+            // The plan may start even if kordon does not know all budgets, because the API server checks them.
             Prospect::Completes | Prospect::Unknown | Prospect::Stalls => true,
             Prospect::Blocked => self.try_blocked,
             Prospect::Refused => false,

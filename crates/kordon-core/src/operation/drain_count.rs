@@ -23,7 +23,7 @@ pub struct DrainCount {
     pub finished: usize,
 }
 
-/// The part of a drain's count to which a pod belongs.
+/// How a drain counts a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainPart {
     /// Deleted.
@@ -39,7 +39,7 @@ pub enum DrainPart {
 }
 
 impl DrainPart {
-    /// The part of the count to which an existing pod belongs, judged by the Pod object alone.
+    /// How a drain counts an existing pod, judged by the Pod object alone.
     pub fn from_pod(pod: &Pod) -> Self {
         if pod.termination.is_some() {
             Self::Terminating
@@ -63,7 +63,7 @@ impl DrainPart {
 
 impl DrainCount {
     /// The count of a drain, computed from its claim and from the pods on the node; `None` if one of the two is
-    /// unknown. `blocked` has the pods that budgets keep from leaving, if they block the drain.
+    /// unknown. `blocked` has the pods whose eviction is refused; `None` if the drain is not blocked.
     pub fn from_claim(
         claim: &DrainClaim,
         node: &NodeName,

@@ -19,7 +19,7 @@ pub(super) struct PodTask {
     pub(super) uid: Uid,
     pub(super) group: GroupIndex,
     pub(super) stage: PodProgressStage,
-    /// Part of the drain's count to which the pod belonged when the watch last reported it.
+    /// How the drain counted the pod when the watch last reported the pod.
     seen: DrainPart,
     pub(super) tries: u32,
     /// Number of consecutive server errors.
@@ -89,7 +89,7 @@ impl PodTask {
         Self { key, uid, group, stage, seen, tries: 0, failures: 0, refused_at, late: false, surge: None }
     }
 
-    /// The part of the drain's count to which the pod belongs; `None` if the pod stays.
+    /// How the drain counts the pod; `None` if the pod stays.
     pub(super) fn part(&self) -> Option<DrainPart> {
         Some(match (&self.stage, self.seen) {
             (PodProgressStage::Ended(PodEnd::Stays(_)), _) => return None,
@@ -488,8 +488,8 @@ impl Operation {
         self.report(place, level, now);
     }
 
-    /// Lets a pod wait until its budget has room for the eviction. It may have room already: the new pod of a surge
-    /// that an interrupted run has started may be Ready.
+    /// Lets a pod wait until its budget has room for the eviction. There may be room already, if an interrupted run has
+    /// started the surge and the surge's new pod is Ready.
     pub(super) fn wait_for_surge(&mut self, place: PodIndex, why: &str, now: Timestamp) {
         let task = &mut self.pods[place];
         if task.stage == PodProgressStage::Waiting {

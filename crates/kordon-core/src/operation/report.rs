@@ -171,7 +171,7 @@ pub struct PodProgress {
     pub uid: Uid,
     pub node: Option<NodeName>,
     pub stage: PodProgressStage,
-    /// The part of the drain's count to which the pod belongs; `None` if the pod stays.
+    /// How the drain counts the pod; `None` if the pod stays.
     pub part: Option<DrainPart>,
     pub tries: u32,
     /// Whether the pod was bound to the node after the plan was made.

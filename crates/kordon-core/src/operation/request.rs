@@ -20,7 +20,7 @@ pub struct Request {
     pub id: RequestId,
     pub at: Timestamp,
     pub task: RequestKind,
-    /// The reason in words, for the screen and the journal.
+    /// Why the request is made, in words, for the screen and the journal.
     pub why: String,
     /// The steps that would undo the write; `None` for a read, and for a write that cannot be undone.
     pub undo: Option<WriteUndo>,

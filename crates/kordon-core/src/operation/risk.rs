@@ -65,8 +65,8 @@ impl Risk {
     pub const fn is_grave(self) -> bool {
         match self {
             Self::Lost | Self::PreemptedLost | Self::DataLost | Self::BudgetIgnored => true,
-            // The operator need not type the name of the context. The options of the plan already show these risks, or
-            // an override has its own words to type.
+            // The operator need not type the name of the context, because the options of the plan already show these
+            // risks, or an override has its own words to type.
             Self::DuplicateIdentity | Self::Waits | Self::Blocked => false,
         }
     }

@@ -1,8 +1,8 @@
 //! Deployments that are scaled up before their pods are evicted, and back afterwards.
 //!
 //! A Deployment is read before each write, and each write fails if the Deployment has changed since. It is scaled up
-//! when the drain of the first node with its pods starts, and back as soon as none of its pods is left to evict: they
-//! have been evicted, or the operation has given them up, was cancelled or has failed.
+//! when the drain of the first node with its pods starts, and back as soon as none of its pods is left to evict,
+//! because each has been evicted or given up, or because the operation was cancelled or has failed.
 
 use super::{
     Operation, RequestKind, RequestOutcome, Severity, Subject, SurgeProgressStage, backoff,
@@ -23,7 +23,7 @@ pub(super) struct SurgeTask {
     surge: Surge,
     stage: SurgeProgressStage,
     request: SurgeRequest,
-    /// Whether a write that scales the Deployment up has been sent, so that it may have been made.
+    /// Whether a write that scales the Deployment up has been sent. It may have taken effect, even without a response.
     is_sent: bool,
     /// Dry run: the write is only recorded, so no new pod appears.
     is_recorded: bool,
@@ -62,7 +62,7 @@ impl SurgeTask {
         Self { is_sent: true, ..Self::new(surge) }
     }
 
-    /// Returns true if nothing is left to do.
+    /// Returns true if nothing is left to do for the surge.
     pub(super) const fn is_settled(&self) -> bool {
         match self.stage {
             SurgeProgressStage::Waiting | SurgeProgressStage::ScaledUp => false,
@@ -135,7 +135,8 @@ impl Operation {
         }
     }
 
-    /// Takes over the surges of a drain whose claim has expired or is taken over; only if this drain may surge.
+    /// Takes over the surges of a drain whose claim has expired or is taken over. If this drain may not scale
+    /// Deployments up, only warns about them.
     pub(super) fn take_over_surges(&mut self, surges: Vec<ClaimedSurge>, now: Timestamp) {
         for ClaimedSurge { deployment, uid, replicas } in surges {
             if self.drain.surge {
@@ -277,7 +278,7 @@ impl Operation {
             return self.settle_surge(place, "another Deployment has its name now".into(), now);
         }
         match (is_over, seen.replicas) {
-            // The write was made, although its response was lost, or an interrupted run made it.
+            // The Deployment is already scaled up: by a write whose response was lost, or by an interrupted run.
             (false, replicas) if replicas == raised && task.is_sent => {
                 task.stage = SurgeProgressStage::ScaledUp;
                 task.tries = 0;

@@ -135,8 +135,8 @@ impl Constraint {
             {
                 None
             }
-            // If the pod requires a node by its name, no other node can match, so lifting the constraint is no
-            // suggestion.
+            // If the pod requires a node by its name, no other node can match, so kordon does not suggest lifting the
+            // constraint.
             Self::NodeSelector | Self::NodeAffinity | Self::NodeSelectorAndAffinity if spec.names_nodes() => {
                 None
             }

@@ -34,7 +34,8 @@ pub struct SchedulerRules {
     pub image_volumes: ImageVolumes,
     /// Pods get devices through resource.k8s.io/v1. The versions of this API in older releases are not read.
     pub claims_get_devices: bool,
-    /// A request for an extended resource that a node does not have is a request for devices of a DeviceClass.
+    /// A request for an extended resource that a node does not have is treated as a request for devices of a
+    /// DeviceClass.
     pub classes_back_resources: bool,
     /// Device taints prevent allocation (on by default from 1.36).
     pub device_taints: bool,

@@ -166,7 +166,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the placement on the best of the found nodes. At least one node must have been found.
+    /// Returns the placement on the best of the feasible nodes in `found`. There must be at least one.
     fn placement(&self, filters: &Filters<'_>, found: &FoundNodes) -> Placement {
         let feasible = found.feasible.len();
         let Ranking { best, first: ranking } = Ranking::new(filters, &found.feasible);

@@ -83,7 +83,7 @@ impl VolumeReach {
         let is_node = |requirement: &NodeRequirement| {
             *requirement.key == *HOSTNAME || *requirement.key == *"metadata.name"
         };
-        // The zone labels of drivers also end in `/zone`.
+        // Some drivers have zone labels of their own, which also end in `/zone`.
         let is_zone = |requirement: &NodeRequirement| requirement.key.ends_with("/zone");
         Some(
             named(is_node).map(Self::Nodes).or_else(|| named(is_zone).map(Self::Zones)).unwrap_or(Self::Some),

@@ -83,7 +83,7 @@ fn predict<'a, E: Environment>(
     }
     let PlanContext { cluster, rules, .. } = context;
     let mut surges = surge::candidates(&without.all_pods(), cluster, without.budgets_before(), rules);
-    // Every round but the last refuses at least one surge, so the loop ends.
+    // Each iteration except the last refuses at least one surge, so the loop ends.
     loop {
         let scaled: Vec<Surge> = surges.iter().filter_map(SurgePlan::surge).cloned().collect();
         let count = scaled.len();

@@ -80,7 +80,7 @@ pub trait Environment: Clone {
     }
 }
 
-/// A span that is not known exactly. `None` in place of a value means never.
+/// An estimated duration. A value of `None` means that the duration never ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     pub soonest: Option<Span>,
@@ -96,7 +96,7 @@ impl Estimate {
         Self { soonest: Some(span), likely: Some(span), latest: Some(span), quality: Quality::Certain }
     }
 
-    /// Returns the total of this span and a second span that starts when this one ends.
+    /// Returns the sum of two estimates: the duration `next` starts when the duration `self` ends.
     pub fn and_then(self, next: Self) -> Self {
         let sum = |one: Option<Span>, other: Option<Span>| Some(one? + other?);
         Self {
@@ -107,7 +107,7 @@ impl Estimate {
         }
     }
 
-    /// Returns the shorter of two spans that start at the same time.
+    /// Returns the shorter of two estimated durations that start at the same time.
     pub fn shorter(self, other: Self) -> Self {
         let least = |one: Option<Span>, other: Option<Span>| one.into_iter().chain(other).min();
         Self {
@@ -118,7 +118,7 @@ impl Estimate {
         }
     }
 
-    /// Returns the longer of two spans that start at the same time.
+    /// Returns the longer of two estimated durations that start at the same time.
     pub fn longer(self, other: Self) -> Self {
         let most = |one: Option<Span>, other: Option<Span>| Some(one?.max(other?));
         Self {
@@ -164,15 +164,15 @@ pub enum Bound {
     Latest,
 }
 
-/// Reliability of a span, from the worst to the best.
+/// Reliability of an estimated duration, from the worst to the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quality {
     Guess,
-    /// The span is a field of an object, for example a grace period.
+    /// The duration is a field of an object, for example a grace period.
     Declared,
-    /// The span was measured on pods of the same owner.
+    /// The duration was measured on pods of the same owner.
     Measured,
-    /// The span follows from the rules of the API.
+    /// The duration follows from the rules of the API.
     Certain,
 }
 

@@ -193,7 +193,7 @@ pub struct EvictionAnswer {
     pub budget: Option<Key>,
 }
 
-/// One entry of the status's `details.causes`.
+/// An entry of `details.causes` in the server's response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusCause {
     pub reason: &'static str,

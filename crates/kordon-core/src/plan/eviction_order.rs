@@ -49,7 +49,7 @@ pub(super) fn sort_for_eviction<E: Environment>(
     pods.sort_by_cached_key(rank);
 }
 
-/// Returns whether the pod is replaced once it leaves, or may be.
+/// Returns whether a controller recreates the pod after it leaves; true if this is not known.
 fn returns(cluster: &Cluster, pod: &Pod) -> bool {
     match owner::recreation(cluster, pod) {
         Recreation::Immediately | Recreation::WhenGone => owner::needs_another(cluster, pod),

@@ -142,7 +142,7 @@ fn leave(
         .into_iter()
         .map(|pod| LeavingPod { departing: departing(cluster, &pod, is_known), pod, created: None })
         .collect();
-    // All pods leave at the same time, so the time has no influence.
+    // All pods leave at the same time, and the result does not depend on what time this is.
     let leaves = Timestamp::EPOCH;
     let departures = leaving.iter().filter(|leaving| leaving.departing.is_deleted).map(|leaving| Departure {
         pod: leaving.pod.clone(),
@@ -401,8 +401,8 @@ impl<E: Environment> FailoverRun<E> {
     }
 
     /// Returns the pods that were Pending before the failure and still are, in the order in which the scheduler tries
-    /// them; empty if no node has more room. Nominated pods are left out, because the scheduler keeps the room for them
-    /// that it has made.
+    /// them; empty if no node has more room. Nominated pods are left out, because preemption has already made room for
+    /// them, and the scheduler reserves this room.
     fn waiting_before<'a>(&self, cluster: &'a Cluster) -> Vec<&'a Arc<Pod>> {
         if self.freed.is_empty() {
             return Vec::new();

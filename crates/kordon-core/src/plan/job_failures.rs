@@ -643,7 +643,7 @@ mod tests {
         );
     }
 
-    /// Kubernetes 1.37 `job_controller.go`, `syncJob`: `status.failed` and the uncounted pods are added.
+    /// Kubernetes 1.37 `job_controller.go`, `syncJob`, adds up `status.failed` and the uncounted pods.
     #[test]
     fn failed_pods_that_the_status_does_not_count_yet_are_failures() {
         let job = JobLimits {
@@ -656,7 +656,7 @@ mod tests {
         assert_eq!(of(&consequences(&cluster(job, 1, false)), 0), Err(failure));
     }
 
-    /// Kubernetes 1.37 `job/backoff_utils.go`, `newBackoffRecord`: failures after the last success.
+    /// Kubernetes 1.37 `job/backoff_utils.go`, `newBackoffRecord`, counts only the failures after the last success.
     #[test]
     fn the_back_off_counts_the_failures_after_the_last_success() {
         let job = JobLimits { backoff_limit: 10, succeeded: 1, failed: 3, ..JobLimits::default() };

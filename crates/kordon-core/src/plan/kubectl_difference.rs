@@ -44,7 +44,8 @@ impl KubectlDifference {
     }
 }
 
-/// Returns the first node whose drain never ends, and the node after it; `None` if no node comes after such a node.
+/// Returns the first node whose drain never ends, and the node after it; `None` if there is no such node, or if it is
+/// the last one.
 fn stops_at(plan: &Plan) -> Option<KubectlDifference> {
     let follows =
         plan.nodes.iter().position(|node| node.drain.as_ref().is_some_and(|drain| drain.after_incomplete))?;

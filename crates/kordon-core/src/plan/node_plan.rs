@@ -23,7 +23,7 @@ pub enum NodeChange {
         before: Vec<Taint>,
         after: Vec<Taint>,
     },
-    /// Labels or annotations.
+    /// Labels or annotations are changed.
     Metadata {
         field: MetadataField,
         before: Labels,

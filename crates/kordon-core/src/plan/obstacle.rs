@@ -17,8 +17,8 @@ pub enum RemovalObstacle {
 }
 
 impl RemovalObstacle {
-    /// Returns why a simulated removal never ends: a budget that blocks one of these pods or, if there is none, one of
-    /// the pods. Budgets come first because the operator can relax them.
+    /// Returns why a simulated removal never ends: a budget that blocks one of these pods or, if there is no such
+    /// budget, a pod whose removal does not end. Budgets come first because the operator can relax them.
     pub(super) fn from_run<'a>(run: &RunResult, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Self> {
         let (mut budgets, mut first) = (BTreeSet::new(), None);
         let open = |pod: &Pod| run.pods.get(&pod.key).filter(|result| result.end.is_none());

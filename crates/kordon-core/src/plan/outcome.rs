@@ -64,7 +64,8 @@ pub enum PodOutcome {
     Stuck(StuckReason),
     /// No controller recreates the pod.
     Lost,
-    /// The whole run that the pod belongs to fails, because the controller of its owner creates no second pod.
+    /// The whole run to which the pod belongs, such as a build, fails: the controller of its owner creates no other
+    /// pod.
     FailsRun { owner: Name },
     /// The pod counts as a failure of its Job and is not replaced: the Job fails, or the pod's index fails.
     FailsJob { job: Name, why: JobFailure, takes: Box<FailedJob> },

@@ -32,7 +32,7 @@ pub fn refusal(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Ti
     }
 }
 
-/// The outlook at the end of a simulated run.
+/// The outlook for pods that are still blocked at the end of a simulated run.
 pub(super) struct Outlook<'a> {
     pub cluster: &'a Cluster,
     pub result: &'a RunResult,
@@ -187,7 +187,8 @@ pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
     Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy, scaling_helps: !state.needs_all })
 }
 
-/// Returns a block pattern if none of these unhealthy pods is expected to recover; `None` if one of them may recover.
+/// Returns why a budget with these unhealthy pods never allows an eviction: none of the pods is expected to recover.
+/// `None` if one of them may recover.
 fn never_healthy(cluster: &Cluster, unhealthy: &[Key]) -> Option<BlockPattern> {
     let trouble = |key: &Key| cluster.pod(key).and_then(|pod| pod.trouble().cloned());
     let why = trouble(unhealthy.first()?)?;
@@ -254,8 +255,8 @@ fn returning(cluster: &Cluster, state: &BudgetState, rules: &EvictionRules) -> V
     pods.filter(|pod| failover::is_waited_for(cluster, pod)).map(|pod| pod.key.clone()).collect()
 }
 
-/// Returns why a budget never allows disruptions again after this plan, or a deletion before it, has used them up;
-/// `None` if the budget may allow some again.
+/// Returns why a budget whose disruptions are used up, by this plan or by an earlier deletion, never allows disruptions
+/// again; `None` if it may allow some again.
 fn never_recovers(
     cluster: &Cluster,
     state: &BudgetState,

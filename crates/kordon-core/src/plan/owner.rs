@@ -33,7 +33,7 @@ pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> OwnerLoo
     }
 }
 
-/// Returns whether kordon knows if this workload exists. If kordon does, a workload that is not found does not exist.
+/// Returns whether kordon has read this workload, or has found that it does not exist.
 pub fn is_read(cluster: &Cluster, kind: WorkloadKind, namespace: &Namespace, name: &Name) -> bool {
     let key = Key { namespace: namespace.clone(), name: name.clone() };
     cluster.knows(&Scope::Workload(kind, key))
@@ -203,7 +203,8 @@ pub enum NotRecreated {
     Finished,
     /// The pod's Job fails, or the pod's index of the Job fails.
     JobFails(JobFailure),
-    /// The whole run that the pod belongs to fails, because its controller creates no second pod for it.
+    /// The whole run to which the pod belongs, such as a build, fails: its controller creates no other pod after a
+    /// deletion.
     RunFails,
 }
 

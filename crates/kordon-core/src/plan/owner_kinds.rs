@@ -1,4 +1,4 @@
-//! Kinds of other projects that own pods, and what their controllers do after one of these pods is deleted.
+//! Pod owners of kinds that other projects define, and what their controllers do after one of their pods is deleted.
 
 use crate::cluster::OwnerKind;
 
@@ -12,7 +12,7 @@ pub enum OwnerBehaviour {
     OtherName,
     /// The controller creates another pod on the same node.
     SameNode,
-    /// The controller creates no other pod: the whole run that the pod belongs to fails.
+    /// The controller creates no other pod. Instead the whole run to which the pod belongs, such as a build, fails.
     Never,
     /// What the controller does depends on the settings of the owner or of the operator.
     OperatorDecides,

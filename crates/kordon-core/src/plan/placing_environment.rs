@@ -88,7 +88,7 @@ impl PlacingState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceDetail {
     Full,
-    /// Keeps only landings and preempted pods, but no reasons, help, times and resource use of nodes.
+    /// Keeps only landings and preempted pods. Leaves out reasons, help, times and the resource use of nodes.
     OutcomesOnly,
 }
 
@@ -375,8 +375,8 @@ impl<'a> PlacingEnvironment<'a> {
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
         match self.state.detail {
-            // The added pod can only make requests feasible whose specs depend on other pods, so the other requests
-            // are kept.
+            // Forgets the requests whose specs depend on other pods, because the added pod may make them feasible. It
+            // cannot make other requests feasible.
             TraceDetail::OutcomesOnly => {
                 self.state.unplaceable.retain(|(request, _)| request.spec.ignores_other_pods());
             }
@@ -508,7 +508,8 @@ impl Environment for PlacingEnvironment<'_> {
         self.typical.stragglers()
     }
 
-    /// Includes the time that preempted pods take to terminate, because the new pod starts after them.
+    /// The time to Ready includes the time that preempted pods take to terminate, because the new pod starts after
+    /// them.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
         if self.state.detail == TraceDetail::OutcomesOnly {
             return Estimate::NEVER;

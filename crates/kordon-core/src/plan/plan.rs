@@ -59,7 +59,7 @@ pub struct Plan {
     pub surges: Vec<SurgePlan>,
     /// Writes, in the order in which they are made.
     pub steps: Vec<PlanStep>,
-    /// Events of the likely run, in order of time.
+    /// Predicted events with their likely times, in order of time.
     pub timeline: Vec<PlanMoment>,
     pub totals: PlanTotals,
     pub warnings: Vec<Warning>,

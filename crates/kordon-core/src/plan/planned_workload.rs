@@ -20,8 +20,7 @@ pub struct PlannedWorkload {
     pub namespace: Namespace,
     /// The owner, as the pods' owner references name it.
     pub owner: (OwnerKind, Name),
-    /// Indexes of the workload's pods in the list that was given to [`by_workload`], in the order that was given with
-    /// it.
+    /// Indexes of the workload's pods in the list `pods` of [`by_workload`], in the order of its argument `order`.
     pub pods: Vec<usize>,
     /// Number of the workload's pods in each category. Each pod is in one category.
     pub parts: Vec<(PodCount, usize)>,

@@ -55,7 +55,8 @@ pub struct PodPlan {
     pub eviction_notes: Vec<EvictionNote>,
 }
 
-/// The predicted time of an event. `None` means never or, if it is unknown whether the pod leaves, unknown.
+/// The predicted time of an event. `None` means that the event never happens, or that it is unknown whether the pod
+/// leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     pub soonest: Option<Timestamp>,
@@ -64,7 +65,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Returns the window with only its soonest time. The other times are unknown.
+    /// Returns only the soonest time. The other times are unknown.
     pub(super) fn at_the_soonest(self) -> Self {
         Self { likely: None, latest: None, ..self }
     }
@@ -178,7 +179,8 @@ impl PodPlan {
         self.gone.likely.is_some() && (self.is_removed_by_force() || is_kept())
     }
 
-    /// Returns the pods on other nodes that the replacement preempts, and those that their replacements preempt.
+    /// Returns the pods on other nodes that the replacement preempts, and the pods that the replacements of these pods
+    /// preempt in turn.
     pub fn preempted(&self) -> impl Iterator<Item = &PreemptedPod> {
         self.placement.iter().flat_map(|trace| &trace.preempts)
     }

@@ -43,8 +43,8 @@ pub(super) struct Prediction<'a, E> {
     soonest: RunResult,
     likely: RunResult,
     latest: RunResult,
-    /// The likely run without a timeout. The verdicts come from this run, because whether a budget allows an eviction
-    /// does not depend on the timeout.
+    /// A run with likely times and without a timeout. The verdicts come from this run, because whether a budget allows
+    /// an eviction does not depend on the timeout.
     unlimited: RunResult,
     /// Pods that leave in the `unlimited` run.
     leaving: BTreeSet<Key>,

@@ -11,8 +11,9 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// Returns the outcomes of the pods that a kubelet evicts under pressure, in the order of eviction. By then the node
-/// has the taint of its condition, so only replacements that tolerate this taint land there.
+/// Returns the outcomes of the pods that a kubelet evicts under pressure, in the order of eviction. When the
+/// replacements are placed, the node already has the taint of its pressure condition, so only replacements that
+/// tolerate this taint land there.
 ///
 /// The snapshot must be of this cluster.
 pub fn pressure_failover(
@@ -27,7 +28,7 @@ pub fn pressure_failover(
     failover(cluster, evicted, LostNodes::default(), PlacingEnvironment::new(cluster, snapshot, now))
 }
 
-/// Returns the node with the taint that the node lifecycle controller adds for its condition.
+/// Returns the node with the taint that the node lifecycle controller adds for the pressure condition.
 fn tainted(node: &Node, order: &EvictionOrder) -> Node {
     let key = order.signal.condition().taint_key();
     if node.taints.iter().any(|taint| taint.key == *key) {

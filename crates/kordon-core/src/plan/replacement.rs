@@ -114,7 +114,7 @@ impl LivePods {
         }
     }
 
-    /// Scales the owner of a pod up, so that it creates more pods, or down if the number is negative.
+    /// Changes the number of pods that the owner of a pod wants: up by `replicas`, or down if `replicas` is negative.
     pub fn surge(&mut self, cluster: &Cluster, pod: &Pod, replicas: i32) {
         let Some(owner) = &pod.owner else { return };
         *self.surges.entry(owner.uid.clone()).or_default() += replicas;

@@ -416,7 +416,8 @@ impl<'a> Simulation<'a> {
 }
 
 /// Returns when the entries of a budget's `disruptedPods` expire, each time with the key of the budget. Leaves out
-/// pods that are not Ready, because they do not count as healthy again.
+/// entries of pods that are terminating or not Ready, because these pods do not count as healthy when the entry
+/// expires.
 fn disruptions_expire(
     cluster: &Cluster,
     budget: &Budget,

@@ -30,7 +30,7 @@ pub(super) struct StartingPod {
 #[derive(Clone, Debug)]
 pub(super) struct LostPod {
     pub pod: Arc<Pod>,
-    /// Time from the start of the plan until the deletion starts.
+    /// Time from the start of the plan until the pod's deletion starts.
     pub after: Estimate,
 }
 
@@ -127,10 +127,10 @@ pub(crate) fn likely_ready<E: Environment>(
 impl StartingPod {
     /// Returns when the pod is Ready; `None` if it is not expected to become Ready.
     ///
-    /// A pod is expected to take as long as its siblings did from its start (`environment::start_of`), or from the last
-    /// restart of a container. If it has already taken longer than all of them, it likely takes twice the longest of
-    /// their times, and possibly never becomes Ready. If it has taken even longer, it is no longer expected to become
-    /// Ready.
+    /// The pod is expected to take as long as its siblings did, counted from its start (`environment::start_of`) or
+    /// from the last restart of a container. If it has already taken longer than the slowest sibling, it likely takes
+    /// twice as long as that sibling, and possibly never becomes Ready. If it has taken longer than that too, it is no
+    /// longer expected to become Ready.
     pub fn ready_at<E: Environment>(
         &self,
         cluster: &Cluster,

@@ -157,8 +157,8 @@ struct Priority {
     never_preempts: bool,
 }
 
-/// Whether the PriorityClasses are known. If there are none, they count as unknown: every cluster has two system
-/// classes, so the input files have left the classes out.
+/// Whether the PriorityClasses are known. An empty list counts as unknown: every cluster has two system classes, so the
+/// input files must have left them out.
 fn knows_classes(cluster: &Cluster) -> bool {
     cluster.known(FeedKind::PriorityClasses).is_known() && !cluster.priority_classes().is_empty()
 }
@@ -176,8 +176,7 @@ pub(super) fn refusal(cluster: &Cluster, pod: &Pod) -> Option<String> {
 }
 
 /// Returns the Pod Security level of a pod's namespace, if this level forbids fields of the owner's template (upstream
-/// of
-/// 1.37, pod-security-admission `admission.go`, `ValidatePod`, and `policy/check_*.go`). `baseline` and `restricted`
+/// of 1.37, pod-security-admission `admission.go`, `ValidatePod`, and `policy/check_*.go`). `baseline` and `restricted`
 /// both forbid what exceeds `baseline`. Exemptions in the API server's configuration are not known.
 fn forbidding_level(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let namespace = cluster.namespaces().get(&pod.key.namespace)?;
@@ -189,9 +188,9 @@ fn forbidding_level(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     is_forbidden.then(|| level.clone())
 }
 
-/// Returns the PriorityClass that the template of a pod's owner names, if the cluster does not have this class. The
-/// API server refuses pods of such a template (upstream `plugin/pkg/admission/priority`). `None` while classes are not
-/// known.
+/// Returns the missing PriorityClass: the one that the template of a pod's owner names but that does not exist in the
+/// cluster. The API server refuses pods of such a template (upstream `plugin/pkg/admission/priority`). `None` if the
+/// class exists, if the template names none, or while classes are not known.
 fn missing_class(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let workload = workload(cluster, pod)?;
     let name = &workload.template.as_ref()?.resources.quota.priority_class;

@@ -293,7 +293,8 @@ fn named_workload(cluster: &Cluster, pod: &Pod) -> (Name, Key) {
     }
 }
 
-/// Returns a workload whose budget allows no disruption even with the surges so far, as (index in `held`, budget).
+/// Finds a scaled-up workload whose budget allows no disruption even with all surges. Returns the index of the workload
+/// in `held`, and the budget.
 fn unhelped(
     held: &[Held],
     found: &[Result<Surge, SurgeRefusal>],

@@ -70,7 +70,7 @@ pub fn switchover(
 #[derive(Clone, Copy, Debug)]
 pub struct InstanceRole {
     pub label: &'static str,
-    /// Value that the label has on the pods without the role.
+    /// Value of the role label on pods that do not have the role.
     pub replica: &'static str,
     pub operator: &'static str,
     operator_needs: RoleMove,
@@ -91,7 +91,7 @@ pub fn role_of(pod: &Pod) -> Option<InstanceRole> {
     })
 }
 
-/// The other instances beside a pod with a role.
+/// The other instances that belong together with a pod that has a role, for example the replicas of a primary.
 struct Instances<'a> {
     cluster: &'a Cluster,
     pod: &'a Pod,

@@ -269,7 +269,8 @@ fn pod_of_tainted<E: Environment>(
     plan
 }
 
-/// Adds the time at which the pod is gone, if its deletion starts or has started at `leaves`.
+/// Sets the time at which the pod of this row is gone. `leaves` is the time at which the deletion of the pod starts or,
+/// if the pod is already terminating, the present time.
 fn add_end(plan: &mut PodPlan, pod: &Pod, leaves: Timestamp, by_kubelet: Estimate, node: &TaintedNode) {
     // A finalizer keeps the pod's object even if the pod is removed by force.
     let is_held = pod.is_held();

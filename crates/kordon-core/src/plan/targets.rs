@@ -55,9 +55,8 @@ pub(super) fn require(gaps: &Gaps) -> Result<(), PlanError> {
     if unknown.is_empty() { Ok(()) } else { Err(PlanError::Unknown(unknown)) }
 }
 
-/// Decides which error to return for objects of these scopes that were not found. If the cluster knows the scopes as
-/// they are now, the objects do not exist: returns `error`. Otherwise the objects may exist: returns the gaps of the
-/// scopes.
+/// Decides which error to return for objects of these scopes that were not found. If the scopes have no gaps, the
+/// objects do not exist: returns `error`. Otherwise the objects may exist: returns the gaps of the scopes.
 fn unless_unknown(cluster: &Cluster, scopes: impl Iterator<Item = Scope>, error: PlanError) -> PlanError {
     let gaps = cluster.gaps_in(scopes);
     if gaps.is_empty() { error } else { PlanError::Unknown(gaps) }

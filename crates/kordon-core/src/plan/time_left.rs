@@ -32,7 +32,7 @@ pub enum TimeLeft {
 impl TimeLeft {
     /// Describes the time left: `done in ~35s (at most 1m4s)`.
     pub fn text(&self, now: Timestamp) -> String {
-        // The text changes while time passes, so it has whole seconds only.
+        // Rounded down to whole seconds, because the time left changes continuously.
         let after = |at: Timestamp| Span::from_secs(at.since(now).or_zero().as_secs());
         match self {
             Self::Ends { likely, latest } => {

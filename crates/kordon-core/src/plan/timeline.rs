@@ -4,7 +4,7 @@ use super::landing::Landing;
 use crate::cluster::{Key, NodeName};
 use kordon_time::Timestamp;
 
-/// One event of the likely run, with its time.
+/// An event that the plan predicts, with its likely time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanMoment {
     pub at: Timestamp,

@@ -40,7 +40,7 @@ pub struct PlanTotals {
     pub pending: usize,
     /// Pods that replacements preempt.
     pub preempted: usize,
-    /// Time at which the last pod is gone; `None` means never or, if it is unknown whether some pods leave, unknown.
+    /// Time at which the last pod is gone; `None` if that never happens, or if it is unknown whether some pods leave.
     pub ends: Window,
     /// Likely end of the plan if all undecided pods leave at the first attempt; `None` if no pod is undecided.
     pub not_before: Option<Timestamp>,

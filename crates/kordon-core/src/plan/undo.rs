@@ -8,7 +8,7 @@ use std::{
 use super::{metadata_edits::MetadataField, node_plan::NodeChange, step::PlanStep};
 use crate::cluster::{Cluster, Key, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
-/// The undo of a plan: of its changes to nodes, and of the Deployments that a surge has scaled up.
+/// The undo of a plan. It reverts the changes to nodes, and scales back the Deployments that a surge has scaled up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Undo {
     pub nodes: Vec<NodeUndo>,
@@ -42,7 +42,7 @@ pub struct NodeUndo {
     pub steps: Vec<UndoStep>,
 }
 
-/// The undo of one change. It leaves alone what others have changed later.
+/// The undo of one change to a node. A value that somebody has changed after the plan is left alone.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UndoStep {
     /// Uncordons the node, because the plan cordoned it.

@@ -57,8 +57,8 @@ pub enum Verdict {
     Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern, frees_unhealthy: bool },
     /// More than one budget protects the pod. The eviction subresource responds with an error.
     TwoBudgets { budgets: Vec<Key> },
-    /// It is unknown whether the server allows the eviction, because kordon does not know something, such as a new
-    /// policy. Counts as blocked.
+    /// It is unknown whether the server allows the eviction, because kordon does not know a setting that decides this,
+    /// such as a new policy. Counts as blocked.
     Unknown { missing: String },
     /// It is unknown whether the pod leaves, because kordon does not know all objects that decide this. The pod leaves
     /// unless one of these objects forbids it.
@@ -112,7 +112,7 @@ pub enum BlockPattern {
     NoReplica { operator: &'static str },
     /// The pod's operator moves the role of the pod only if the node of the pod is cordoned.
     NotCordoned { operator: &'static str },
-    /// For the time `since`, the pod's operator could have moved the role of the pod, but has not.
+    /// The pod's operator could have moved the role of the pod for as long as `since`, but has not moved it.
     NotMoved { operator: &'static str, since: Span },
     /// The replacements of pods that have left stay Pending.
     ReplacementPending { of: Vec<Key>, why: Name },

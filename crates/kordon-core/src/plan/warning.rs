@@ -36,8 +36,8 @@ pub enum PodWarning {
     HostPathData,
     /// The pod has a generic ephemeral volume, whose claim and data are deleted with the pod.
     EphemeralVolume,
-    /// A claim of the pod is being deleted, and no remaining pod uses it. The claim and its data are deleted once the
-    /// pod leaves.
+    /// A claim of the pod is being deleted, and no other pod uses it. The claim and its data are deleted once the pod
+    /// leaves.
     ClaimDeleted,
     /// The pod tolerates the cordon, so its replacement may land on the same node.
     MayReturn,
@@ -58,7 +58,7 @@ pub enum PodWarning {
     DuplicateIdentity,
     /// The pod's DaemonSet does not recreate the pod while the node has a taint that the pod does not tolerate.
     NotRecreatedWhileTainted,
-    /// The operator of another project is assumed to recreate the pod.
+    /// The kind of the pod's owner belongs to another project, whose operator is assumed to recreate the pod.
     OperatorRecreates,
     /// The pod's operator first moves the pod's role to a ready replica on another node.
     SwitchesOver,
@@ -146,7 +146,7 @@ impl fmt::Display for PodWarning {
 pub enum CordonAct {
     /// The operator moves the role of the pods to other pods.
     MovesRole,
-    /// The operator deletes the pods. Each pod is the only instance of its cluster.
+    /// The operator deletes the pods. Each of them is the only instance of its database cluster.
     Restarts,
     /// The operator does nothing, because no other instance can take the role of the pods now.
     Nothing,
@@ -187,7 +187,7 @@ pub enum Warning {
         node: NodeName,
         pods: usize,
     },
-    /// Replacements stay Pending. The first one is the replacement of `pod`, which leaves when this node is drained.
+    /// Replacements stay Pending. The first of them is the replacement of `pod`, which leaves when `node` is drained.
     CapacityExhausted {
         node: NodeName,
         pod: Key,
@@ -213,8 +213,8 @@ pub enum Warning {
     },
     /// The drain of a node does not end before another node is uncordoned.
     WaitsForUncordon(CordonWait),
-    /// The Kubernetes operator of these pods moves their roles to other pods or deletes the pods once the node is
-    /// cordoned, or can do neither.
+    /// What the Kubernetes operator of these pods does once the node is cordoned: it moves the roles of the pods to
+    /// other pods, deletes the pods, or does nothing because no other instance can take the roles.
     Switchover {
         node: NodeName,
         operator: &'static str,
@@ -515,7 +515,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Returns what Kubernetes operators do with the pods of these nodes that have roles, once the nodes are cordoned.
+/// Returns warnings about what Kubernetes operators do with pods that have a role, once these nodes are cordoned.
 pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Warning> {
     let closed: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
     let mut acts: BTreeMap<(&NodeName, &'static str, CordonAct), usize> = BTreeMap::new();
@@ -626,13 +626,14 @@ pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
 }
 
 impl Warning {
-    /// Returns whether the warning is about a claim of this operation.
+    /// Returns whether the warning says that this operation has claimed a node.
     pub fn is_claim_of(&self, id: &OperationId) -> bool {
         matches!(self, Self::Claimed { operation, .. } if operation == id)
     }
 }
 
-/// Returns a warning for each of these nodes that has a claim, renewed or not.
+/// Returns a warning for each of these nodes that an operation has claimed for a drain, even if the claim is no longer
+/// renewed.
 pub fn of_claims<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
     let claimed = nodes.iter().filter_map(|node| Some((node, node.drain_claim.as_ref()?)));
     claimed.map(move |(node, claim)| Warning::Claimed {

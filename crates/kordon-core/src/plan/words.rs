@@ -13,7 +13,7 @@ pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     }
 }
 
-/// Describes the end of an action of which only the earliest likely end is known.
+/// Describes when an action ends, if only the earliest likely end is known.
 pub fn not_before(least: Span) -> String {
     if least == Span::ZERO { "possibly immediately".into() } else { format!("not before ~{least}") }
 }

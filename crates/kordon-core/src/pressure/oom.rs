@@ -26,7 +26,8 @@ pub fn oom_score_adj(
             let request = counted_request(pod, container, rules);
             let share = i128::from(request) * 1000 / i128::from(memory_capacity.max(1));
             let score = FIRST - i64::try_from(share).unwrap_or(i64::MAX);
-            // The score is above that of protected containers and below that of BestEffort pods.
+            // The score is higher than that of Guaranteed and system-node-critical pods, and lower than that of
+            // BestEffort pods.
             score.clamp(FIRST + PROTECTED, FIRST - 1)
         }
     }

@@ -62,7 +62,7 @@ impl NodeStats {
 /// Capacity of a signal and its available part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignalLevel {
-    /// Available amount. The unit of both fields is bytes, inodes or process ids.
+    /// Available amount, in the unit of the capacity: bytes, inodes or process ids.
     pub available: i64,
     pub capacity: i64,
 }

@@ -30,7 +30,7 @@ impl BlipScope {
     }
 }
 
-/// Smallest and largest count of nodes or pods over all phases of a blip.
+/// Smallest and largest number of nodes or pods over all simulated phases of heartbeats and monitor passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountRange {
     pub least: usize,
@@ -55,7 +55,8 @@ pub struct BlipRisk {
     pub blips: Vec<(BlipScope, Blip)>,
 }
 
-/// The longest blips of one node that have no effect at any phase, in whole seconds.
+/// The longest blips of one node that have no effect, whatever the phases of heartbeats and monitor passes; in whole
+/// seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Harmless {
     /// Longest blip after which the node has not become Unknown; `None` if no blip makes it Unknown.

@@ -7,7 +7,7 @@ use super::{
 use crate::forecast::ForecastKind;
 use kordon_time::Span;
 
-/// Times of the monitor passes, relative to the last heartbeat and to each other.
+/// Phase of a simulated death: the times of the monitor passes, relative to the last heartbeat and to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeathPhase {
     /// Time from the last heartbeat until a pass notices it: above zero, at most one monitor period.
@@ -25,7 +25,7 @@ pub struct Milestones {
     pub deleted: Option<Span>,
 }
 
-/// Shortest, median and longest time over all phases.
+/// Shortest, median and longest time over all simulated phases of heartbeats and monitor passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingRange {
     pub best: Span,
@@ -33,7 +33,8 @@ pub struct TimingRange {
     pub worst: Span,
 }
 
-/// Times from a node's death until each event; `None` if the event does not happen in every phase.
+/// Times from a node's death until each event; `None` if the event is missing in the simulation of at least one
+/// [phase](DeathPhase).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeathTimes {
     pub unknown: Option<TimingRange>,
@@ -97,8 +98,9 @@ fn steps(whole: Span) -> impl Iterator<Item = Span> {
 }
 
 impl DeathTimes {
-    /// Simulates the death of one node at every phase. The node may die at any time between its last heartbeat and the
-    /// next one. The controller acts the same for all these times, because it sees only the heartbeats.
+    /// Simulates the death of one node once for each [phase](DeathPhase). The node may die at any time between its last
+    /// heartbeat and the next one. The controller acts the same for all these times, because it sees only the
+    /// heartbeats.
     pub fn new(profile: &TimingProfile, size: ClusterSize) -> Self {
         let synthetic = SyntheticCluster::new(profile, one_pod_each(size));
         let at_phases = |passes| -> Vec<Milestones> {
@@ -121,9 +123,9 @@ impl DeathTimes {
 }
 
 impl TimingRange {
-    /// The range of the time from a node's death until an event; `None` if the event does not happen at every phase.
-    /// The best and the worst time are the extremes over both pass durations. The typical time is the median with
-    /// [`PassDuration::AfterPeriod`].
+    /// The range of the time from a node's death until an event; `None` if the event is missing in one of the
+    /// simulations. The best and the worst time are the extremes over all simulations. The typical time is the median
+    /// over those with [`PassDuration::AfterPeriod`].
     fn new(
         exact: &[Milestones],
         usual: &[Milestones],

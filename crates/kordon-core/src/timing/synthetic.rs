@@ -25,8 +25,8 @@ pub struct ClusterSize {
 /// Duration of a monitor pass. The next pass starts one monitor period after the end of this pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassDuration {
-    /// Zero: passes start exactly a period apart. For a pass exactly at the end of the grace period, the grace period
-    /// has not expired yet; for the next pass, it has.
+    /// Zero: passes start exactly a period apart. A pass exactly at the end of the grace period does not find it
+    /// expired yet; the next pass does.
     WithinPeriod,
     /// Short: each pass starts slightly more than a period after the previous one, so a pass at the end of the grace
     /// period finds it expired.

@@ -500,14 +500,14 @@ fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
     let (prompt, warnings) = asked(&desk, two.clone());
     assert_eq!(prompt, words("here"), "a journal of an older version does not tell: two nodes are grave");
     assert!(!warnings.iter().any(|warning| warning.contains("drain")), "{warnings:?}");
-    // A resume asks for the confirmation that is in the journal, not for one that the remaining pods need: the pod with
-    // the grave loss may have been evicted before the interruption.
+    // A resume asks for the confirmation that is in the journal, not for one that the remaining pods need: the pod that
+    // required `Confirmation::Grave` may have been evicted before the interruption.
     let one = prior(&["n1"], options);
     let with = |confirmation| PriorOperation { confirmation: Some(confirmation), ..one.clone() };
     assert_eq!(asked(&desk, with(Confirmation::Plain)).0, Prompt::Yes("Yes, resume"));
     assert_eq!(asked(&desk, with(Confirmation::Grave)).0, words("here"));
-    // The start had to override these guard rails. The resume has to override them too, although only the operation's
-    // own cordons violate them.
+    // The start had to override the guard rails max-nodes and max-zone-percent. The resume has to override them too,
+    // although only the operation's own cordons violate them.
     desk.guards.max_zone_percent = Some(50);
     desk.guards.max_nodes = Some(1);
     assert_eq!(asked(&desk, two.clone()).0, words("here override max-nodes max-zone-percent"));

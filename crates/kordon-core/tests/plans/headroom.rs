@@ -633,7 +633,8 @@ proptest! {
         cordoned in 0_usize..9,
     ) {
         // Priorities are equal, so that nothing is preempted. The choice between equal victims would depend on the
-        // order in which the pods were added, and this order differs between the two clusters.
+        // order in which the pods were added, and the continued computation adds them in another order than the new
+        // one.
         let workloads: Vec<_> =
             workloads.into_iter().map(|workload| RandomWorkload { priority: 0, ..workload }).collect();
         let mut fixture = fixture(&nodes, &workloads, 2000);

@@ -93,8 +93,8 @@ fn the_executors_of_a_spark_driver_are_deleted_with_it() {
     assert_eq!(of(&others, "exec-2").outcome.kind(), OutcomeKind::Moves, "the driver requests another");
 }
 
-/// Kubernetes 1.37.1 `pkg/controller/volume/pvcprotection/pvc_protection_controller.go`, `podUsesPVCForDeletion`: the
-/// last pod on a node keeps the claim.
+/// Kubernetes 1.37.1 `pkg/controller/volume/pvcprotection/pvc_protection_controller.go`, `podUsesPVCForDeletion`: a
+/// claim that is being deleted stays as long as a pod on a node uses it.
 #[test]
 fn a_claim_that_is_being_deleted_goes_with_its_last_pod() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);

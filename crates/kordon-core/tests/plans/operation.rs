@@ -500,7 +500,7 @@ fn of_two_drains_that_start_together_one_sees_the_other() {
         DrainOptions::default(),
         OperationOptions { id: "two".parse().unwrap(), ..by_alice() },
     );
-    // Both operations read the node, then both write. The second write fails because the node has a newer version.
+    // Two operations read the node, then both write it. The second write fails because the node has a newer version.
     harness.serve_one(&mut first);
     harness.serve_one(&mut second);
     harness.serve_one(&mut first);

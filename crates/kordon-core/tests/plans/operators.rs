@@ -111,7 +111,8 @@ fn the_role_moves_to_a_replica_and_the_budget_with_it() {
     assert_eq!(plan.prospect(), Prospect::Completes);
 }
 
-/// cloudnative-pg main of 2026-08 `internal/controller/replicas.go`, `setPrimaryOnSchedulableNode`.
+/// cloudnative-pg main of 2026-08 `internal/controller/replicas.go`, `setPrimaryOnSchedulableNode`: before it moves the
+/// primary, the operator waits for replicas that are not Ready, but not for failed ones.
 #[test]
 fn cloud_native_pg_waits_until_all_instances_are_ready_elsewhere() {
     let mut fixture = cloud_native_pg(&["n1", "n2", "n3"], &["n1", "n2", "n3"]);
@@ -171,7 +172,8 @@ fn a_cluster_of_one_instance_is_blocked_and_only_a_cordon_moves_a_role() {
     assert_eq!(pattern(&evicted, "orders-0"), BlockPattern::NotCordoned { operator: CNPG });
 }
 
-/// zalando/postgres-operator master of 2026 `pkg/cluster/pod.go`, `MigrateMasterPod`.
+/// zalando/postgres-operator master of 2026 `pkg/cluster/pod.go`, `MigrateMasterPod`: the operator deletes the pod of a
+/// cluster with one instance.
 #[test]
 fn the_postgres_operator_deletes_the_only_instance_itself() {
     let plan = drained(&postgres_operator(&["n1", "n2"], &["n1"]), &["n1"]);
@@ -181,7 +183,8 @@ fn the_postgres_operator_deletes_the_only_instance_itself() {
     assert_eq!(plan.prospect(), Prospect::Completes);
 }
 
-/// zalando/postgres-operator master of 2026 `pkg/cluster/pod.go`, `movePodFromEndOfLifeNode`.
+/// zalando/postgres-operator master of 2026 `pkg/cluster/pod.go`, `movePodFromEndOfLifeNode`: the operator first moves
+/// the replica that takes over, if that is on a cordoned node, too.
 #[test]
 fn the_postgres_operator_first_moves_a_replica_from_a_cordoned_node() {
     let mut fixture = postgres_operator(&["n1", "n2", "n3"], &["n1", "n2"]);

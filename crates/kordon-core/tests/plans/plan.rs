@@ -910,8 +910,8 @@ impl Environment for SometimesStubborn {
     }
 }
 
-/// Which pods are stragglers is random. The last of many pods decides when a node is drained, and the slowest node when
-/// the drain ends. The likely end is the average over these possibilities, also if only few pods have a long grace
+/// Which pods are stragglers is random. A node is drained when its last pod has ended, and the drain ends with its
+/// slowest node. The likely end is the average over these possibilities, also if only few pods have a long grace
 /// period.
 #[test]
 fn a_drain_likely_ends_when_its_last_straggler_does_on_average() {

@@ -109,8 +109,8 @@ fn a_pod_that_a_dead_kubelet_never_ends_counts_for_twice_its_grace_and_until_the
     let pod = of(&plan, "web-0");
     assert_eq!(pod.gone.likely, None);
     let admitted = at(pod.quota.as_ref().and_then(|refusal| refusal.admitted)).expect("it no longer counts");
-    // The expected time: twice the grace period of 30 s, half of the 300 s between two counts of the quota, and the
-    // backoff of the ReplicaSet.
+    // The expected time until the replacement is admitted: twice the grace period of 30 s, half of the 300 s between
+    // two counts of the quota, and the backoff of the ReplicaSet.
     assert!((210..=420).contains(&admitted), "{admitted}");
 }
 

@@ -27,7 +27,7 @@ fn drain(fixture: &PlanFixture, node: &str) -> Plan {
 }
 
 /// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `updateStatefulSet`: pods beyond the range of ordinals are
-/// condemned, and each pod within it is created if it does not exist, however many others there are.
+/// deleted, and each missing pod within the range is created, however many other pods there are.
 #[test]
 fn a_pod_within_the_range_of_ordinals_is_created_again_although_there_is_one_too_many() {
     let mut fixture = db(3, &[0, 1, 2, 3]);
@@ -42,7 +42,8 @@ fn a_pod_within_the_range_of_ordinals_is_created_again_although_there_is_one_too
     assert_eq!((db.outcome.kind(), &db.waits_for), (OutcomeKind::Stuck, &waits_for));
 }
 
-/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `updateStatefulSet` and `getStartOrdinal`.
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `updateStatefulSet` and `getStartOrdinal`: the ordinals of a
+/// StatefulSet begin with `spec.ordinals.start`.
 #[test]
 fn the_range_of_ordinals_begins_with_the_start() {
     let mut fixture = db(2, &[1, 2, 3]);

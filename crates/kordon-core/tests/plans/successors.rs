@@ -24,9 +24,9 @@ use crate::{
     plan_fixture::{NEWEST, NOW, PlanFixture, at, least, of, own, taint, terminating},
 };
 
-/// Upstream of 1.36: a node that is Unknown stays in `NodeInfo`, and `podtopologyspread/common.go`
-/// `countPodsMatchSelector` skips terminating pods. So no pods are counted in the domain of this node, and no other
-/// domain may have two.
+/// Kubernetes 1.36: a node that is Unknown stays in `NodeInfo`, and `podtopologyspread/common.go`
+/// `countPodsMatchSelector` skips terminating pods. So the domain of this node has zero pods, and with maxSkew 1 no
+/// other domain may have two.
 #[test]
 fn a_failed_node_stays_a_domain_of_spread_constraints_and_a_deleted_one_does_not() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
@@ -98,8 +98,8 @@ fn a_pending_replacement_lands_once_a_node_is_back() {
     );
 }
 
-/// Upstream of 1.37, `queuesort/priority_sort.go`: the scheduler tries pods of equal priority in the order in which
-/// they began to wait. A replacement waits from the moment at which it did not fit.
+/// Kubernetes 1.37, `queuesort/priority_sort.go`: the scheduler tries pods of equal priority in the order in which they
+/// began to wait. A replacement waits from the moment at which it did not fit.
 #[test]
 fn a_pod_that_was_pending_before_takes_the_room_of_an_evicted_one() {
     let found = |priority: i32, cores: i64, taints: &[Taint]| {
@@ -133,7 +133,7 @@ fn a_pod_that_was_pending_before_takes_the_room_of_an_evicted_one() {
     assert_eq!(found(0, 3, &taints), OutcomeKind::SameNode, "the other pod leaves again after 10 s");
 }
 
-/// Upstream of 1.36, `kubelet/lifecycle/predicate.go` `generalFilter`: the kubelet checks resources and NoExecute
+/// Kubernetes 1.36, `kubelet/lifecycle/predicate.go` `generalFilter`: the kubelet checks resources and NoExecute
 /// taints.
 #[test]
 fn a_node_that_a_template_names_must_run_the_pod() {
@@ -181,7 +181,8 @@ fn a_node_that_a_template_names_must_run_the_pod() {
     assert_eq!(fail(&own, &["n1"]).counts().text(), "1 Pending");
 }
 
-/// Upstream of 1.36, `plugin/pkg/admission/limitranger/admission.go` `mergePodResourceRequirements`.
+/// Kubernetes 1.36, `plugin/pkg/admission/limitranger/admission.go` `mergePodResourceRequirements`: the LimitRanger
+/// plugin sets requests that a pod lacks.
 #[test]
 fn requests_that_the_template_leaves_open_are_those_that_admission_gave_the_pod() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
@@ -290,7 +291,8 @@ fn the_cause_names_what_the_replacement_requests() {
     assert_eq!(of(&plan, "web-0").outcome.short(), "→ Pending: no matching node has 3 CPU free");
 }
 
-/// Upstream of 1.36, `plugin/pkg/admission/priority/admission.go` `admitPod`.
+/// Kubernetes 1.36, `plugin/pkg/admission/priority/admission.go` `admitPod`: the Priority plugin sets the priority of a
+/// pod from its priority class.
 #[test]
 fn the_priority_of_a_replacement_is_that_of_the_class_in_its_template() {
     let full = |class: &str, old: i32| {
@@ -371,8 +373,8 @@ fn nothing_says_when_the_gates_of_a_replacement_are_removed() {
     assert_eq!((web.ready_again, web.outcome.kind()), (None, OutcomeKind::Unknown));
 }
 
-/// Upstream of 1.36, `statefulset/stateful_set_control.go` `processReplica`: if pods are created in order, a
-/// terminating pod ends the round.
+/// Kubernetes 1.36, `statefulset/stateful_set_control.go` `processReplica`: unless pods are created in parallel, a
+/// terminating pod keeps the pods after it from being created.
 #[test]
 fn a_pod_behind_a_terminating_lower_ordinal_is_not_created() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
@@ -403,7 +405,7 @@ fn a_pod_behind_a_terminating_lower_ordinal_is_not_created() {
     assert_eq!(of(&deleted, "db-1").outcome, behind);
 }
 
-/// Upstream of 1.36, `attachdetach/reconciler/reconciler.go` `reconcile`: the volume is detached six minutes after the
+/// Kubernetes 1.36, `attachdetach/reconciler/reconciler.go` `reconcile`: the volume is detached six minutes after the
 /// removal of the pod, because nobody has unmounted it.
 #[test]
 fn a_volume_of_a_deleted_node_is_detached_by_force() {
@@ -417,7 +419,7 @@ fn a_volume_of_a_deleted_node_is_detached_by_force() {
     assert_eq!(ready(&fixture), Some(50), "nothing attaches it");
 }
 
-/// Upstream of 1.36, `volume/plugins.go` `FindAttachablePluginBySpec`: local volumes, NFS and similar volumes have no
+/// Kubernetes 1.36, `volume/plugins.go` `FindAttachablePluginBySpec`: local volumes, NFS and similar volumes have no
 /// attacher.
 #[test]
 fn a_volume_that_nothing_attaches_holds_no_replacement() {

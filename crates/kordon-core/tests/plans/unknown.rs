@@ -1,5 +1,5 @@
-//! A plan does not treat missing data as empty: whatever a plan with incomplete data states as certain, the plan with
-//! complete data states too.
+//! A plan does not treat missing data as empty: everything that a plan from incomplete data states as certain is also
+//! stated by the plan from complete data.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -68,8 +68,8 @@ fn in_legacy_mode_a_silent_node_loses_its_pods_after_the_timeout_and_no_taint_ev
     sim.run(Span::from_secs(300));
     let deleted = deletions(&sim);
     let [(pod, Deletion::WithNode { mark_lost: Some(_) }, at)] = &deleted[..] else { panic!("{deleted:?}") };
-    // The last renewal was up to 10 s before the silence, and a pass noticed it up to 5 s later. After the timeout, the
-    // node waits for the next pass and then in the queue.
+    // The last renewal was up to 10 s before the silence, and a pass noticed it up to 5 s later. After the pod eviction
+    // timeout, the node waits for the next pass and then in the queue.
     let after = at.since(silent).as_secs_f64();
     assert!(pod == "p0" && (290.0..=311.0).contains(&after), "{pod} after {after} s");
     let Due::At { at: predicted, .. } = due.due else { panic!("{due:?}") };

@@ -1,4 +1,4 @@
-//! The engine on simulated clusters: the effects of its controllers, its predictions, and its explanations of both.
+//! The engine on simulated clusters: the effects of its controllers, its forecasts, and its explanations.
 
 mod accuracy;
 mod controllers;

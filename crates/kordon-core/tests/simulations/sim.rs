@@ -311,7 +311,7 @@ impl Sim {
     }
 
     fn next_version(&mut self) -> Version {
-        // Each write of the controller gets the next version, so the gap leaves room for its writes.
+        // The controller gives each of its writes the next version. Steps of 1000 leave room for these versions.
         self.version += 1000;
         Version(self.version)
     }

@@ -332,7 +332,7 @@ fn a_controller_that_was_paused_goes_on_as_predicted() {
     run_led(&mut sim, acquired, 20);
     sim.silence("n00");
     run_led(&mut sim, acquired, 30);
-    // The shadow notices n01 and the taint of n05 before it knows of the pause.
+    // The controller pauses. The shadow notices the failure of n01 and the taint of n05 before it knows of the pause.
     sim.pause_controller();
     sim.run(Span::from_secs(5));
     sim.fail("n01");
@@ -526,7 +526,7 @@ fn up_to_1_33_a_shadow_queues_a_node_one_pass_after_it_was_found_silent() {
     sim.run(Span::from_secs(90));
     sim.attach_shadow(settings);
     sim.run(Span::from_secs(133));
-    // One pass finds n18 silent, and the next one n00 too. That stops the evictions of the zone, so n18 is not tainted.
+    // One pass finds n18 silent, and the next one n00 too. The evictions of the zone then stop, so n18 is not tainted.
     sim.silence("n18");
     sim.run(Span::from_secs(7));
     sim.silence("n00");

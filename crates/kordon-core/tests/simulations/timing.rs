@@ -9,7 +9,7 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// Allowed delay: the tainting loop runs every 100 ms, and a pass takes a millisecond.
+/// Allowed delay of a simulated event, because the tainting loop runs every 100 ms and a pass takes a millisecond.
 const LATE: Span = Span::from_millis(200);
 
 const SIZE: ClusterSize = ClusterSize { nodes: 30, pods_per_node: 10, zones: 3 };
@@ -145,7 +145,8 @@ fn the_passes_of_a_real_controller_find_the_grace_period_over_at_its_end() {
     }
     let death = DeathTimes::new(&profile, SIZE);
     let typical = death.unknown.expect("it becomes Unknown").typical;
-    // The typical time is the grace period of 50 s, minus half a heartbeat interval, plus half a monitor period.
+    // The typical time until Unknown is the grace period of 50 s, minus half a heartbeat interval, plus half a monitor
+    // period.
     assert!((typical - Span::from_millis(47_500)).as_secs_f64().abs() < 0.7, "{typical:?}");
     let replaced = death.replaced.expect("replaced").worst;
     assert_eq!(replaced, death.deleted.expect("deleted").worst + profile.pod_startup);
@@ -166,8 +167,8 @@ fn a_blip_evicts_only_the_pods_of_nodes_that_stay_away_longer_than_harmless() {
             (blip.unknown.most, blip.not_ready.most, blip.evicted.most)
         };
         assert_eq!([0, 1, 2, 3].map(most), [(0, 0, 0), (1, 10, 0), (1, 10, 0), (1, 10, 10)], "{harmless:?}");
-        // A node may come back until one pass and one heartbeat before the earliest deletion of its pods, with two
-        // seconds of tolerance.
+        // The longest blip without an eviction ends before the earliest deletion of a pod, by at most one heartbeat
+        // interval, one monitor period and two seconds.
         let death = DeathTimes::new(&profile, SIZE).deleted.expect("deleted");
         let margin = profile.kubelet.interval() + profile.settings.node_monitor_period.value + second * 2;
         assert!(death.best - margin <= safe && safe <= death.best, "{death:?}, {safe:?}");
@@ -221,8 +222,8 @@ fn named(name: &str, version: ServerVersion, heartbeat: HeartbeatKind) -> Timing
     all.into_iter().find(|profile| profile.name == name).expect("a profile of that name")
 }
 
-/// Returns the milestones if passes are exactly one period apart. Each comes with the delay after which the first pass
-/// noticed the last heartbeat.
+/// Returns the times of a node's death if passes are exactly one period apart: one item for each delay after which the
+/// first pass may notice the last heartbeat, together with this delay.
 fn on_the_grid(profile: &TimingProfile) -> Vec<(Milestones, Span)> {
     let passes = PassDuration::WithinPeriod;
     let run =
@@ -263,7 +264,8 @@ fn range(text: &str) -> [Span; 2] {
     [least, most].map(seconds)
 }
 
-/// Returns the rows of a table in this section. `head` is the start of the table's header line.
+/// Returns the rows of a table in a section of docs/upstream/node-lifecycle.md. `head` is the start of the table's
+/// header line.
 fn table(section: &str, head: &str) -> Vec<Vec<String>> {
     const TEXT: &str = include_str!("../../../../docs/upstream/node-lifecycle.md");
     let (_, text) = TEXT.split_once(&format!("<a id=\"{section}\">")).expect("the section");

@@ -1,4 +1,5 @@
-//! Events of both groups share one storage in the core group's form; events.k8s.io's form is derived from it.
+//! Events of the core group and of events.k8s.io share one storage. They are stored in the form of the core group, from
+//! which the form of events.k8s.io is derived.
 
 use serde_json::Value;
 

@@ -87,7 +87,7 @@ fn evict(
         }
         set_disruption_target(transaction, pods, key)?;
         // Writing the condition has created a new version of the pod. A precondition on the previous version would make
-        // the deletion fail, so it is dropped.
+        // the deletion fail, so the precondition is dropped.
         if options.revision.as_deref() == Some(stored.revision.to_string().as_str()) {
             options.revision = None;
         }

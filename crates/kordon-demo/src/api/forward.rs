@@ -34,12 +34,12 @@ pub enum ForwardTarget {
     PodMetrics(Vec<(String, String)>),
 }
 
-/// The reason why the other server returned no body.
+/// The reason why a forwarded request gets no body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardFailure {
-    /// The other server has nothing at this path.
+    /// The server to which the request is forwarded has nothing at this path.
     NoSuchPath,
-    /// Nothing answers at the other server's address.
+    /// Nothing answers at the address to which the request is forwarded.
     Unreachable,
 }
 
@@ -59,7 +59,7 @@ impl Api {
         let _ = self.inner.forward.set(server);
     }
 
-    /// Handles a request for a resource that another server answers.
+    /// Handles a request that is forwarded to a kubelet or to the metrics server.
     pub(super) async fn forward(&self, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
         match (request.verb, resource.subresource) {
             (Verb::Get, Some(Subresource::Proxy)) => self.proxy(request, resource).await,

@@ -267,7 +267,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> RequestTarget {
             named(find(plural), namespace, rest.first(), rest.get(1))
         }
         [plural] => named(find(plural), "", None, None),
-        // The rest of the path is passed to the other server.
+        // The rest of the path is for the kubelet to which the request is forwarded.
         [plural, name, "proxy", ..] if find(plural).is_some_and(|kind| kind.has(Subresource::Proxy)) => {
             named(find(plural), "", Some(name), Some(&"proxy"))
         }

@@ -48,7 +48,7 @@ impl Api {
     /// Serves HTTP/1.1 until `stop`, then closes all connections.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
         // Each connection has its own task, which is cheap enough for the few clients of a local server. Dropping the
-        // set aborts the tasks.
+        // `JoinSet` aborts the tasks.
         let mut connections = JoinSet::new();
         let mut health = self.inner.health.subscribe();
         loop {

@@ -221,7 +221,7 @@ impl Transaction<'_> {
     fn delete_namespace_contents(&mut self, namespace: &str) {
         for kind in KINDS.iter().filter(|kind| kind.is_namespaced()) {
             for key in self.store.objects_of(kind).keys_in(namespace) {
-                // This cannot fail: the object exists, and the delete has no preconditions.
+                // The delete cannot fail: the object exists, and there are no preconditions.
                 let _ = self.delete(kind, &key, &DeleteOptions::default());
             }
         }
@@ -298,7 +298,7 @@ impl Transaction<'_> {
             fields.entry("generation").or_insert_with(|| json!(1));
         }
         value["kind"] = kind.name.into();
-        // Events of both groups are stored in the form of the core group.
+        // Events of both API groups are stored in the form of the core group.
         value["apiVersion"] = kinds::named(kind.plural).api_version().into();
     }
 

@@ -157,7 +157,8 @@ fn toleration_is_valid(toleration: &Value, path: &str, causes: &mut Vec<FieldCau
     }
 }
 
-/// Checks that only these parts of a pod's spec change: images, added tolerations, and the deadline.
+/// Checks that an update of a pod changes only those fields of the spec that may change, such as images and
+/// `activeDeadlineSeconds`, and removes no tolerations.
 fn pod_changed_only_what_it_may(before: &Value, after: &Value, causes: &mut Vec<FieldCause>) {
     let fixed = |pod: &Value| {
         let mut spec = pod["spec"].clone();

@@ -128,8 +128,8 @@ pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: T
                 condition("PodReadyToStartContainers", "True"),
                 clear(condition("Ready", "True")), clear(condition("ContainersReady", "True")),
             ]});
-            // The containers are still ready if only the controller has marked the pod as not ready. Their status then
-            // stays.
+            // If the controller has marked a pod as not ready, the pod's containers are still ready. The status of the
+            // containers then does not change.
             if !pod.status.container_statuses.iter().all(|container| container.ready) {
                 let started = pod.status.container_statuses.iter().map(|container| container.started_at());
                 let started = started.max().filter(|started| !started.is_empty()).unwrap_or(&at);

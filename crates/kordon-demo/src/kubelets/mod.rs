@@ -158,7 +158,8 @@ pub struct InitialKubelet {
     pub pressures: BTreeSet<&'static str>,
 }
 
-/// Lease renewal: a quarter of the lease's 40 s, plus up to 4 % of jitter (docs/upstream/node-lifecycle.md#11.3).
+/// Interval of Lease renewals: a quarter of the Lease's 40 s, plus up to 4 % of jitter
+/// (docs/upstream/node-lifecycle.md#11.3).
 const RENEW_EVERY: Span = Span::from_secs(10);
 const RENEW_JITTER: f64 = 0.04;
 /// Interval at which the status is computed.
@@ -217,7 +218,7 @@ impl Kubelets {
         }
     }
 
-    /// Runs until `cancel`. `requests` are the requests that the API server forwards.
+    /// Runs until `cancel` is cancelled. `requests` are the requests that the API server forwards.
     pub async fn run(
         mut self,
         mut inbox: mpsc::Receiver<KubeletMessage>,

@@ -250,13 +250,13 @@ mod tests {
         assert_eq!(observe(&mut state, 1400, 0), None);
         assert_eq!(state.conditions(START).collect::<Vec<_>>(), ["MemoryPressure"]);
         assert_eq!(observe(&mut state, 1400, 80), None);
-        // The level then recovers, so the grace period starts again.
+        // The level rises above the threshold, so the grace period starts again.
         assert_eq!(observe(&mut state, 1600, 85), None);
         assert_eq!(observe(&mut state, 1400, 90), None);
         assert_eq!(observe(&mut state, 1400, 170), None);
         let shortage = observe(&mut state, 1400, 180).expect("met for 90 s");
         assert_eq!((shortage.kind, shortage.threshold), (EvictionUrgency::Soft, 1536 << 20));
-        // Evictions continue until the minimum reclaim is available too.
+        // Evictions continue until the level is above the threshold by the minimum reclaim.
         assert!(observe(&mut state, 1800, 190).is_some());
         assert_eq!(observe(&mut state, 2100, 200), None);
         assert_eq!(observe(&mut state, 1800, 210), None);

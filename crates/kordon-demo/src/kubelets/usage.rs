@@ -279,7 +279,7 @@ impl<'a> MachineSample<'a> {
             disk_capacity: DiskSample { bytes: disk_bytes, inodes: disk_bytes / 16384 },
             disk_used,
             images,
-            // The limit is Linux's default for threads-max.
+            // The limit on processes is Linux's default for threads-max.
             max_processes: memory_capacity / (8 * 16384),
             processes,
             cpu: cpu.plus(daemons),
@@ -330,9 +330,9 @@ impl<'a> MachineSample<'a> {
         }
     }
 
-    /// Adds usage that explains a pressure which the kubelet reports because of a fault: a process outside pods, or
-    /// files. The usage moves the signal around its soft threshold. The signal never stays below the threshold for the
-    /// whole grace period.
+    /// Adds the usage of a process outside pods, or of files, to explain a pressure that the kubelet reports because of
+    /// a fault. The usage moves the signal around its soft threshold. The signal never stays below the threshold for
+    /// the whole grace period.
     pub fn add_cause(&mut self, condition: &str, now: Timestamp) {
         let is_below = now.as_nanos() / 1_000_000_000 % 80 < 60;
         let near = |threshold: i64| threshold + if is_below { -threshold / 12 } else { threshold / 15 };
@@ -362,12 +362,12 @@ fn typical_memory(request: i64, limit: i64, rng: &mut Rng) -> i64 {
     match (request, limit) {
         (0, _) => 24 * MIB + (share * 200.0) as i64 * MIB,
         (_, 1..) if limit <= request => of_request(0.35 + 0.5 * share),
-        // With this formula, about one in seven containers uses more than its request.
+        // The factor is above 1 for about one in seven containers, which use more than their request.
         _ => of_request(0.45 + 0.75 * share * share),
     }
 }
 
-/// Returns the fraction of its usual memory that a container uses at this age in seconds.
+/// Returns the fraction of its usual memory that a container uses. `age` is the age of the container in seconds.
 fn warm_up(age: f64) -> f64 {
     0.3 + 0.7 * (age / 90.0).min(1.0)
 }

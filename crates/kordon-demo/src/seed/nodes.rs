@@ -276,7 +276,8 @@ fn spec(machine: &Machine, epoch: Timestamp, rng: &mut fastrand::Rng) -> Value {
     }
     match machine.history {
         MachineHistory::UnknownFor(span) => {
-            // The controller adds both taints within a second after the condition has changed.
+            // The controller adds the NoSchedule taint and the NoExecute taint within a second after Ready has become
+            // Unknown.
             let key = "node.kubernetes.io/unreachable";
             let added = (epoch - span).to_time();
             taints.push(json!({"key": key, "effect": "NoSchedule", "timeAdded": added}));

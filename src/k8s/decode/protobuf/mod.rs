@@ -32,7 +32,7 @@ pub fn frame<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> Stream
     }
 }
 
-/// Reads a Status object in its envelope; `None` if it is not one.
+/// Reads a Status object in its envelope; `None` if the envelope is invalid.
 pub fn status_error(bytes: &[u8]) -> Option<StatusError> {
     opened(bytes).ok().map(status)
 }

@@ -218,7 +218,7 @@ mod tests {
         }
         assert!(read(&list(b"Lease"), 3).is_err());
         assert!(read(b"<html>", 3).is_err());
-        // The length of the last object exceeds the list.
+        // The stated length of the last object goes beyond the end of the list.
         let mut longer = list(b"LeaseList");
         let last_object = behind_list - field(2, &field(1, &field(1, b"n2"))).len();
         longer[last_object + 1] += 2;

@@ -1,7 +1,7 @@
 //! Rows of the impact of a failure.
 //!
 //! ```text
-//! ── what comes ──────────────────────────────────────────────────────────────
+//! predicted
 //!    in 50s  n-3               Unknown  lease renewed 03:12:05 → …
 //!  in 5m54s  shop/web-7d4b9    evicted  …
 //! ```

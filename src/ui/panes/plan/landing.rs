@@ -2,11 +2,14 @@
 //! the load of the nodes that receive pods.
 //!
 //! ```text
-//! ── how to place Pending pods ─────────────────────────────────────────────────────────────
-//!            shop/web-7d4b9   help       but for cordons, n-2 and 3 more would take it
-//!            shop/web-5c2aa   lands      → n-3 (best of 12 by 7)
+//! how to place Pending pods
+//!            shop/web-7d4b9   help       fits n-2 and 3 more without the cordon
+//! Pending pods that land here
+//!            shop/web-5c2aa   lands      → n-3 (tie: 12 of 12 nodes)
+//! nodes that receive pods
 //!            n-4              +2         ███▒▒───────  pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %)
-//!      ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)
+//! timeline
+//!      ~31s  shop/web-7d4b9   replaced   n-4 (tie: 12 of 12 nodes)
 //! ```
 
 use super::{in_time, pod_name, since_made};
@@ -24,7 +27,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// A proposal: `     shop/web-7d4b9   help   but for cordons, n-2 and 3 more would take it`.
+/// A proposal: `     shop/web-7d4b9   help   fits n-2 and 3 more without the cordon`.
 pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> EventRow {
     let words = help.get(place).cloned().unwrap_or_default();
     // Only the first proposal for a pod shows the pod's name.
@@ -37,7 +40,7 @@ pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> EventRow
     }
 }
 
-/// A Pending pod that is placed: `     shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`.
+/// A Pending pod that is placed: `     shop/web-7d4b9   lands   → n-3 (tie: 12 of 12 nodes)`.
 pub fn arrival(scene: &Scene, arrival: &Arrival) -> EventRow {
     let dim = scene.style(Role::Dim);
     EventRow {
@@ -50,7 +53,7 @@ pub fn arrival(scene: &Scene, arrival: &Arrival) -> EventRow {
     }
 }
 
-/// The successor of an evicted pod: `in 5m54s  shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`.
+/// The successor of an evicted pod: `in 5m54s  shop/web-7d4b9   lands   → n-3 (tie: 12 of 12 nodes)`.
 pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> EventRow {
     let dim = scene.style(Role::Dim);
     let why = successor.why();
@@ -117,7 +120,7 @@ fn receiver_bar(scene: &Scene, receiver: &Receiver) -> Cell {
         .and(&"─".repeat(BAR - all), scene.style(Role::GaugeRest))
 }
 
-/// A step of the timeline: `  ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)`.
+/// A step of the timeline: `  ~31s  shop/web-7d4b9   replaced   n-4 (tie: 12 of 12 nodes)`.
 pub fn moment(scene: &Scene, moment: &PlanMoment, made: Timestamp) -> EventRow {
     let (subject, word, rest) = moment.event.columns();
     let subject = match moment.event.pod() {

@@ -43,7 +43,7 @@ const ROWS_BELOW_BAR: u16 = 10;
 /// warnings
 ///   n-3: its kubelet is down …
 /// pods
-///       –  shop/proxy-k9x     refused  of a DaemonSet (--ignore-daemonsets)
+///       –  shop/proxy-k9x     refused  DaemonSet-managed (--ignore-daemonsets)
 /// ```
 /// Draws the open plan. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -151,7 +151,7 @@ fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -
     Rect { y: area.y + used, height: area.height - used, ..area }
 }
 
-/// Why there are no rows.
+/// Why the plan has no rows.
 fn nothing(preview: &Preview) -> (&'static str, String, Role) {
     if preview.is_behind() {
         return ("◌", "computing".into(), Role::FeedBusy);

@@ -137,8 +137,8 @@ const fn role(pods: PodCount) -> Role {
 }
 
 /// Totals of a failure:
-/// `within 30m · 1 silent · 1 Unknown · 1 tainted · 12 evicted · of 15 pods: 2 stuck · 2 Pending · 11 move`.
-/// The outcomes add up to the number of pods before them.
+/// `within 30m · 1 silent · 1 Unknown · 1 tainted · 12 evicted · 15 pods lose their nodes · 4 stuck · 11 move`.
+/// The outcomes (here: stuck, move) add up to the number of pods that lose their nodes.
 pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
     let ahead = impact.forecast.until.since(impact.forecast.made);
     let mut runs = Runs::new(&format!("within {ahead}"), scene.style(Role::Dim));

@@ -660,7 +660,7 @@ impl Approval {
         self.end(Decision::Approved(Box::new(approved)));
     }
 
-    /// Rule 2: returns the reason why nothing may be written now, if there is one.
+    /// Rule 2 of the approval: returns the reason why nothing may be written now, if there is one.
     fn obstacle(&self, situation: &Situation<'_>) -> Option<ApprovalRefusal> {
         situation.obstacle(self.removable(situation.cluster))
     }
@@ -673,7 +673,7 @@ impl Approval {
         }
     }
 
-    /// Rule 5: returns the objections that `overrides` does not override.
+    /// Rule 5 of the approval: returns the objections that `overrides` does not override.
     fn objections(&self, overrides: &Overrides, situation: &Situation<'_>, now: Timestamp) -> Vec<Objection> {
         let cluster = situation.cluster;
         let ours = |id: &OperationId| match &self.subject {

@@ -39,7 +39,7 @@ pub struct PriorOperation {
 
 impl PriorOperation {
     /// The weakest confirmation that is enough for a resume: the confirmation that was given for the original start. If
-    /// the journal does not record it, more than one node needs [`Confirmation::Grave`].
+    /// the journal does not record it, an operation on more than one node needs [`Confirmation::Grave`].
     pub(super) fn confirmation(&self) -> Confirmation {
         let by_nodes = if self.nodes.len() > 1 { Confirmation::Grave } else { Confirmation::Plain };
         self.confirmation.unwrap_or(by_nodes)
@@ -76,7 +76,8 @@ pub struct UndoProposal {
 impl UndoProposal {
     pub fn new(mut prior: PriorOperation, cluster: &Cluster) -> Self {
         if prior.undone {
-            // Remove the scale-backs: the earlier undo has done them, and the watch does not show it.
+            // Leave out the steps that scale Deployments back: the earlier undo has done this, and the watch does not
+            // show it.
             prior.undo.scales.clear();
         }
         let (steps, kept) = prior.undo.writes(cluster);
@@ -103,7 +104,8 @@ impl UndoProposal {
         self.steps.iter().filter_map(node_of).collect()
     }
 
-    /// The confirmation that the undo needs. More than one node needs [`Confirmation::Grave`], as for a plan.
+    /// The confirmation that the undo needs. An undo on more than one node needs [`Confirmation::Grave`], as for a
+    /// plan.
     pub(super) fn confirmation(&self) -> Confirmation {
         if self.nodes().len() > 1 { Confirmation::Grave } else { Confirmation::Plain }
     }

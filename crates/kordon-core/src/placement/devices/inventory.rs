@@ -21,7 +21,7 @@ use crate::{
     placement::rules::SchedulerRules,
 };
 
-/// The published devices, by number, and the classes.
+/// The published devices, by number, and the DeviceClasses.
 #[derive(Debug, Default)]
 pub(super) struct Inventory {
     devices: Vec<PublishedDevice>,
@@ -33,7 +33,7 @@ pub(super) struct Inventory {
     /// The slices of devices that several nodes can use.
     shared: Vec<u32>,
     classes: BTreeMap<Name, Arc<DeviceClass>>,
-    /// Names of the classes by `spec.extendedResourceName`.
+    /// Names of the DeviceClasses by `spec.extendedResourceName`.
     by_resource: BTreeMap<Name, Name>,
     /// The devices that satisfy a list of expressions, for each list that a request can have. Computed on first use.
     matches: BTreeMap<Box<[Name]>, OnceLock<Arc<Matches>>>,
@@ -102,8 +102,8 @@ impl Inventory {
 
     fn add_class(&mut self, class: Arc<DeviceClass>) {
         if !class.extended_resource.is_empty() {
-            // If several classes provide the resource, the newest one counts; of equally old ones, the first by name
-            // (upstream `extendedresourcecache`).
+            // If several DeviceClasses provide one extended resource, the newest one counts; of equally old ones, the
+            // first by name (upstream `extendedresourcecache`).
             let known =
                 self.by_resource.get(&class.extended_resource).and_then(|name| self.classes.get(name));
             if known.is_none_or(|known| class.created > known.created) {
@@ -179,13 +179,14 @@ impl Inventory {
         self.matches = lists.into_iter().map(|list| (list, OnceLock::new())).collect();
     }
 
-    /// Returns the expressions of a request: those of its class, then its own; `None` if there is no such class.
+    /// Returns the expressions of a request: those of its DeviceClass, then its own; `None` if its class does not
+    /// exist.
     fn expressions(&self, alternative: &DeviceAlternative) -> Option<Box<[Name]>> {
         let class = self.classes.get(&alternative.class)?;
         Some(class.selectors.iter().chain(&alternative.selectors).cloned().collect())
     }
 
-    /// Returns the devices that a request selects; `None` if there is no such class.
+    /// Returns the devices that a request selects; `None` if the request's DeviceClass does not exist.
     pub fn matches(&self, alternative: &DeviceAlternative) -> Option<Arc<Matches>> {
         let list = self.expressions(alternative)?;
         Some(match self.matches.get(&list) {
@@ -322,7 +323,7 @@ fn satisfies(selectors: &[DeviceSelector], driver: &Name, device: &Device) -> Re
     Ok(true)
 }
 
-/// Whether a node can use devices (upstream `NodeMatches`).
+/// Whether a node is one of the nodes that can use a device (upstream `NodeMatches`).
 pub(super) fn can_use(node: &Node, nodes: &DeviceNodes) -> bool {
     match nodes {
         DeviceNodes::Node(name) => *name == node.name,

@@ -61,7 +61,7 @@ struct ClaimState {
 struct Allocation {
     /// Devices that no other claim can use, by number. Devices that are not published any more are left out.
     devices: Box<[u32]>,
-    /// Terms, one of which a node must match; `None` if all nodes can use the devices.
+    /// Node selector terms: nodes that match one of them can use the devices. `None` if all nodes can.
     nodes: Option<Box<[NodeTerm]>>,
 }
 
@@ -128,7 +128,7 @@ impl Devices {
         }
     }
 
-    /// Gives a new pod the free devices of a node.
+    /// Gives a new pod the devices that it needs, out of the free devices of a node.
     pub fn allocate(&mut self, needs: &PodDevices, pod: &Key, node: &crate::cluster::Node) {
         // Claims that do not exist yet get a name that no other claim has.
         let named = |(key, spec, allocation): (Key, _, _)| {

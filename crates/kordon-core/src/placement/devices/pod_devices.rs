@@ -28,7 +28,8 @@ use crate::{
 pub(in crate::placement) struct PodDevices {
     inventory: Arc<Inventory>,
     state: Arc<DeviceState>,
-    /// Claims that need devices. Those for extended resources are needed only on nodes that do not have the resource.
+    /// Claims that need devices. A claim for an extended resource needs devices only on nodes that do not have the
+    /// resource.
     wanted: Vec<Wanted>,
     /// Claims that already have their devices. Other pods may use these claims too.
     reserved: Vec<Key>,
@@ -38,7 +39,7 @@ pub(in crate::placement) struct PodDevices {
     refusal: Option<Reason>,
     /// Why it is not known which nodes take the pod.
     obstacle: Option<Name>,
-    /// Whether a search has given up.
+    /// Whether a search for devices has given up.
     gave_up: Cell<bool>,
 }
 
@@ -229,7 +230,8 @@ impl PodDevices {
         wanted.zip(chosen).map(grant).collect()
     }
 
-    /// Returns the allocation of these devices (upstream `createNodeSelector`).
+    /// Returns the allocation of these devices, with the nodes that can use all of them (upstream
+    /// `createNodeSelector`).
     fn allocation(&self, choices: &[Choice]) -> Allocation {
         let alone = choices.iter().filter(|choice| !choice.admin);
         let devices = alone.map(|choice| choice.device).collect();

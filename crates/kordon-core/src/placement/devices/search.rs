@@ -45,7 +45,7 @@ pub(super) struct Choice {
 /// Number of devices that a search tries before it gives up. The scheduler's own limit is a time of ten seconds.
 const MOST_STEPS: usize = 50_000;
 
-/// Number of devices that one claim can get (upstream `AllocationResultsMaxSize`).
+/// Maximum number of devices of one claim (upstream `AllocationResultsMaxSize`).
 const MOST_DEVICES: usize = 32;
 
 /// Looks for devices for these claims on a node.
@@ -81,8 +81,7 @@ struct Search<'a> {
     /// The devices chosen so far, by claim.
     chosen: Vec<Vec<Choice>>,
     steps: usize,
-    /// The amount of each counter that the devices in use leave, by pool. Computed when a pool's counters are first
-    /// needed.
+    /// What is left of each counter, by pool. Computed when a pool's counters are first needed.
     available: BTreeMap<u32, BTreeMap<(Name, Name), i64>>,
 }
 

@@ -25,8 +25,8 @@ use crate::cluster::{
 /// A compiled selector.
 pub(super) struct DeviceSelector {
     program: Program,
-    /// String literals in the expression. A literal that names a domain in which the device has no values selects an
-    /// empty map.
+    /// String literals in the expression. If a literal names a domain in which the device has no values, the domain is
+    /// an empty map.
     texts: BTreeSet<String>,
     expression: Name,
 }
@@ -114,7 +114,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// Collects all text literals of an expression.
+/// Collects all string literals of an expression.
 fn collect_texts(expression: &IdedExpr, texts: &mut BTreeSet<String>) {
     match &expression.expr {
         Expr::Literal(LiteralValue::String(text)) => {

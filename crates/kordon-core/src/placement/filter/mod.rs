@@ -107,7 +107,7 @@ impl<'s> Filters<'s> {
         feasible
     }
 
-    /// Returns the nodes, ascending, that pass the checks of required name, cordon, taints and free resources.
+    /// Returns the nodes, ascending, that pass the checks of the required node name, cordon, taints and free resources.
     fn with_room(&self) -> Vec<u32> {
         let all = self.snapshot.node_resources();
         let (mut nodes, mut node) = (Vec::with_capacity(all.len()), 0);
@@ -199,7 +199,7 @@ impl<'s> Filters<'s> {
         taints::check(&evicting, &self.request.tolerations, self.snapshot.rules().taints_are_one_reason)
     }
 
-    /// Runs all filters on one node, in upstream order: the first refusal is the reason. Must have the same filters as
+    /// Runs the filters on one node in upstream order, until one refuses the pod. Must have the same filters as
     /// [`Filters::feasible`].
     fn check<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
         self.admit()?;
@@ -259,7 +259,7 @@ impl<'s> Filters<'s> {
         if self.devices.is_empty() { Ok(()) } else { self.devices.check(self.snapshot.node(node)) }
     }
 
-    /// Checks the disks that the pod uses without a claim, then its claims.
+    /// Checks the disks that the pod uses without a volume claim, then its volume claims.
     fn check_volumes<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
         if disks(&self.request.spec)
             .any(|disk| resources.disks().iter().any(|used| used.conflicts_with(disk)))

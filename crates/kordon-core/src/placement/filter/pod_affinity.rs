@@ -187,7 +187,7 @@ impl AntiAffinityTerm {
 struct ExistingAntiAffinity {
     /// Pods with an anti-affinity term that selects this pod, counted by topology key and domain.
     by_key: Vec<Domains>,
-    /// Indexes into `by_key` for each affinity class: the topology keys of its terms that select this pod.
+    /// For each affinity class: the topology keys of its terms that select this pod, as indexes into `by_key`.
     keys_of: BTreeMap<u32, Vec<usize>>,
 }
 

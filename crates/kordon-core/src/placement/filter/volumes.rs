@@ -196,7 +196,7 @@ impl PodVolumes {
         self.users = used.filter(|claim| self.exclusive.contains(claim)).map(|_| 1).sum();
     }
 
-    /// Returns what no filter checks about the claims.
+    /// Returns the caveats about the claims, that is, what no filter checks.
     pub fn caveats(&self) -> impl Iterator<Item = Caveat> + use<'_> {
         self.caveats.iter().copied()
     }

@@ -56,9 +56,9 @@ fn free_percent(wanted: i64, allocatable: i64) -> Option<i64> {
 
 /// Returns `part * 100 / whole`, rounded down, without overflow. `part` must be between 0 and `whole`.
 fn percent(part: i64, whole: i64) -> i64 {
-    // Float division takes a third of the time of integer division. Below this bound its result is exact. Floats can
-    // represent both numbers, and a quotient that is no integer differs from the next integer by more than 1 / 2^46.
-    // The rounding error of quotients below 128 is at most 1 / 2^47.
+    // Float division takes a third of the time of integer division. It is used where its result is exact: for `whole`
+    // below 2^46. Floats represent both numbers exactly there. A quotient that is not an integer differs from the next
+    // integer by more than 1 / 2^46, and the rounding error of quotients below 128 is at most 1 / 2^47.
     const EXACT: i64 = 1 << 46;
     if whole < EXACT {
         #[expect(

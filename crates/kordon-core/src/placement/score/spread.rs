@@ -67,7 +67,8 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
 #[expect(clippy::cast_possible_truncation, reason = "counts of pods are far below 2^53")]
 #[expect(clippy::cast_precision_loss, reason = "counts of pods are far below 2^53")]
 fn whole(sum: f64, rounded: bool) -> i64 {
-    // Faster than `f64::round`, and has the same result: the difference is exact, and costs are not negative.
+    // Faster than `f64::round`. The result is the same, because the subtraction below is exact and costs are not
+    // negative.
     let truncated = sum as i64;
     truncated + i64::from(rounded && sum - truncated as f64 >= 0.5)
 }

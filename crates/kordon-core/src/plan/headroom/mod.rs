@@ -93,9 +93,9 @@ pub struct HeadroomClause {
     pub age: Option<Span>,
     /// Whether a loss leaves pods Pending, so that the cluster needs more room. Stuck and lost pods do not need room.
     pub is_short: bool,
-    /// Whether recent answers exist for the losses of all nodes.
+    /// Whether the loss of each Ready node has been computed recently.
     pub knows_nodes: bool,
-    /// Whether recent answers exist for the losses of all zones.
+    /// Whether the loss of each zone has been computed recently.
     pub knows_zones: bool,
 }
 

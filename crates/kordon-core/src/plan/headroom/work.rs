@@ -19,7 +19,8 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// The losses of single nodes and zones of a cluster, with the answers that are known so far.
+/// The losses of single nodes and zones of a cluster. Each loss has an answer, that is, its effect on pods, once it has
+/// been computed.
 ///
 /// [`HeadroomWork::start`] takes a new state of the cluster. [`HeadroomWork::advance`] first makes a snapshot of this
 /// state. It then computes the losses one by one: first those without an answer, then those with the oldest answers.
@@ -38,8 +39,9 @@ pub struct HeadroomWork {
     simulation: Option<Simulation>,
     /// Paused simulation of the loss of a zone. Losses of nodes that have no answer yet are simulated first.
     paused: Option<Simulation>,
-    /// Maximum product of the number of pods in all zones and the number of nodes. Above this maximum, losses of zones
-    /// are computed only when the operator asks for a what-if.
+    /// Maximum number of pod-node pairs for which the losses of zones are computed in advance: every pod on the nodes
+    /// of these zones, paired with every node. Above this maximum, these losses are computed only when the operator
+    /// asks for a what-if.
     most_looks: usize,
 }
 
@@ -63,11 +65,11 @@ enum Loss {
     Zone(ZoneKey),
 }
 
-/// A loss, with its answer if it has been computed.
+/// The loss of a node or zone, with its effect if that has been computed.
 #[derive(Clone, Debug)]
 struct KnownLoss {
     nodes: Arc<BTreeSet<NodeName>>,
-    /// Number of pods on these nodes when the loss was first seen.
+    /// Number of pods on the lost nodes when the loss was first seen.
     pods: usize,
     is_queued: bool,
     /// Whether the loss is too large to be computed in advance, so that it is computed only when the operator asks for
@@ -109,8 +111,8 @@ impl Default for HeadroomWork {
 }
 
 impl HeadroomWork {
-    /// Sets the maximum product of the number of pods in all zones and the number of nodes. Above this maximum, losses
-    /// of zones are computed only when the operator asks for a what-if. The maximum takes effect with the next state.
+    /// Sets the maximum number of pod-node pairs for which the losses of zones are computed in advance: every pod on
+    /// the nodes of these zones, paired with every node. The maximum takes effect with the next state.
     pub const fn limit_looks(&mut self, most: usize) {
         self.most_looks = most;
     }
@@ -360,7 +362,8 @@ impl State {
         deleted.for_each(|leaving| environment.on_deletion(&leaving.pod));
         let nodes = LostNodes::failed(nodes);
         if fit_bound::all_fit(environment.snapshot_mut(), &cluster, &pods) {
-            // All pods find a node, and the answer is the same whichever it is, so no placement is computed.
+            // All pods find a node. The effect of the loss is the same whichever nodes they find, so no placement is
+            // computed.
             let anywhere = TypicalEnvironment { cluster: &cluster, now: Timestamp::EPOCH };
             let failover = failover(&cluster, pods, nodes, anywhere);
             return Err(Box::new((loss, LossAnswer::new(&failover, Placements::AllFit))));
@@ -385,8 +388,8 @@ impl LossAnswer {
         let of_nodes = failover.counts();
         let stay = [OutcomeKind::SameNode, OutcomeKind::Finished, OutcomeKind::NotRecreated];
         let stay: usize = stay.into_iter().map(|kind| of_nodes.of(kind)).sum();
-        // Leaves out pods of which required objects are missing. These gaps already make the whole result likely at
-        // best (`Model::is_headroom_definite`).
+        // Leaves out pods whose outcome is unknown because objects are missing. These gaps already make the whole
+        // result likely at best (`Model::is_headroom_definite`).
         let is_unknown = |pod: &&FailoverPod| {
             pod.outcome.kind() == OutcomeKind::Unknown
                 && pod.departing.missing.is_empty()

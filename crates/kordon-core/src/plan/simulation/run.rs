@@ -39,8 +39,8 @@ use kordon_time::{Span, Timestamp};
 /// Time that the disruption controller takes to update the status of a budget after a change.
 const SYNC_DELAY: Span = Span::from_millis(200);
 
-/// Number of steps of the numeric integration over the probability of stragglers. Its error is less than half a
-/// percent.
+/// Number of steps in which the probability that a straggler still exists is integrated over time. The error of the
+/// integral is less than half a percent.
 const STRAGGLER_STEPS: u32 = 256;
 
 /// Time for which kubectl's HTTP client itself retries a request that the server answered with Retry-After: ten times
@@ -83,7 +83,7 @@ enum Event {
     GiveUp(usize),
     /// The timeout of the group expires.
     Deadline(usize),
-    /// The last pod of the group that outlasts its likely termination time is gone.
+    /// The last straggler of the group is gone. A straggler is a pod that takes longer to terminate than is likely.
     GroupStraggled(usize),
     /// The scheduler tries Pending replacements again, because pods are gone.
     Retry,
@@ -547,8 +547,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             self.schedule(at, Event::Gone(task));
         }
         if let Some(limit) = self.input.skip_wait_for_delete {
-            // kubectl polls once a second. It therefore notices up to a second later that the deletion is overdue by
-            // more than the limit.
+            // kubectl polls once a second. It therefore notices up to a second late that the deletion is overdue by
+            // more than `--skip-wait-for-delete-timeout`.
             let at = deadline + limit + Span::from_secs(1);
             self.schedule(at.max(self.now), Event::SkipWait(task));
         }
@@ -625,8 +625,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.end_task(task, TaskEnd::Gone);
     }
 
-    /// Lets the DaemonSet of a pod create it again on its node, by the DaemonSet's current template. Records the
-    /// replacement only if it stays Pending there. It is not predicted when other replacements are Ready.
+    /// Lets the DaemonSet of a pod create it again on its node, by the DaemonSet's current template. A replacement is
+    /// recorded only if it stays Pending there; for any other, the time at which it is Ready is not predicted.
     fn return_to_node(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
         if self.tasks[task].recreation != Recreation::OnSameNode

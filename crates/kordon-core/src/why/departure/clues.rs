@@ -67,8 +67,8 @@ impl Clues {
     }
 
     /// Returns the best supported kind of departure: the most certain one, then the one with the strongest source. A
-    /// contradicting clue lowers its certainty if the clue is at least likely, and is as certain as the best clue or
-    /// stated by a component.
+    /// contradicting clue lowers the certainty of the result if the clue is at least likely, and is as certain as the
+    /// best clue or stated by a component.
     pub(super) fn weigh(mut self) -> Option<PodDeparture> {
         self.0.sort_by_key(|clue| (Reverse(clue.certainty), clue.source));
         let best = self.0.first()?.clone();
@@ -100,7 +100,8 @@ impl Clues {
         let Some(reason) = pod.disruption_target.as_deref() else { return };
         let (kind, mut certainty) = match reason {
             BY_API => (DepartureKind::ApiEviction, Certain),
-            // Only rated `Possible`: the taint evicted the pod, but pod garbage collection has finished the deletion.
+            // A taint eviction from a node that is out of service is only rated `Possible`: the taint evicted the pod,
+            // but pod garbage collection has finished the deletion.
             DELETION_BY_TAINT if node.is_some_and(is_out_of_service) => {
                 (DepartureKind::TaintEviction, Possible)
             }
@@ -109,8 +110,8 @@ impl Clues {
             BY_COLLECTOR => (DepartureKind::GarbageCollection, Certain),
             BY_KUBELET => match of_status(pod) {
                 Some((kind, _)) => (kind, Certain),
-                // Rated `Likely`: the kubelet also sets this reason before a shutdown and for critical pods, but then
-                // the pod's status states the kind of departure.
+                // Without a kind in the pod's status, `TerminationByKubelet` is rated `Likely`: a kubelet also sets it
+                // before a shutdown and for critical pods, but then the status states the kind of departure.
                 None => (DepartureKind::NodePressure, Likely),
             },
             reason if PREEMPTED.contains(&reason) => (DepartureKind::Preemption, Certain),
@@ -403,9 +404,9 @@ fn of_event(pod: &Key, event: &ClusterEvent) -> Option<(DepartureKind, Departure
         ("Preempted", _) => (DepartureKind::Preemption, Certain),
         ("Evicted", "kubelet") if is_storage_limit(&event.message) => (DepartureKind::StorageLimit, Certain),
         ("Evicted", "kubelet") => (DepartureKind::NodePressure, Certain),
-        // Autoscalers and deschedulers record this reason for evictions through the Eviction API.
+        // Autoscalers and deschedulers record the reason Evicted for evictions through the Eviction API.
         ("Evicted", _) => (DepartureKind::ApiEviction, Likely),
-        // This Event has no uid, so it may be about an earlier pod of the same name.
+        // A TaintManagerEviction Event has no uid of the pod, so it may be about an earlier pod of the same name.
         ("TaintManagerEviction", _) if event.message.starts_with("Marking for deletion") => {
             (DepartureKind::TaintEviction, Likely)
         }

@@ -54,7 +54,8 @@ impl<E: Environment> SimulationRun<'_, E> {
         is_placed
     }
 
-    /// Returns whether a Pending replacement may find a node on this occasion. Room on cordoned nodes does not help.
+    /// Returns whether a Pending replacement may find a node after the event that `occasion` describes. Room on
+    /// cordoned nodes does not help.
     fn may_fit(&self, task: usize, occasion: Occasion) -> bool {
         let new = successor::successor(self.cluster, &self.tasks[task].pod);
         let spec = &new.scheduling;

@@ -55,8 +55,8 @@ impl<E: Environment> SimulationRun<'_, E> {
         self.count_healthy(budgets);
     }
 
-    /// Scales the Deployment of a task back once all pods of its surge have left or have been given up. If the task's
-    /// pod leaves last, the surge's new pod counts as its replacement.
+    /// Scales a Deployment back once all pods of its surge have left or have been given up. `task` is the task of one
+    /// of these pods. If this pod is the last to leave, the surge's new pod counts as its replacement.
     pub(super) fn end_surge_of(&mut self, task: usize) {
         let Some(place) = self.surge_of(task) else { return };
         let is_over = |task: &usize| {
