@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use kordon_time::{Span, Timestamp};
 use serde_json::Value;
 
-use super::{Act, Done, Homes};
+use super::{
+    Act, Done, Homes,
+    workloads::{AGENT, NAMESPACE},
+};
 
 /// Pods that are evicted within this time of each other are replaced in random order.
 const AT_ONCE: Span = Span::from_secs(5);
@@ -63,11 +66,15 @@ pub fn explain(
             let act = done.iter().find(|done| is_meant(done) && done.at > began && done.at <= read);
             act.map(|done| format!("{node} {}", done.act.word()))
         };
+        // The pods of the DaemonSet are small, and go to one node each.
+        let takes_room =
+            |other: &String| other != pod && !other.starts_with(&format!("{NAMESPACE}/{AGENT}-"));
         let others = || {
             let at_once = |(seen, other): &(Timestamp, String)| {
                 (other == expected || other == node) && *seen > began && seen.since(began) < AT_ONCE
             };
-            let mut others = homes.iter().filter(|(other, homes)| *other != pod && homes.iter().any(at_once));
+            let mut others =
+                homes.iter().filter(|(other, homes)| takes_room(other) && homes.iter().any(at_once));
             others.next().map(|(other, _)| format!("{other} was placed at the same time"))
         };
         let explain = |cause: &Cause| match cause {
@@ -106,7 +113,8 @@ pub fn explain(
                 let last = last.filter(|done| matches!(done.act, Act::Tainted | Act::Untainted));
                 let is_here =
                     |(seen, other): &(Timestamp, String)| other == place && *seen > began && *seen < read;
-                let taker = homes.iter().find(|(other, homes)| *other != pod && homes.iter().any(is_here));
+                let taker =
+                    homes.iter().find(|(other, homes)| takes_room(other) && homes.iter().any(is_here));
                 last.and(taker).map(|(other, _)| format!("{other} took its turn on {place}"))
             }
             Cause::OlderPrediction => {
@@ -135,7 +143,7 @@ pub fn explain(
             ("sameNode", "moves") => &[Cause::OtherNodeBack, Cause::TakesTurns, Cause::OlderPrediction],
             ("sameNode", "pending") => &[Cause::TakesTurns],
             ("pending", "moves") => &[Cause::OtherNodeBack, Cause::OthersLeft],
-            ("pending", "notStarted") => &[Cause::OtherNodeBack, Cause::SilentNode],
+            ("pending", "notStarted") => &[Cause::OtherNodeBack, Cause::SilentNode, Cause::OthersLeft],
             ("moves", "stuck" | "notReplaced") => &[Cause::JobFailedAgain],
             _ => &[],
         };

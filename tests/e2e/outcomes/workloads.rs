@@ -14,6 +14,8 @@ use crate::harness::{
 };
 
 pub const NAMESPACE: &str = "default";
+/// The name of the DaemonSet.
+pub const AGENT: &str = "agent";
 pub const NODES_PER_ZONE: usize = 6;
 /// The key of a NoExecute taint that all pods tolerate for [`TOLERATION`] seconds.
 pub const MAINTENANCE: &str = "example.com/maintenance";
@@ -49,7 +51,7 @@ pub async fn populate(client: &Client) -> Result<()> {
     let spec = &mut train["spec"]["template"]["spec"];
     spec["resourceClaims"] = json!([{"name": "gpu", "resourceClaimTemplateName": DEVICES}]);
     spec["containers"][0]["resources"] = json!({"claims": [{"name": "gpu"}]});
-    let mut agent = deployment("agent", 1, 2);
+    let mut agent = deployment(AGENT, 1, 2);
     agent["spec"]["replicas"].take();
     let claim = json!([{
         "metadata": {"name": "data"},
