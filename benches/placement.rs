@@ -155,8 +155,8 @@ fn drain(cluster: &Cluster, snapshot: &Snapshot) {
     println!("the same with a snapshot of its own: {fresh:?}");
 }
 
-/// Measures the headroom of a large cluster in which no two pods have equal requests: the loss of each node and of each
-/// zone. Then measures it again after 20 pods have changed.
+/// Measures the computation of headroom, that is, of the loss of each node and of each zone, for a large cluster in
+/// which no two pods have equal requests. Then measures it again after 20 pods have changed.
 fn lose_nodes() {
     for (used, kinds) in [
         (45, &Kind::ALL[..]),
@@ -181,7 +181,7 @@ fn lose_nodes() {
     }
 }
 
-/// Cost of computing all losses.
+/// Cost of computing the losses of all nodes and zones.
 #[derive(Debug)]
 #[expect(dead_code, reason = "printed")]
 struct LossCost {

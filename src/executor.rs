@@ -20,45 +20,46 @@ use tokio::sync::mpsc;
 
 use lanes::Lanes;
 
-/// Something to execute. Each item has exactly one outcome.
+/// A work item: one decision of an engine or operation, such as a write. Each item has exactly one outcome.
 pub trait WorkItem: Sized + Send + 'static {
     type Id: Send;
     type Outcome: Send;
-    /// Items of one lane run one after the other, in the order in which they were sent.
+    /// Key that orders items: items with the same lane run one after the other, in the order in which they were sent.
     type Lane: Clone + Ord + Send;
-    /// Context that is needed to write an item.
+    /// Context for writing an item to the cluster, such as a client.
     type Writer: Send + Sync + 'static;
     const LIMITS: Limits;
 
     fn id(&self) -> Self::Id;
     fn lane(&self) -> Self::Lane;
-    /// The outcome in a dry-run.
+    /// The item's outcome in a dry-run.
     fn recorded(&self) -> Self::Outcome;
     fn write(self, writer: &Self::Writer) -> impl Future<Output = Self::Outcome> + Send;
 }
 
-/// How much an executor handles at a time.
+/// Limits on the items and outcomes that an executor handles at the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Capacity of the channel of items. While the channel is full, the owner keeps its items.
+    /// Capacity of the channel of items. While the channel is full, the engine or operation keeps its items.
     pub sent: usize,
     /// Maximum number of items that were received and are not finished. Further items stay in the channel.
     pub accepted: usize,
-    /// Maximum number of items that are written at the same time.
+    /// Maximum number of items that are written to the cluster at the same time.
     pub in_flight: usize,
-    /// Capacity of the channel of outcomes. While the channel is full, no item starts.
+    /// Capacity of the channel of outcomes. While the channel is full, the executor starts no item.
     pub outcomes: usize,
 }
 
-/// Executes items. The owner sees the difference between the variants only in the outcomes.
+/// Executes the items of an owner, which is an engine or an operation. Only the outcomes tell the owner whether they
+/// were written or recorded.
 #[derive(Debug)]
 pub enum Executor<I: WorkItem> {
-    /// Writes nothing: every item is recorded.
+    /// Writes nothing to the cluster: every item only gets the outcome of a dry-run.
     Recorder,
     Writer(I::Writer),
 }
 
-/// The owner's ends of the channels to its executor.
+/// The ends of the channels to an executor, for its owner (an engine or operation).
 ///
 /// The owner has to receive outcomes while it waits for room in the channel of items (one `select!` over
 /// [`mpsc::Sender::reserve`] and [`mpsc::Receiver::recv`]). Otherwise owner and executor could wait for each other.
@@ -67,13 +68,13 @@ pub struct Link<I: WorkItem> {
     /// Items to execute. When the channel is full, the owner keeps its items and continues. Once this end is dropped,
     /// the executor finishes the items that it was sent and closes `outcomes`.
     pub items: mpsc::Sender<I>,
-    /// Outcomes, one for each item. When the channel is full, nothing starts until the owner has received some. Once
-    /// this end is dropped, the executor finishes only the items in flight.
+    /// Outcomes, one for each item. When the channel is full, no item starts until the owner has received outcomes.
+    /// Once this end is dropped, the executor finishes only the items in flight.
     pub outcomes: mpsc::Receiver<(I::Id, I::Outcome)>,
 }
 
 impl<I: WorkItem> Executor<I> {
-    /// Starts a task that executes items until `items` of the link is dropped.
+    /// Starts a task that executes items until [`Link::items`] is dropped.
     pub fn start(self) -> Link<I> {
         let (items, received) = mpsc::channel(I::LIMITS.sent);
         let (sender, outcomes) = mpsc::channel(I::LIMITS.outcomes);
@@ -81,7 +82,7 @@ impl<I: WorkItem> Executor<I> {
         Link { items, outcomes }
     }
 
-    /// Executes several items at once, those of one lane in order.
+    /// Executes several items at once, but items of the same lane one after the other.
     async fn run(&self, mut items: mpsc::Receiver<I>, outcomes: mpsc::Sender<(I::Id, I::Outcome)>) {
         let mut lanes: Lanes<I::Lane, I> = Lanes::default();
         let mut in_flight = FuturesUnordered::new();
@@ -105,7 +106,8 @@ impl<I: WorkItem> Executor<I> {
                 room = outcomes.reserve(), if !finished.is_empty() => match room {
                     Ok(room) => room.send(finished.pop_front().expect("it is not empty")),
                     Err(_) => {
-                        // The owner is gone: only what is in flight is finished.
+                        // The owner of the executor no longer receives outcomes, so only the items in flight are
+                        // finished.
                         items.close();
                         open = false;
                         lanes = Lanes::default();
@@ -186,7 +188,7 @@ mod tests {
             bench.send(id, &object).await;
             bench.finish(&object);
         }
-        // Once the channel of outcomes is full, everything that can start has started.
+        // Once the channel of outcomes is full, every item that can start has started.
         while bench.link.outcomes.len() < Job::LIMITS.outcomes {
             tokio::task::yield_now().await;
         }
@@ -248,7 +250,7 @@ mod tests {
         }
     }
 
-    /// Writes that end when the test says so.
+    /// Writer whose writes end only when the test lets them.
     #[derive(Clone, Default)]
     struct Gates {
         gates: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,

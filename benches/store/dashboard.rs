@@ -105,7 +105,7 @@ impl Dashboard {
         self.wait(&kinds.join(" and "), holds) - self.begun
     }
 
-    /// Waits until the title of the pane shows this number of nodes.
+    /// Waits until the title of the Nodes pane shows this number of nodes.
     pub fn wait_for_count(&self, nodes: usize) {
         let title = format!("2 Nodes  {} ·", thousands(nodes));
         self.wait("the count of all nodes", |screen| screen.text().contains(&title));

@@ -29,16 +29,16 @@ const LONGEST_KEYFRAME: Duration = Duration::from_secs(300);
 /// Longest wait for headroom: it is computed in slices that take 3 % of a core, for some time after the last change of
 /// a pod.
 const LONGEST_WORK: Duration = Duration::from_secs(600);
-/// Longest wait until the dashboard no longer recomputes headroom after the last changes. It shows headroom meanwhile.
+/// Longest wait until the dashboard stops recomputing headroom after the last changes of pods. The screen already shows
+/// headroom during this wait.
 const LONGEST_HEADROOM: Duration = Duration::from_secs(1200);
-/// Share of a core in percent. The worker threads beside the loop are idle if they use less than this share for
-/// [`IDLE_FOR`].
+/// CPU usage in percent of a core, averaged over [`IDLE_FOR`], below which the worker threads count as idle.
 const IDLE: f64 = 1.0;
 const IDLE_FOR: Duration = Duration::from_secs(10);
 /// Duration of the measurement of a frozen screen.
 const FROZEN: Duration = Duration::from_secs(8);
-/// Length of a window in which nothing arrives, so that nothing may happen. When heartbeats stop, the last ones are up
-/// to 10 s old, and nodes are late after 15 s. Of the 5 s in between, 1 s is for processing earlier data.
+/// Length of a window in which no data arrives, so that the dashboard has nothing to do. When heartbeats stop, the last
+/// ones are up to 10 s old, and nodes are late after 15 s. Of the 5 s in between, 1 s is for processing earlier data.
 const QUIET: Duration = Duration::from_millis(3500);
 const SETTLING: Duration = Duration::from_secs(1);
 const QUIET_WINDOWS: u32 = 6;
@@ -155,8 +155,7 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
         churn.resume();
         sleep(RENEWING);
     }
-    // The dashboard redraws once a second. Depending on the phase, a window may contain one redraw more than its full
-    // seconds.
+    // The dashboard redraws once a second, so a window has at most one redraw for each second that it covers or begins.
     let most = f64::from(QUIET_WINDOWS) * QUIET.as_secs_f64().ceil();
     let note = format!("in {QUIET_WINDOWS} times {QUIET:.1?}: one a second");
     report.add("redraws", Figure::Count(all_frames), Budget::AtMost(most), note);
@@ -167,7 +166,7 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     report.add("CPU", share(by_thread.values().sum()), Budget::AtMost(1.0), note);
 }
 
-/// Returns the CPU time of each second.
+/// Returns the CPU time that a process uses in each second, for [`WATCHED`] seconds.
 fn sample(process: Process) -> Vec<Duration> {
     let begun = Instant::now();
     let mut cpu = process.count_cpu();

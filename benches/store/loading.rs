@@ -16,7 +16,7 @@ const PAIRS: usize = 9;
 /// each kind. A real server collects garbage during about every second list, which then takes twice as long. If client
 /// and dashboard simply alternated, the same one of the two would be slowed down every time.
 const ROUNDS_OF_PODS: usize = 5;
-/// Pause after clients that were killed in the middle of a list, while the server cleans up.
+/// Pause after killing clients in the middle of a list, so that the server can clean up.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Measures the time to the first rows and to all nodes with their Leases.
@@ -130,7 +130,7 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
     report.add("  at its peak", Figure::MiB(peak), Budget::AtMost(size.memory_mib()), "");
 }
 
-/// Returns the budget of a download. A cluster that is larger than usual has no budget.
+/// Returns the budget of a download. There is none if the cluster exceeds the size for which budgets hold.
 fn of_download(size: ClusterSize, most: f64) -> Budget {
     if size.is_larger() { Budget::None } else { Budget::AtMost(most) }
 }

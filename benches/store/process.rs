@@ -54,7 +54,7 @@ impl Process {
         fs::read_dir(format!("/proc/{}/task", self.0)).expect("it lives, on Linux").flatten()
     }
 
-    /// Returns how long the first thread has been ready to run without getting a core.
+    /// Returns how long the main thread has been ready to run without getting a core.
     pub fn waited(self) -> Duration {
         let first = format!("/proc/{0}/task/{0}", self.0);
         ThreadTimes::of(first.as_ref()).expect("it lives, on Linux").waited

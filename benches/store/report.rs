@@ -32,7 +32,7 @@ impl ClusterSize {
 #[derive(Clone, Copy)]
 pub enum Budget {
     AtMost(f64),
-    /// No limit: a figure of another client, or of a cluster of another size.
+    /// No limit: the figure is only reported.
     None,
 }
 

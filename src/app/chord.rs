@@ -100,7 +100,7 @@ impl fmt::Display for Chord {
     }
 }
 
-/// Why a text is not a key.
+/// Error of a text that does not name a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a key such as d, D, ctrl-d, alt-left, f5, space or pgdn")]
 pub struct ChordError(String);

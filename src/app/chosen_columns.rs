@@ -69,16 +69,16 @@ pub struct PaneColumns {
 /// A column that the configuration chooses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChosenColumn {
-    /// A column of the table, by its name.
+    /// A built-in column of the list, by its heading.
     Own(&'static str),
-    /// The value of a label.
+    /// A column with the value of the label that has this key.
     Label(String),
-    /// The value of an annotation.
+    /// A column with the value of the annotation that has this key.
     Annotation(String),
 }
 
 impl ChosenColumn {
-    /// Parses a column of a pane: its heading, `name` for the column with the subjects of the rows, `label:KEY` or
+    /// Parses a column of a pane: its heading, `name` for the column that names each row's object, `label:KEY` or
     /// `annotation:KEY`.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl ChosenColumn {
         }
     }
 
-    /// The key of the label or annotation; `None` for other columns.
+    /// The key of the label or annotation that the column shows; `None` for other columns.
     pub fn key(&self) -> Option<&str> {
         match self {
             Self::Own(_) => None,
@@ -130,7 +130,7 @@ pub const fn names(pane: Pane) -> &'static [&'static str] {
     }
 }
 
-/// Name of the column with the subjects of the rows, such as `node`.
+/// Heading of the column that names each row's object, such as `node`.
 const fn subject(pane: Pane) -> &'static str {
     match pane {
         Pane::Zones => "zone",
@@ -142,12 +142,12 @@ const fn subject(pane: Pane) -> &'static str {
     }
 }
 
-/// Whether the subjects of the rows are nodes or pods of the cluster, whose labels are known.
+/// Whether the rows of a pane are about nodes or pods of the cluster, whose labels are known.
 const fn has_labels(pane: Pane) -> bool {
     matches!(pane, Pane::Nodes | Pane::Pods | Pane::Evictions | Pane::Pending)
 }
 
-/// End of the list of valid columns in an error: how label and annotation columns are written.
+/// Syntax of label and annotation columns, appended to the list of valid columns in an error message.
 const fn keyed(pane: Pane) -> &'static str {
     match pane {
         Pane::Nodes => ", label:KEY, annotation:KEY",

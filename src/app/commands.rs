@@ -30,25 +30,25 @@ pub enum UserAction {
     Zoom,
     /// Make the focused pane larger or smaller.
     Resize(PaneSide, PaneSize),
-    /// Move the focused pane to its next place.
+    /// Move the focused pane to its next or previous place on the screen.
     MovePane(PaneMove),
     ResetLayout,
     FlipSort,
     /// Group the nodes by the next property: zone, pool, role, none.
     Group,
-    /// Fold all groups of nodes, or all blocks of an object; unfold them when all are folded.
+    /// Fold all groups of nodes, or all blocks of an object's YAML; unfold them when all are folded.
     FoldAll,
-    /// Fold the block of the selected line of an object, or unfold it.
+    /// Fold the YAML block around the selected line, or unfold it.
     Fold,
-    /// Go to the next line that matches the search, or to the previous one.
+    /// Go to the next line of an object's YAML that matches the search, or to the previous one.
     NextMatch,
     PreviousMatch,
     Filter,
     Enter,
     Detail,
-    /// Show the whole object as YAML, or its summary again.
+    /// Switch a detail between its summary and the object's YAML, or a plan between its rows and its diff.
     Yaml,
-    /// Copy the name of the selected row, the YAML or the command that is shown.
+    /// Copy the name of the selected row, or the YAML or the command that is shown.
     Copy,
     Back,
     Wide,
@@ -82,11 +82,11 @@ pub enum UserAction {
     Edit(InputRequest),
     /// Complete the typed text with the chosen proposal.
     Complete,
-    /// Choose the next proposal, command or answer.
+    /// Choose the next item of the open overlay: a completion, a command, a theme or an answer.
     ChooseNext,
     ChoosePrevious,
     KeepFilter,
-    /// Keep the theme under the cursor of the list.
+    /// Keep the theme under the cursor in the list of themes.
     KeepTheme,
     /// Keep the typed taints, labels or annotations.
     KeepEdits,
@@ -97,7 +97,7 @@ pub enum UserAction {
     Typed(TypedCommand),
     /// Apply the open plan.
     Apply,
-    /// Answer the open question.
+    /// Give the chosen or typed answer to the open dialog.
     Answer,
     /// Show the progress of the running operation. If progress is already shown, show the operation before it.
     Progress,
@@ -149,7 +149,7 @@ pub enum TypedCommand {
     At,
     Speed,
     Save,
-    /// Write all rows of the list, or the screen, to a file.
+    /// Write all rows of the focused list, or the whole screen, to a file.
     Export,
     NotifyTest,
     /// Start the tour.
@@ -177,30 +177,30 @@ pub struct Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyContext {
     Everywhere,
-    /// Applies everywhere, even while text is typed, unless the key types a character.
+    /// The command applies everywhere, even while text is typed, unless its key types a character.
     Always,
-    /// Applies while one of these panes has the focus.
+    /// The command applies while one of these panes has the focus.
     In(&'static [Pane]),
-    /// Applies in the maintenance sheet, and while one of these panes has the focus.
+    /// The command applies in the maintenance sheet, and while one of these panes has the focus.
     Maintenance(&'static [Pane]),
-    /// Applies while any text is typed.
+    /// The command applies while any text is typed.
     Typing,
-    /// Applies while text is typed into this input.
+    /// The command applies while text is typed into this input.
     TypingOf(InputTarget),
-    /// Applies while the tour is shown.
+    /// The command applies while the tour is shown.
     Tour,
 }
 
 /// Consequences of a command beyond the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Danger {
-    /// Nothing changes beyond the screen.
+    /// The command changes nothing beyond the screen.
     Harmless,
-    /// Ends or suspends the program; the cluster is not affected.
+    /// The command ends or suspends the program; the cluster is not affected.
     Leaves,
-    /// Allows plans to be applied.
+    /// The command allows plans to be applied.
     Unlocks,
-    /// Leads to writes, after a confirmation.
+    /// The command leads to writes to the cluster, after a confirmation.
     Writes,
 }
 
@@ -345,7 +345,7 @@ const MARKED: &[Pane] = &[Pane::Nodes, Pane::Pods];
 const MARK: &str = "Mark the selected row for the next plan, or unmark it.";
 const MARK_ALL: &str = "Mark all shown rows, or unmark them if all are marked.";
 
-/// Argument of commands that focus a pane.
+/// Argument of commands that focus a pane: a filter of the pane's rows.
 const FILTER: &str = "[FILTER]";
 
 const ENTER: &[Chord] = &[key(KeyCode::Enter)];
@@ -624,7 +624,7 @@ impl KeyContext {
         }
     }
 
-    /// Whether both key contexts apply at some focus, so that `chord` would run a command of each.
+    /// Whether both key contexts can apply at the same focus, so that `chord` would run two commands.
     pub(super) fn overlaps(self, other: Self, chord: Chord) -> bool {
         let is_typing = |context| matches!(context, Self::Typing | Self::TypingOf(_));
         match (self, other) {

@@ -7,7 +7,7 @@ use kordon_core::{
     plan::MetadataField,
 };
 
-/// Maximum number of candidates.
+/// Maximum number of candidates that complete a typed word.
 const MOST: usize = 12;
 
 /// Maximum number of values kept for one label or taint key. A key such as hostname has one value per node; nobody
@@ -125,7 +125,7 @@ impl Vocabulary {
                 .map(|of| format!("{head}:{of}"))
                 .collect(),
             (_, Some((key, value))) => {
-                // A condition of a selector may also have the operator `!=`.
+                // A condition of a label selector may also have the operator `!=`.
                 let sign = if key.ends_with('!') { "!=" } else { "=" };
                 self.with_values(key.trim_end_matches('!'), sign, value)
             }
@@ -148,7 +148,7 @@ impl Vocabulary {
                 text.rsplit(',').next().unwrap_or_default().trim_start().trim_start_matches('!')
             }
             Words::Metadata | Words::Taints => {
-                // Spaces within quotes belong to the word.
+                // Spaces within quotes belong to the last word.
                 let mut quote = None;
                 let mut start = 0;
                 for (at, letter) in text.char_indices() {
@@ -176,7 +176,7 @@ impl Vocabulary {
     }
 
     fn with_keys(&self, word: &str) -> Vec<String> {
-        // A key also matches by its name without the prefix.
+        // A typed word also matches the name of a key without the key's prefix.
         let begins = |key: &str| {
             key.starts_with(word) || key.rsplit_once('/').is_some_and(|(_, name)| name.starts_with(word))
         };

@@ -15,7 +15,7 @@ use kordon_core::cluster::{
 };
 use kordon_time::Timestamp;
 
-/// Operations in a context that is not shown.
+/// A context that is not shown, with the number of operations that run in it.
 #[derive(Clone, Debug)]
 pub struct Elsewhere {
     pub context: String,
@@ -102,7 +102,7 @@ impl App {
         (screen.nodes.sort, screen.wide, screen.zoomed, screen.recent) = (sort, wide, zoomed, recent);
         screen.layout = layout;
         screen.group_by(grouping);
-        // The theme was in use before on this terminal, so it exists.
+        // The saved theme was in use on this terminal when the user left the context, so it exists.
         let _ = screen.use_theme(theme.name());
     }
 

@@ -17,17 +17,17 @@ pub const MOST_COPIED: usize = 72 * 1024;
 /// A part of the focused pane to copy or save, and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TakenAlong {
-    /// The selected row, to the clipboard.
+    /// Copy the selected row to the clipboard.
     Row,
-    /// All rows, to the clipboard.
+    /// Copy all rows to the clipboard.
     Rows,
-    /// The cell of the selected row in the column with this heading, to the clipboard.
+    /// Copy the cell of the selected row in the column with this heading to the clipboard.
     Cell(String),
-    /// All rows, or the screen, to a file.
+    /// Write all rows, or the screen, to a file.
     File(PathBuf),
-    /// The focused list, to the configuration as a view of this name.
+    /// Save the focused list to the configuration, as a view of this name.
     View(String, SavedView),
-    /// The sizes and places of the panes, to the configuration.
+    /// Save the sizes and places of the panes to the configuration.
     Layout(PaneLayout),
 }
 
@@ -79,7 +79,7 @@ impl App {
         })
     }
 
-    /// The command that carries out the maintenance that is shown.
+    /// The command that carries out the shown maintenance.
     fn maintenance_to_copy(&self) -> Option<Copied> {
         let request = &self.screen.overlays.maintenance()?.request;
         let copied = || Copied { what: "the command".into(), text: request.command() };

@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 
 use kordon_time::Timestamp;
 
-/// Days ahead for which windows are computed.
+/// Number of days ahead for which maintenance windows are computed.
 const DAYS: u64 = 14;
 
 /// A time window that repeats every day.
@@ -48,7 +48,7 @@ impl DailyWindow {
     /// Start and end of each window of the next days that has not ended, in order.
     pub fn upcoming(self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let today = self.zone.from_utc_datetime(&now.utc().naive_utc()).date_naive();
-        // The window of yesterday may still be open.
+        // The window that began yesterday may still be open.
         let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
         let days = (0..=DAYS + 1).filter_map(|day| first.checked_add_days(Days::new(day)));
         days.filter_map(|day| self.on(day)).filter(|(_, end)| *end > now).collect()

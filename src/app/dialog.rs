@@ -9,14 +9,14 @@ use kordon_core::{
 
 use super::maintenance::MaintenanceProposal;
 
-/// An open question. Only the requested words, or a choice other than the first, mean yes.
+/// An open question to the operator. Only the requested words, or a choice other than the first, count as yes.
 #[derive(Clone, Debug)]
 pub struct Dialog {
     /// Number that every result of the dialog's jobs carries; a result with another number belongs to an earlier
     /// dialog.
     pub number: u64,
     pub subject: DialogSubject,
-    /// The choice that Enter takes. The first choice changes nothing.
+    /// Index of the choice that Enter takes. The first choice changes nothing.
     pub chosen: usize,
     /// The words typed so far.
     pub input: Input,
@@ -24,7 +24,7 @@ pub struct Dialog {
     pub mismatch: bool,
 }
 
-/// Subject of a dialog.
+/// What a dialog asks about.
 #[derive(Clone, Debug)]
 pub enum DialogSubject {
     /// An undo, while its operation is looked up in the journal.
@@ -54,7 +54,7 @@ pub enum DialogPrompt<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialogReply {
     No,
-    /// Yes, with the index of the selected choice. Typed words have index 1.
+    /// The answer yes, with the index of the selected choice; 1 if the dialog asks for typed words.
     Yes(usize),
 }
 
@@ -65,7 +65,7 @@ impl Dialog {
         Self { number, subject, chosen: 0, input: Input::default(), mismatch: false }
     }
 
-    /// Clears the answer to an earlier question.
+    /// Clears the chosen or typed answer to an earlier question.
     pub fn clear(&mut self) {
         (self.chosen, self.mismatch) = (0, false);
         self.input = Input::default();
@@ -83,7 +83,7 @@ impl Dialog {
         }
     }
 
-    /// The kind of answer that is asked for; `None` while there is nothing to answer.
+    /// The kind of answer that the dialog asks for; `None` while it asks for none.
     pub fn prompt(&self) -> Option<DialogPrompt<'_>> {
         match &self.subject {
             DialogSubject::FindUndo => None,
@@ -98,7 +98,7 @@ impl Dialog {
         }
     }
 
-    /// What an operation or a maintenance asks of the operator before it starts; `None` if nothing is asked now.
+    /// The confirmation that an operation or a maintenance needs before it starts; `None` if none is asked for now.
     fn asked(&self) -> Option<&Prompt> {
         match &self.subject {
             DialogSubject::Approval(approval) => Some(&approval.question()?.prompt),

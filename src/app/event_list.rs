@@ -19,14 +19,14 @@ use kordon_time::{ClusterClock, Timestamp};
 pub struct EventListView {
     /// Pane from which the list was opened.
     pub from: Pane,
-    /// Identities of the rows, in their order.
+    /// Identities of the listed rows of Events, in their order.
     pub list: Listing<EventKey>,
     pub sort: Sort<EventColumn>,
     /// The Events as they were read.
     read: EventsOfCluster,
-    /// The folded Events.
+    /// The Events, folded by object and reason.
     rows: BTreeMap<EventKey, ReportedEvent>,
-    /// Filter and order of the present rows; `None` if they are outdated.
+    /// Filter and order with which the present rows were made; `None` if the rows are outdated.
     arranged: Option<(Filter, Sort<EventColumn>)>,
 }
 
@@ -35,12 +35,12 @@ impl EventListView {
         Self { from, ..Self::default() }
     }
 
-    /// The Events of a row; `None` if they are gone.
+    /// The Events that a row combines; `None` if they are gone.
     pub fn row(&self, key: &EventKey) -> Option<&ReportedEvent> {
         self.rows.get(key)
     }
 
-    /// The folded Events, without a filter.
+    /// All Events, folded by object and reason, whether or not they pass a filter.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &ReportedEvent> {
         self.rows.values()
     }
@@ -60,12 +60,12 @@ impl EventListView {
         self.read.failure.as_deref()
     }
 
-    /// Number of rows that pass a filter.
+    /// Number of rows of Events that pass a filter.
     pub(super) fn count_matches(&self, filter: &Filter, clock: ClusterClock, now: Timestamp) -> usize {
         event_rows(&self.rows, filter, Sort::default(), clock, now).len()
     }
 
-    /// Sorts and filters the rows, if that may change them.
+    /// Sorts and filters the rows of Events, if that may change the rows.
     pub(super) fn arrange(&mut self, filter: &Filter, clock: ClusterClock, now: Timestamp) {
         let basis = (filter.clone(), self.sort);
         if self.arranged.as_ref() == Some(&basis) && !filter.is_volatile() {

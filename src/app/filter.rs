@@ -241,7 +241,7 @@ fn words(text: &str) -> Vec<String> {
         match (word.as_str(), words.as_slice()) {
             ("-l", [selector, ..]) => conditions.extend(selector.split(',').map(str::to_owned)),
             ("-f", [letters, ..]) => conditions.push(format!("~{letters}")),
-            // The user has not typed the value yet.
+            // The user has not typed the value of `-l` or `-f` yet.
             ("-l" | "-f", []) => {}
             _ => {
                 conditions.push(word);
@@ -285,7 +285,7 @@ impl Term {
 }
 
 impl Test {
-    /// Reads a test, and whether it is negated.
+    /// Reads the test of a term, and whether the test is negated.
     fn parse(word: &str) -> Result<Option<(bool, Self)>, String> {
         if let Some(pattern) = word.strip_prefix('/') {
             let pattern = pattern.strip_suffix('/').unwrap_or(pattern);

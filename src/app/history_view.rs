@@ -12,7 +12,7 @@ pub enum HistoryState {
     /// No history: there is no session, or it keeps none.
     #[default]
     None,
-    /// No history yet: it begins when all lists are complete.
+    /// No history yet: it begins when the lists of all objects are complete.
     Loading,
     Kept {
         /// Start of the history.

@@ -119,14 +119,15 @@ impl App {
         self.screen.key_prefix.chooses_column = true;
     }
 
-    /// The column that a small letter chooses.
+    /// Title of the column that a small letter chooses after the sort key.
     fn column_of(&self, pane: Pane, key: char) -> Option<&'static str> {
         let columns = self.screen.sort(pane)?.columns();
         let is_it = |(_, letter): &(&str, char)| letter.to_ascii_lowercase() == key;
         columns.into_iter().find(is_it).filter(|_| self.chooses(pane, key)).map(|(title, _)| title)
     }
 
-    /// Whether a letter may choose a column. The sort key itself may not: it selects the next column.
+    /// Whether a letter after the sort key may choose a column. The sort key itself may not: it selects the next
+    /// column.
     fn chooses(&self, pane: Pane, letter: char) -> bool {
         let action = self.preferences.keymap.action(Chord::letter(letter).into(), KeyFocus::Pane(pane));
         action != Some((UserAction::Typed(TypedCommand::Sort), ""))

@@ -16,7 +16,7 @@ pub enum KeyPreset {
     Vim,
 }
 
-/// Commands with other keys than in the command table.
+/// Commands to which the preset gives other keys than the command table does.
 type Changes = &'static [(&'static str, &'static [Chord])];
 
 /// Changes for both k9s and vim. Capital letters sort by a column, so commands on those letters have other keys.

@@ -27,7 +27,7 @@ pub struct Keymap {
 struct Binding {
     chord: Chord,
     command: &'static Command,
-    /// Argument of a typed command.
+    /// Argument that the key gives to a typed command.
     argument: String,
     context: KeyContext,
 }
@@ -187,7 +187,7 @@ impl Binding {
         Self { chord, command, argument, context: command.context }
     }
 
-    /// The command with its argument.
+    /// Text of the command with its argument, as in `sort age`.
     fn text(&self) -> String {
         format!("{} {}", self.command.name, self.argument).trim_end().to_owned()
     }

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-/// Keys of the rows in order, and the selection.
+/// Identities (keys) of the rows in order, and the selection.
 ///
 /// Until the list is used, a selection at the top stays at the top, where the most urgent rows appear. After the first
-/// key, the selection stays with its row. A key acts on the row that was drawn as selected; if that row is no longer
-/// listed, the key acts on no row. Only a move or a choice ([`Listing::select`], [`Listing::choose_first`]) selects
-/// another row.
+/// key press, the selection stays with its row. A pressed key acts on the row that was drawn as selected; if that row
+/// is no longer listed, the pressed key acts on no row. Only a move or a choice ([`Listing::select`],
+/// [`Listing::choose_first`]) selects another row.
 #[derive(Clone, Debug)]
 pub struct Listing<K> {
-    /// Keys of the rows. The list is shared with the thread that sorted it.
+    /// Identities of the rows. The list is shared with the thread that sorted it.
     keys: Arc<Vec<K>>,
     selected: usize,
     /// Reason why no row is selected; `None` if the row at index `selected` is selected.
     unselected: Option<Unselected<K>>,
     hold: Hold,
-    /// The row selected when the list was last drawn; `None` if the list was not drawn since the last key.
+    /// The row that was selected when the list was last drawn; `None` if the list was not drawn since the last key
+    /// press.
     drawn: Option<Option<K>>,
     offset: usize,
     /// Number of rows shown at the last draw.
@@ -40,21 +41,21 @@ enum Hold {
     Place,
     /// The selection stays with its row; no row is selected while that row is gone.
     Row,
-    /// Like `Row`, but while the selected row is gone, moves start at the top. Applies after the user has changed what
-    /// is listed.
+    /// Like [`Hold::Row`], but while the selected row is gone, moves start at the top. Applies after the user has
+    /// changed which rows are listed.
     RowFromTop,
 }
 
 /// Events, other than moves, that change how the selection behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListUse {
-    /// A key was pressed: it acts on the row drawn as selected.
+    /// A key was pressed: it acts on the row that was drawn as selected.
     Key,
-    /// The user changes what is listed.
+    /// The user changes which rows are listed.
     Refilter,
-    /// The list gets the focus: the next key goes to it.
+    /// The list gets the focus: the next pressed key goes to it.
     Focus,
-    /// The list loses the focus: the next key goes to another list.
+    /// The list loses the focus: the next pressed key goes to another list.
     Unfocus,
 }
 
@@ -90,7 +91,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         &self.keys
     }
 
-    /// Keys of the rows shown at the last draw.
+    /// Identities of the rows shown at the last draw.
     pub fn shown_keys(&self) -> &[K] {
         let first = self.first_shown(self.page);
         &self.keys[first..self.keys.len().min(first + self.page)]
@@ -145,8 +146,8 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.replace_all(keys, |key| Some(key) == chosen.as_ref());
     }
 
-    /// Replaces the rows of a list whose keys are not stable, such as indices. `is_chosen` recognizes the key of the
-    /// selected row.
+    /// Replaces the rows of a list whose rows change their identities, such as indices. `is_chosen` recognizes the new
+    /// identity of the selected row.
     pub fn replace_where(&mut self, keys: Vec<K>, is_chosen: impl Fn(&K) -> bool) {
         self.replace_all(Arc::new(keys), is_chosen);
     }
@@ -191,7 +192,7 @@ impl<K: PartialEq + Clone> Listing<K> {
                 let was_held = self.hold != Hold::Place;
                 self.hold = Hold::Row;
                 match self.drawn.take() {
-                    // The last draw showed no selected row, so the key acts on no row, not even on one that was
+                    // The last draw showed no selected row, so the pressed key acts on no row, not even on one that was
                     // selected after that draw.
                     Some(None) if self.selected().is_some() => self.deselect(),
                     Some(Some(drawn)) if !was_held => {
@@ -232,7 +233,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.offset = 0;
     }
 
-    /// Selects the first row if no row is selected. Called after the user changed what is listed.
+    /// Selects the first row if no row is selected. Called after the user changed which rows are listed.
     pub fn choose_first(&mut self) {
         if self.unselected.is_some() && !self.keys.is_empty() {
             self.step(Movement::First);
@@ -244,7 +245,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.unselected = Some(Unselected::NotChosen);
     }
 
-    /// Selects the row with this key, if listed.
+    /// Selects the row with this identity, if it is listed.
     pub fn select(&mut self, key: &K) {
         if let Some(place) = self.keys.iter().position(|own| own == key) {
             (self.selected, self.unselected) = (place, None);

@@ -188,7 +188,7 @@ impl App {
         WatchReaction { has_news, is_shown, ends_list, has_started }
     }
 
-    /// Handles everything that is due. Returns whether the screen may have changed.
+    /// Handles all timeouts that are due. Returns whether the screen may have changed.
     pub fn on_timeout(&mut self, now: Timestamp) -> bool {
         let known = self.model.pass_time(now);
         self.on_operations_timeout(now) || known
@@ -205,7 +205,7 @@ impl App {
         self.refresh_by(Model::refresh, now)
     }
 
-    /// Like `refresh`, but does not update the leaving pods, which a background job computes.
+    /// Like [`App::refresh`], but does not update the leaving pods, which a background job computes.
     pub fn refresh_nodes(&mut self, now: Timestamp) -> bool {
         self.refresh_by(Model::refresh_nodes, now)
     }

@@ -96,11 +96,11 @@ impl App {
         if self.screen.overlays.top().is_some_and(|overlay| overlay.pane().is_none()) {
             return None;
         }
-        // Parts that were drawn later are on top.
+        // Parts of the screen that were drawn later are on top.
         self.screen.targets.iter().rev().find(|target| target.area.contains(at)).copied()
     }
 
-    /// Selects the worst of the nodes that a cell stands for.
+    /// Selects the node with the most urgent state among the nodes that a clicked cell stands for.
     fn select_node_at(&mut self, first: usize, count: usize, now: Timestamp) {
         let Some(node) = self.shown().watchlist.worst_from(first, count).cloned() else { return };
         self.screen.leave_node();

@@ -6,7 +6,7 @@ use crate::model::BudgetList;
 /// Maximum number of rows in a pane for which near misses are found. Every draw counts the rows once per condition.
 const MOST_ROWS: usize = 20_000;
 
-/// Near miss of a filter that no row matches.
+/// Near miss of a filter that no row matches: the rows that would match if one condition were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearMiss {
     /// Number of rows without a filter.
@@ -26,7 +26,7 @@ impl App {
             let matches = self.count_matches(pane, &rest).filter(|matches| *matches > 0)?;
             (!rest.is_empty()).then_some((condition, matches))
         });
-        // Among equally good conditions, the first one is named.
+        // Of several conditions whose removal lets equally many rows match, the first one is named.
         let without = counted.reduce(|best, other| if other.1 > best.1 { other } else { best });
         Some(NearMiss { all, without })
     }

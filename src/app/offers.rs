@@ -201,8 +201,8 @@ impl App {
         }
     }
 
-    /// Why an action does nothing in the history. Operations in progress continue, and can be watched, paused and
-    /// cancelled.
+    /// Why an action does nothing while the history is shown. Operations in progress continue, and can be watched,
+    /// paused and cancelled.
     const fn why_not_in_history(action: UserAction) -> Option<&'static str> {
         match action {
             UserAction::Apply

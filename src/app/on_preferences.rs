@@ -27,7 +27,8 @@ impl App {
             .as_ref()
             .filter(|theme| Some(*theme) != self.preferences.theme.as_ref())
         {
-            // `auto` takes effect at the next start, which asks the terminal for its theme.
+            // The theme `auto` takes effect at the next start, because kordon asks the terminal for its theme only
+            // then.
             Some(theme) if theme == "auto" => Ok(()),
             Some(theme) => self.screen.use_theme(theme),
             None => Ok(()),

@@ -19,7 +19,7 @@ pub(super) fn says_more_of_watches(event: &FeedEvent, known: &Feeds) -> bool {
     }
 }
 
-/// Whether a watch event completes a list that the user waits for.
+/// Whether a watch event completes the list of a kind of object that the user waits for.
 pub(super) fn ends_awaited_list(event: &FeedEvent, known: &Feeds) -> bool {
     let FeedEvent::Health(kind, health) = event else { return false };
     matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods)
@@ -27,7 +27,7 @@ pub(super) fn ends_awaited_list(event: &FeedEvent, known: &Feeds) -> bool {
         && health.state == FeedState::Live
 }
 
-/// Revisions of the session's departures and journal.
+/// Revision numbers of the session's departures and journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Recorded {
     departures: u64,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use ratatui::style::Style;
 
-/// Whether anything may be written.
+/// Whether the dashboard may write to the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Effects are recorded, nothing is sent.
+    /// Effects are recorded, and nothing is sent to the cluster.
     #[default]
     DryRun,
     /// Effects are written to the cluster.
@@ -66,15 +66,15 @@ themes! {
     SolarizedDark = "solarized-dark",
     SolarizedLight = "solarized-light",
     TokyoNight = "tokyo-night",
-    /// Text has a contrast of at least 7:1.
+    /// A theme whose text has a contrast of at least 7:1.
     HighContrast = "high-contrast",
-    /// For people who cannot distinguish red from green.
+    /// A theme for people who cannot distinguish red from green.
     Deuteranopia = "deuteranopia",
-    /// For people who cannot distinguish blue from yellow.
+    /// A theme for people who cannot distinguish blue from yellow.
     Tritanopia = "tritanopia",
-    /// Uses the terminal's own sixteen colours.
+    /// A theme that uses the terminal's own sixteen colours.
     Ansi16 = "ansi16",
-    /// Uses no colour: bold, dim and reverse only.
+    /// A theme that uses no colour: bold, dim and reverse only.
     Mono = "mono",
 }
 

@@ -235,7 +235,8 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
 /// Sort value of a row. All values of one column have the same variant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// The row keeps its place. Used for the column of names, because rows are already sorted by name.
+    /// The value of rows that keep their order. The column of names has this value, because rows are already sorted by
+    /// name.
     Place,
     Number(i64),
     Text(Name),
@@ -317,7 +318,7 @@ fn node_rank(
     }
 }
 
-/// Rank that sorts larger shares first.
+/// Sort value of the share `used / of`. Larger shares come first.
 fn share(used: i64, of: i64) -> Rank {
     Rank::Number(-used.saturating_mul(100_000).checked_div(of).unwrap_or(0))
 }
@@ -340,7 +341,8 @@ pub fn zone_rows(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<
 /// Pods of the evictions that pass a filter, sorted.
 pub fn eviction_rows(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<Vec<Key>> {
     if filter.is_empty() && sort == Sort::default() {
-        // The views already have this order. Sorting tens of thousands of evictions again would delay keys.
+        // The views already have the evictions in this order. Sorting tens of thousands of evictions again would delay
+        // the response to key presses.
         return shown.views.leaving.by_urgency.clone();
     }
     let rows = shown
@@ -458,7 +460,8 @@ mod tests {
         app
     }
 
-    /// Applies a change and refreshes. Returns the order of the nodes, and whether they were sorted again.
+    /// Applies a change of a node and refreshes the app. Returns the order of the nodes, and whether they were sorted
+    /// again.
     fn after(app: &mut App, change: Node) -> (Vec<String>, bool) {
         let before = app.screen.nodes.arranged.clone();
         app.on_watch_event(FeedEvent::Changes(vec![Change::Node(ObjectEvent::Applied(change))]), NOW);

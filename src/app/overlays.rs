@@ -44,7 +44,7 @@ pub enum Overlay {
     Help(HelpSheet),
     /// The information sheet, with the index of its first shown line.
     Info(usize),
-    /// The timing of this cluster and of the profiles.
+    /// The timing sheet: how soon this cluster notices a dead node, compared with the common profiles.
     Timing(Box<TimingSheet>),
     /// The maintenance sheet: the waves of a maintenance, or its progress.
     Maintenance(Box<MaintenanceSheet>),
@@ -116,7 +116,7 @@ impl Overlay {
         }
     }
 
-    /// Whether this is a detail that shows the whole object.
+    /// Whether this is a detail that shows the whole object as YAML.
     pub(super) fn is_yaml(&self) -> bool {
         matches!(self, Self::Detail(detail) if detail.view == DetailView::Yaml)
     }
@@ -166,7 +166,7 @@ impl Overlay {
         match self {
             Self::Plan(preview) => preview.complete(),
             Self::Palette(palette) => palette.complete(),
-            // The screen completes a filter, because the fields depend on the pane.
+            // A filter is completed by the screen instead, because the fields depend on the pane.
             Self::Filter(_)
             | Self::Detail(_)
             | Self::Progress(_)
@@ -276,8 +276,8 @@ impl Overlay {
 /// Returns the index of a sheet's first shown line after a move.
 fn scroll(scrolled: usize, step: Movement) -> usize {
     const PAGE: usize = 10;
-    // Upper limit of the index: the number of commands and group titles in the help. Drawing stops at the sheet's real
-    // last line.
+    // Upper limit of the index for every sheet: the number of commands and group titles in the help. Drawing stops at
+    // the real last line of the sheet.
     let last = COMMANDS.len() + 6;
     let scrolled = match step {
         Movement::Up => scrolled.saturating_sub(1),

@@ -41,7 +41,7 @@ impl Palette {
         }
     }
 
-    /// Moves the choice by this many places.
+    /// Moves the choice among the commands by this many places.
     pub fn choose(&mut self, by: isize) {
         let count = self.found.len().max(1);
         self.chosen = self.chosen.wrapping_add_signed(by).wrapping_add(count) % count;
@@ -116,7 +116,7 @@ fn in_full(command: &Command) -> String {
 fn found(text: &str, focus: KeyFocus) -> Vec<&'static Command> {
     let text = text.trim().to_lowercase();
     let head = text.split_whitespace().next().unwrap_or_default();
-    // When an argument follows, only the name is matched.
+    // If an argument follows the name, only the name is compared with the commands.
     let takes_argument = |command: &&Command| {
         text != head && command.takes.is_some_and(|takes| !takes.is_empty()) && command.name.starts_with(head)
     };
@@ -150,8 +150,8 @@ fn is_typed(command: &&Command) -> bool {
     !needs_overlay && command.name != "palette"
 }
 
-/// Rank of a match, lower for better matches; `None` if a searched word occurs neither in the name nor in the
-/// description.
+/// Rank of a command that matches the text, lower for better matches; `None` if a searched word occurs neither in the
+/// command's name nor in its description.
 fn rank(command: &Command, text: &str, words: &[&str], focus: KeyFocus) -> Option<u8> {
     let doc = command.doc.to_lowercase();
     let fits = words.iter().all(|word| command.name.contains(word) || doc.contains(word));
@@ -161,7 +161,7 @@ fn rank(command: &Command, text: &str, words: &[&str], focus: KeyFocus) -> Optio
         name if name.contains(text) => 2,
         _ => 3,
     };
-    // Commands that do not apply here come last, unless the text is their exact name.
+    // Commands that do not apply with the present focus come last, unless the text is their exact name.
     let elsewhere = if command.context.applies(focus) || of_name == 0 { 0 } else { 4 };
     fits.then_some(of_name + elsewhere)
 }

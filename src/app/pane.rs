@@ -98,7 +98,7 @@ impl InputTarget {
     pub const ALL: [Self; 5] = [Self::Filter, Self::Edits, Self::Command, Self::Answer, Self::Theme];
 }
 
-/// Destination of the next key.
+/// Part of the screen that the next key goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyFocus {
     /// A pane: keys are commands of this pane or of the whole screen.

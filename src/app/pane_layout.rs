@@ -38,7 +38,7 @@ pub struct PaneLayout {
     pub places: BTreeMap<Pane, PanePlace>,
 }
 
-/// Where a pane is: above the nodes, or in a column below them.
+/// Place of a pane on the screen: above the nodes, or in a column below them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PanePlace {
@@ -49,7 +49,7 @@ pub enum PanePlace {
 }
 
 impl PanePlace {
-    /// Name of the place in the configuration.
+    /// Name of a pane's place, as in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Above => "above",
@@ -69,32 +69,32 @@ pub struct DrawnLayout {
     /// Borders that can be moved. If a pane has two borders in one direction, the border that determines its size is
     /// last.
     pub borders: Vec<PaneBorder>,
-    /// Places that panes can be moved to, in their order; empty if all panes are tabs of one slot.
+    /// Places that panes can be moved to, in their order; empty if all panes share one area as tabs.
     pub places: Vec<PanePlace>,
 }
 
-/// A border that divides an area.
+/// A border that divides an area of the screen between two groups of panes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaneBorder {
     pub kind: BorderKind,
     pub area: Rect,
-    /// The row or column at which the second part begins.
+    /// Screen row or column at which the second group of panes begins.
     pub at: u16,
-    /// Panes of the first part, above the border or left of it.
+    /// The first group of panes, above the border or left of it.
     pub first: Vec<Pane>,
     pub second: Vec<Pane>,
 }
 
-/// The parts that a border separates.
+/// The panes that a border separates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BorderKind {
-    /// The panes above the nodes, and the nodes.
+    /// The border between the panes above the nodes and the nodes pane.
     Above,
-    /// The nodes, and the panes below them.
+    /// The border between the nodes pane and the panes below it.
     Below,
-    /// The nodes, and a detail or plan beside them.
+    /// The border between the nodes pane and a detail or plan beside it.
     Beside,
-    /// Two columns below the nodes. `widths` has the widths of all columns, in cells.
+    /// The border between two columns of panes below the nodes. `widths` has the widths of all columns, in cells.
     Columns { widths: [u16; 3] },
 }
 
@@ -145,7 +145,8 @@ impl PaneBorder {
         }
     }
 
-    /// Position nearest to `wanted` at which both parts keep their minimum size; `None` if the area is too small.
+    /// Position nearest to `wanted` at which the panes on both sides of the border keep their minimum size; `None` if
+    /// the area is too small.
     fn place(&self, wanted: u16) -> Option<u16> {
         let (from, to, least) = match self.side() {
             PaneSide::Height => (self.area.y, self.area.bottom(), LEAST.0),
@@ -204,7 +205,7 @@ impl PaneLayout {
         }
     }
 
-    /// The values that are set, as keys and values of TOML.
+    /// The sizes and places that are set, as lines of TOML.
     pub fn to_toml(&self) -> Vec<String> {
         let numbers = [
             ("above", self.above),

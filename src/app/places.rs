@@ -6,7 +6,7 @@ use kordon_core::cluster::NodeName;
 /// Number of places that are kept.
 const KEPT: usize = 50;
 
-/// Something that the user looked at.
+/// A place that the user looked at: a pane, the pods of a node, or a detail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub focus: Pane,
@@ -14,7 +14,7 @@ pub(super) struct Place {
     pub detail: Option<DetailSubject>,
 }
 
-/// The places before and after the present one.
+/// The places that the user visited: the present one, and those before and after it.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     present: Option<Place>,
@@ -23,7 +23,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Records where the user is now.
+    /// Records the place at which the user is now.
     pub(super) fn visit(&mut self, place: Place) {
         if self.present.as_ref() == Some(&place) {
             return;
@@ -35,7 +35,7 @@ impl Places {
         }
     }
 
-    /// Goes to the next place in a direction and returns it.
+    /// Goes to the next place, back or forward, and returns it.
     pub(super) fn step(&mut self, goes_back: bool) -> Option<Place> {
         let (from, to) = match goes_back {
             true => (&mut self.back, &mut self.forward),

@@ -66,8 +66,8 @@ impl App {
         Some(PreviewJob { request, basis, work })
     }
 
-    /// Lends the snapshot that is kept for plans. The snapshot follows the present, so a frozen screen and a recording
-    /// cannot use it.
+    /// Lends the snapshot of the cluster that is kept for plans. The snapshot follows the present, so a frozen screen
+    /// and a recording cannot use it.
     fn lend_snapshot(&mut self) -> SnapshotLease {
         if self.is_frozen() || self.is_replay() {
             SnapshotLease::default()

@@ -16,11 +16,11 @@ const NEARBY: Span = Span::from_millis(500);
 /// Maximum length in bytes of the settings of a counterfactual in the title. Longer ones are not shown in full.
 const LONGEST_SETTINGS: usize = 60;
 
-/// Playback in place of the present.
+/// Playback of a recording or of the history, shown in place of the present.
 #[derive(Clone, Debug)]
 pub struct Playback {
     pub kind: PlaybackKind,
-    /// Start and end.
+    /// Start and end of the recording or of the history.
     pub from: Timestamp,
     pub until: Timestamp,
     /// The shown moment.
@@ -55,7 +55,7 @@ pub enum PlaybackKind {
 /// Destination of a seek.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeekStep {
-    /// Number of seconds, backwards if negative.
+    /// Moves by this number of seconds, backwards if negative.
     By(i32),
     NextMoment,
     PreviousMoment,
@@ -146,8 +146,8 @@ impl Playback {
                 }
                 None => return Err("no notable moment after this"),
             },
-            // The search has not reached the current position yet, so it may still find later moments before the
-            // position.
+            // The search for notable moments has not reached the current position yet, so it may still find a moment
+            // that is nearer to the position.
             SeekStep::PreviousMoment if self.searched < self.place() => {
                 return Err("still searching for notable moments");
             }

@@ -21,7 +21,7 @@ pub struct Progress {
     pub list: Listing<ProgressRow>,
 }
 
-/// A row: an index into a list of the operation, or the number of a notice.
+/// A row of an operation's progress: an index into a list of the operation, or the number of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgressRow {
     Section(&'static str),
@@ -37,7 +37,7 @@ impl Progress {
         Self { operation, from, list: Listing::default() }
     }
 
-    /// The row at a place of the list.
+    /// The row at an index of the list.
     pub fn row(&self, place: usize) -> Option<ProgressRow> {
         self.list.keys().get(place).copied()
     }
@@ -71,7 +71,7 @@ impl Progress {
 fn sections(entry: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 5] {
     let report = &entry.progress;
     let mut pods: Vec<usize> = (0..report.pods.len()).collect();
-    // Pods that are waited for come first. Pods that ended badly come before those that ended well.
+    // Pods that the operation waits for come first. Pods that ended badly come before those that ended well.
     pods.sort_by_key(|place| urgency(&report.pods[*place]));
     let over = |place: &usize| matches!(report.pods[*place].stage, PodProgressStage::Ended(_));
     let (over, there): (Vec<usize>, Vec<usize>) = pods.into_iter().partition(over);
@@ -101,7 +101,7 @@ fn urgency(row: &PodProgress) -> u8 {
     }
 }
 
-/// A row with its operation, for filters.
+/// A row with its operation, to which filters are applied.
 struct FilterableRow<'a> {
     entry: &'a OperationEntry,
     row: ProgressRow,

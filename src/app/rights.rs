@@ -19,7 +19,7 @@ const MOST_NAMESPACES: usize = 20;
 /// Answers of the server about the rights of the user in this context.
 #[derive(Clone, Debug, Default)]
 pub struct Rights {
-    /// Whether the user has a right. Rights without an answer are unknown.
+    /// For each right that the server has answered about: whether the user has it.
     answers: BTreeMap<Permission, bool>,
     /// Whether the server must be asked for the rights that plans need on all objects.
     is_due: bool,
@@ -92,7 +92,7 @@ fn rights_of(request: &PlanRequest) -> Vec<Permission> {
 }
 
 impl App {
-    /// Returns the rights to ask for now; `None` if there is nothing to ask, or an answer is awaited.
+    /// Returns the rights to ask the server for now; `None` if there are none, or if an answer is awaited.
     pub(super) fn next_rights(&mut self) -> Option<Vec<Permission>> {
         if self.rights.is_asking || self.operations.locked.is_some() {
             return None;
@@ -138,8 +138,8 @@ impl App {
         self.rights.is_asking = false;
         let is_general = asked.iter().all(|right| *right == right.everywhere());
         let Ok(missing) = missing else {
-            // Requests stop without answers: rights in single namespaces are asked for only after an answer that the
-            // right for all namespaces is missing.
+            // Without answers, nothing more is asked: rights in single namespaces are asked for only after the server
+            // has denied the right for all namespaces.
             return self.rights.answers.clear();
         };
         if is_general {

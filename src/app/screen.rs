@@ -76,7 +76,7 @@ pub struct Screen {
     pub(super) last_marked: (Option<NodeRow>, Option<Key>),
     /// Whether the last drain plan ignored DaemonSets. This is the only option that the next plan inherits.
     pub ignore_daemonsets: bool,
-    /// Panes that share a slot as tabs, most recently focused first. The first tab of a slot is shown.
+    /// Panes that share an area as tabs, most recently focused first. The first tab of an area is shown.
     pub recent: Vec<Pane>,
     /// Open state of each pane that shrinks to one line when it has no content.
     pub openings: BTreeMap<Pane, Opening>,
@@ -105,7 +105,7 @@ pub struct Screen {
     pub forecast: ForecastLanes,
     /// The frozen moment that is shown instead of the present; `None` if the screen is not frozen.
     pub frozen: Option<Frozen>,
-    /// Snapshot kept while a plan is open.
+    /// Snapshot of the cluster that is kept while a plan is open.
     pub plan_snapshot: SnapshotCache,
     pub glyphs: Glyphs,
     themes: Vec<ThemeChoice>,
@@ -128,23 +128,23 @@ pub struct Frozen {
     pub model: Box<Model>,
 }
 
-/// The forecast as a list of lanes.
+/// The forecast as a list of lanes: rows with the past and predicted events of one node or of several.
 #[derive(Clone, Debug)]
 pub struct ForecastLanes {
-    /// Lanes, folded until they fit the pane.
+    /// Lanes of nodes, folded together until they fit the pane.
     pub lanes: Vec<Lane>,
-    /// The first node of each lane.
+    /// The first node of each lane, which identifies the lane.
     pub list: Listing<NodeName>,
     pub horizon: Horizon,
     /// Number of lanes that fit the pane when it was last drawn.
     pub(super) room: usize,
     /// The node whose lane was selected last.
     chosen: Option<NodeName>,
-    /// Inputs of the present lanes.
+    /// Inputs from which the present lanes were computed.
     pub(super) arranged: Option<LanesBasis>,
 }
 
-/// Inputs of the lanes.
+/// Inputs from which the lanes of the forecast are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LanesBasis {
     /// Time at which the forecast was made, and its end.
@@ -165,7 +165,7 @@ impl Default for ForecastLanes {
             lanes: Vec::new(),
             list: Listing::default(),
             horizon: Horizon::default(),
-            // Assumed number of lanes that fit, until the pane is drawn for the first time.
+            // Assumed number of lanes that fit the forecast's pane, until it is drawn for the first time.
             room: 8,
             chosen: None,
             arranged: None,
@@ -174,13 +174,15 @@ impl Default for ForecastLanes {
 }
 
 impl ForecastLanes {
-    /// Records the number of lanes that fit. If the pane was a single line (0 rows), the previous number remains.
+    /// Records the number of lanes that fit the forecast's pane. If the pane was a single line (0 rows), the previous
+    /// number remains.
     fn set_drawn(&mut self, rows: usize) {
         self.list.set_drawn(rows);
         self.room = if rows > 0 { rows } else { self.room };
     }
 
-    /// Replaces the lanes. The selection stays with the lane of the chosen node, however the lanes are folded.
+    /// Replaces the lanes of the forecast. The selection stays with the lane of the chosen node, however lanes are
+    /// folded together.
     pub(super) fn replace(&mut self, lanes: Vec<Lane>) {
         self.chosen = self.node().cloned().or_else(|| self.chosen.take());
         let chosen = self.chosen.as_ref();
@@ -210,7 +212,7 @@ impl ForecastLanes {
 pub struct SortedList<K, C> {
     pub list: Listing<K>,
     pub sort: Sort<C>,
-    /// Inputs of the present order.
+    /// Inputs from which the present order was computed.
     pub(super) arranged: Option<SortBasis<C>>,
 }
 
@@ -333,7 +335,7 @@ impl Screen {
         self.openings.get(&pane).is_none_or(|opening| opening.is_open())
     }
 
-    /// Destination of the next key.
+    /// Part of the screen that the next key goes to.
     pub fn key_focus(&self) -> KeyFocus {
         if self.overlays.tour().is_some() {
             return KeyFocus::Tour;
@@ -342,7 +344,7 @@ impl Screen {
         input.map_or(self.command_focus(), KeyFocus::Input)
     }
 
-    /// Destination of the next key while no text is typed and no tour is shown.
+    /// Part of the screen that the next key goes to while no text is typed and no tour is shown.
     pub fn command_focus(&self) -> KeyFocus {
         if self.shows_maintenance() { KeyFocus::Maintenance } else { KeyFocus::Pane(self.focus) }
     }

@@ -1,5 +1,5 @@
-//! Cache of the snapshot for placements. The cache follows the cluster while a plan is open, since taking a new
-//! snapshot takes longer than most placements.
+//! Cache of the snapshot of the cluster from which placements of pods are computed. The cache follows the cluster while
+//! a plan is open, since taking a new snapshot takes longer than most placements.
 
 use crate::model::AppliedChange;
 use kordon_core::{
@@ -7,7 +7,8 @@ use kordon_core::{
     placement::{Snapshot, SnapshotLease},
 };
 
-/// A snapshot kept from one plan to the next, with the changes of the cluster since it was taken.
+/// A snapshot of the cluster that is kept from one plan to the next, with the changes of the cluster since it was
+/// taken.
 #[derive(Debug, Default)]
 pub struct SnapshotCache {
     /// The snapshot; `None` while a job has it.
@@ -28,7 +29,7 @@ impl SnapshotCache {
         since.extend(relevant.map(|change| change.applied.clone()));
     }
 
-    /// Lends the snapshot to a job, with the changes up to now.
+    /// Lends the snapshot to a job, with the changes of the cluster that the snapshot lacks.
     pub fn lend(&mut self) -> SnapshotLease {
         let snapshot = self.snapshot.take();
         SnapshotLease { snapshot, since: self.since.replace(Vec::new()).unwrap_or_default() }
@@ -42,7 +43,7 @@ impl SnapshotCache {
         self.snapshot.replace(snapshot)
     }
 
-    /// Whether keeping the snapshot costs more than it saves.
+    /// Whether the kept snapshot lacks so many changes that taking a new one is cheaper.
     pub fn is_outdated(&self) -> bool {
         self.since.as_ref().is_some_and(|since| since.len() > MOST)
     }

@@ -11,7 +11,7 @@ use kordon_core::cluster::nearest::nearest;
 pub trait PaneSort {
     fn next(&mut self);
     fn flip(&mut self);
-    /// Sorts by the column with this title in a direction.
+    /// Sorts by the column with this title, in its natural direction or in reverse.
     ///
     /// # Errors
     /// There is no such column; the text names the nearest one, or all.
@@ -30,10 +30,10 @@ pub trait PaneSort {
     }
     /// Title of the column that the list is sorted by.
     fn title(&self) -> &'static str;
-    /// Whether the order is the initial one.
+    /// Whether the sort order is the initial one.
     fn is_default(&self) -> bool;
     fn is_reversed(&self) -> bool;
-    /// Titles and letters of all columns.
+    /// Titles of all columns, and the letters that sort by them.
     fn columns(&self) -> Vec<(&'static str, char)>;
 }
 

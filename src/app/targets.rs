@@ -1,4 +1,4 @@
-//! Targets of a plan that is opened now: the marked nodes or pods, or else the selected one.
+//! Targets of a plan that the user opens: the marked nodes or pods, or else the selected one.
 
 use std::iter;
 
@@ -21,7 +21,7 @@ impl App {
         }
     }
 
-    /// Targets of a plan of this kind; `None` if there are none.
+    /// Targets of a plan of this kind, if the user opens it now; `None` if there are none.
     pub(super) fn targets(&self, kind: PlanKind) -> Option<Targets> {
         self.has_targets(kind).then(|| {
             if is_for_pods(kind) {

@@ -18,7 +18,7 @@ pub struct ThemeChooser {
 }
 
 impl ThemeChooser {
-    /// Returns the list with the cursor on the theme `before`.
+    /// Returns the list of themes with the cursor on the theme with index `before`.
     pub(super) fn new(names: Vec<String>, before: usize) -> Self {
         let found = (0..names.len()).collect();
         Self { input: Input::default(), names, found, cursor: before, before }
@@ -38,7 +38,8 @@ impl ThemeChooser {
         self.before
     }
 
-    /// Index of the theme under the cursor; while no theme is listed, of the theme that was active before.
+    /// Index of the theme under the cursor. While no theme is listed, index of the theme that was active before the
+    /// list was opened.
     pub(super) fn shown(&self) -> usize {
         self.found.get(self.cursor).copied().unwrap_or(self.before)
     }

@@ -174,7 +174,7 @@ fn go_on_with_tour(app: &mut App, other: impl Fn(TourStep) -> Option<TourStep>) 
     }
 }
 
-/// Moves the choice among proposals, answers or themes.
+/// Moves the choice among the proposals, answers or themes of the open overlay.
 fn choose(app: &mut App, by: isize) {
     with_overlay(app, |overlay| overlay.choose(by));
     app.screen.show_chosen_theme();
@@ -400,7 +400,7 @@ fn toggle_yaml(app: &mut App) {
     }
 }
 
-/// Shows the diff of the open plan in place of its rows, or closes it.
+/// Shows the diff of the open plan in place of the plan's rows, or closes the diff.
 fn toggle_diff(app: &mut App) {
     let Some(preview) = app.screen.overlays.plan_mut() else { return };
     if preview.request.kind == PlanKind::Failure {
@@ -411,7 +411,7 @@ fn toggle_diff(app: &mut App) {
     app.screen.filters.remove(&Pane::Plan);
 }
 
-/// Changes the open detail if it shows the whole object.
+/// Changes the open detail if it shows the whole object as YAML.
 fn with_yaml(app: &mut App, change: impl FnOnce(&mut Detail)) {
     let detail = app.screen.overlays.detail_mut();
     if let Some(detail) = detail.filter(|detail| detail.view == DetailView::Yaml) {

@@ -18,7 +18,7 @@ use crate::{
 use kordon_core::cluster::{Key, NodeName};
 use kordon_time::Timestamp;
 
-/// Kinds of objects that the answer depends on.
+/// Kinds of objects that the report of budgets depends on.
 const NEEDS: [FeedKind; 2] = [FeedKind::Budgets, FeedKind::Pods];
 
 #[derive(Args, Debug)]
@@ -98,7 +98,7 @@ struct BudgetDrainReport {
     by: Option<String>,
     /// When the budget began to block the drain; `null` if it does not block the drain.
     blocked_since: Option<Timestamp>,
-    /// The drain in words.
+    /// Text about the drain, as in `n-3 by ann, blocked 2m`.
     #[serde(skip)]
     says: String,
 }

@@ -166,7 +166,7 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
     let process =
         ControllerProcess { connection, info, settings, clock, enforcement, lines, asked, notifier, reader };
     let done = process.run(stop).await;
-    // Everything that writes lines has ended, so the printing task prints the last lines and ends.
+    // All tasks that write lines have ended, so the printing task prints the last lines and ends.
     let _ = printing.await;
     Ok(done?)
 }
@@ -180,7 +180,7 @@ fn started(args: &ControllerArgs, connection: &Connection) -> ControllerLine {
     ))
 }
 
-/// Prints lines until all writers have ended. Each line is flushed for log collectors.
+/// Prints the controller's lines until all tasks that write lines have ended. Each line is flushed for log collectors.
 async fn print(mut reader: LineReader, output: OutputArgs) {
     while let Some(line) = reader.next().await {
         let text = if output.is_for_people() { for_people(&line) } else { output.one_line(&line) };

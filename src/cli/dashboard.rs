@@ -40,7 +40,7 @@ impl DashboardArgs {
         self.show.set_theme_given();
     }
 
-    /// The arguments that do not depend on the cluster.
+    /// The dashboard's command-line arguments that do not depend on the cluster.
     pub fn without_cluster(&self) -> (&ShowArgs, &SettingsArgs) {
         (&self.show, &self.settings)
     }

@@ -69,8 +69,8 @@ pub enum Exit {
     Partly = 12,
     /// The operation was interrupted, or not confirmed.
     Interrupted = 13,
-    /// Codes from `Notice` to `Disconnected`: with `kordon status --exit-code`, the level of the verdict on the
-    /// cluster. From `kordon audit`, `Notice`, `Warning` and `Critical` mean that the worst finding is a note, a
+    /// The codes from `Notice` to `Disconnected` are the levels of the verdict on the cluster, for `kordon status
+    /// --exit-code`. From `kordon audit`, `Notice`, `Warning` and `Critical` mean that the worst finding is a note, a
     /// warning or an error.
     Notice = 14,
     Warning = 15,

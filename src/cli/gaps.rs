@@ -1,4 +1,4 @@
-//! Gaps in the objects that an answer depends on, for reports.
+//! Reports of what is unknown: the kinds of objects that an answer depends on, and that are unknown or outdated.
 
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub struct GapReport {
     missing_permission: Option<String>,
 }
 
-/// The unknown objects that an answer depends on.
+/// The kinds of objects that an answer depends on, and that are unknown or outdated.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnknownReport {
@@ -42,7 +42,7 @@ impl UnknownReport {
         self.line.is_none()
     }
 
-    /// Prints what is unknown, if anything is.
+    /// Prints which kinds of objects are unknown, if any are.
     pub fn say(&self, out: &mut Page) {
         if let Some(line) = &self.line {
             out.gap(line);
@@ -54,7 +54,7 @@ pub fn gap_reports(gaps: &Gaps) -> Vec<GapReport> {
     gaps.0.iter().map(GapReport::new).collect()
 }
 
-/// The gaps as a line for people; `None` if everything is known.
+/// The unknown or outdated kinds of objects as a line for people; `None` if everything is known.
 pub fn gap_line(gaps: &Gaps) -> Option<String> {
     (!gaps.is_empty()).then(|| format!("not known: {gaps}"))
 }

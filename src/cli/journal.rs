@@ -33,7 +33,7 @@ pub struct JournalArgs {
     watch: bool,
 }
 
-/// Interval of checks for new entries.
+/// Interval of checks for new journal entries.
 const PERIOD: Span = Span::from_secs(1);
 
 /// Lists operations. With `--recording`, lists the events up to a moment instead; with `--watch`, prints new events.
@@ -55,7 +55,7 @@ pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), Cl
     once.output.print(&JournalReport::for_operations(&connection)?, operation_table)
 }
 
-/// Prints each new entry, and prints it again when it grows.
+/// Prints each new journal entry, and prints it again when objects or occurrences join it.
 async fn follow(args: &OnceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     args.output.refuse_export("--watch prints a line for each event")?;
     let mut watched = OneShot::keep_watching(args, connection, false).await?;
@@ -77,7 +77,7 @@ async fn follow(args: &OnceArgs, connection: ConnectionArgs) -> Result<(), CliEr
     }
 }
 
-/// Entries that were printed.
+/// The journal entries that were printed.
 #[derive(Debug, Default)]
 struct Printed {
     revision: u64,
@@ -86,7 +86,7 @@ struct Printed {
 }
 
 impl Printed {
-    /// Entries that are new or have grown since they were printed.
+    /// Journal entries that are new or have grown since they were printed.
     fn news<'a>(&mut self, journal: &'a SessionJournal) -> Vec<(usize, &'a JournalEntry)> {
         if self.revision == journal.revision() {
             return Vec::new();
@@ -136,7 +136,7 @@ impl Default for JournalReport {
     }
 }
 
-/// An entry that is printed as a line of its own.
+/// A journal entry that is printed as a line of its own.
 #[derive(Debug, Serialize)]
 struct EntryLine<'a> {
     schema: &'static str,
@@ -149,7 +149,7 @@ struct EntryLine<'a> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct EntryReport {
-    /// Number of the entry. Objects and occurrences that join the entry later do not change the number.
+    /// Number of the journal entry. Objects and occurrences that join the entry later do not change the number.
     number: usize,
     /// When the event first happened.
     at: Timestamp,
@@ -157,7 +157,7 @@ struct EntryReport {
     last_at: Timestamp,
     /// Severity of the event: `info`, `warning` or `error`.
     level: &'static str,
-    /// The objects in kubectl's notation (`node/a`, `pod/shop/web-1`), or a part of kordon.
+    /// What the event is about: objects in kubectl's notation (`node/a`, `pod/shop/web-1`), or a part of kordon.
     objects: Vec<String>,
     /// What happened, as text; not for parsing.
     text: String,
@@ -204,7 +204,7 @@ struct OperationReport {
     overrides: Vec<String>,
     /// How the operation ended; `null` if it was interrupted or is in progress.
     end: Option<String>,
-    /// Whether another operation has undone the changes.
+    /// Whether another operation has undone the changes of this one.
     undone: bool,
     /// Nodes that the operation may have cordoned.
     cordoned: Vec<NodeName>,

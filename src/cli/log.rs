@@ -30,7 +30,7 @@ pub fn start(file: Option<&Path>) -> Result<(), CliError> {
 }
 
 /// A log file. Control and invisible characters in a line are made visible, since people read the file in a terminal.
-/// Each write is a whole event.
+/// Each write contains one whole log event.
 struct LogFile(File);
 
 impl Write for LogFile {

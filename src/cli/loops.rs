@@ -22,7 +22,7 @@ pub struct EvictionLoopReport {
     last_minute: usize,
     /// Approximate number of pods that leave in an hour; `null` if each leaves as soon as it has been bound.
     per_hour: Option<i64>,
-    /// The loop in words.
+    /// The eviction loop, described in words.
     pub text: String,
 }
 

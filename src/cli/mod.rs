@@ -241,7 +241,7 @@ pub fn check(arguments: impl IntoIterator<Item = OsString>, config: &Config) -> 
 /// The arguments of a maintenance whose command line is in the journal.
 ///
 /// # Errors
-/// This version of kordon does not understand it.
+/// This version of kordon does not understand the command line.
 fn maintenance_args(command: &str, config: &Config) -> Result<maintenance::MaintenanceArgs, String> {
     let words = shell_words::split(command).map_err(|error| error.to_string())?;
     let cli = parse(words.into_iter().map(OsString::from), config);
@@ -385,7 +385,8 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
     let Cli { command, dashboard, mut connection, log } = cli;
     connection.config = config;
     let work = match command {
-        // These commands neither wait nor log, so they return before the log and the async runtime are started.
+        // The commands `config`, `theme`, `completions` and `man` neither wait nor log, so they return before the log
+        // and the async runtime are started.
         Some(Command::Config(args)) => return configuration::run(&args, &connection.config),
         Some(Command::Theme(args)) => return theme::run(&args),
         Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
@@ -457,7 +458,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         .build()
         .map_err(|error| CliError::Io { doing: "starting the program's threads".into(), error })?;
     let done = runtime.block_on(work);
-    // Nothing needs the results of watches and requests in progress any more.
+    // The program ends, so the results of watches and requests in progress are not needed any more.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }

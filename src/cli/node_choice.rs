@@ -28,7 +28,7 @@ pub struct NodeChoice {
 }
 
 impl NodeChoice {
-    /// Whether nothing was chosen, so that all nodes are meant.
+    /// Whether no flag or name chooses nodes, so that the command is about all nodes.
     pub const fn is_all(&self) -> bool {
         self.nodes.is_empty() && self.selector.is_none() && self.pool.is_none() && self.zone.is_none()
     }

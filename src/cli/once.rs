@@ -60,13 +60,13 @@ pub struct OnceArgs {
     pub source: SourceArgs,
 }
 
-/// Kinds that must be listed before most answers.
+/// Kinds of objects that must be listed before most commands print their answer.
 const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods];
 
-/// Kinds that the engine needs to start.
+/// Kinds of objects that the engine needs before it can start.
 const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader];
 
-/// Time limit for finding names similar to one that does not exist.
+/// Time limit for finding names similar to the name of a missing object.
 const NEAR_PATIENCE: Span = Span::from_secs(2);
 
 /// Time limit for reading the usage of nodes.
@@ -82,7 +82,7 @@ impl OnceArgs {
     /// --with".
     ///
     /// # Errors
-    /// A flag was given.
+    /// `--from`, `--with` or `--recording` was given.
     pub fn refuse_files(&self, why: &str) -> Result<(), CliError> {
         if self.is_recorded() {
             let text = "a recording cannot be written to: leave out --recording, or leave out --enforce";
@@ -100,7 +100,7 @@ impl OnceArgs {
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     timeout: Span,
-    /// Flag that extends the time limit.
+    /// Name of the flag that sets the time limit, for error texts.
     flag: &'static str,
     ends: Timestamp,
     pub clock: Clock,
@@ -131,7 +131,7 @@ impl Patience {
         Self { ends: self.ends.min(self.clock.now() + span), ..self }
     }
 
-    /// Connects to the cluster, or to the objects of files, within the time limit.
+    /// Connects to the cluster, or reads the objects from files, within the time limit.
     pub async fn connect(
         self,
         connection: ConnectionArgs,
@@ -168,7 +168,8 @@ pub struct OneShot {
     pub connection: Connection,
     /// Events that the watches send later. The watches end when this struct is dropped.
     pub feeds: mpsc::Receiver<FeedEvent>,
-    /// The scopes to watch, when [no whole kinds](Self::following) are watched.
+    /// Objects to watch (single ones, or those of a namespace or node), when [no whole kinds](Self::following) are
+    /// watched.
     scopes: watch::Sender<BTreeSet<Scope>>,
     pub clock: Clock,
     _ends_with_us: DropGuard,
@@ -190,7 +191,7 @@ impl OneShot {
         Self::predicted(args, kinds, args.patience(), connection).await
     }
 
-    /// Like `ask`, but waits for the given kinds.
+    /// Like `ask`, but waits until the given kinds are listed.
     pub async fn ask_for(
         args: &OnceArgs,
         wanted: &[FeedKind],
@@ -200,8 +201,8 @@ impl OneShot {
         Self::predicted(args, kinds, args.patience(), connection).await
     }
 
-    /// Waits until the engine has started, and reads further scopes. `needs` returns them for the state known so far
-    /// and the requested namespace.
+    /// Waits until the engine has started, and reads the further objects that `needs` returns for the state known so
+    /// far and the requested namespace.
     pub async fn ask_about(
         args: &OnceArgs,
         connection: ConnectionArgs,
@@ -277,7 +278,7 @@ impl OneShot {
         Ok(shot)
     }
 
-    /// Connects as a shadow of the cluster's controller.
+    /// Connects to predict what the cluster's controller does, without acting in its place.
     async fn as_shadow(
         args: &OnceArgs,
         patience: Patience,
@@ -304,7 +305,7 @@ impl OneShot {
     /// Starts without any objects or watches. Objects are added with [`read`](Self::read).
     pub fn unread(connection: Connection) -> Self {
         let clock = connection.clock;
-        // The sender is dropped at once, because nothing is watched.
+        // The sender of watch events is dropped at once, because nothing is watched.
         let (_, feeds) = mpsc::channel(1);
         Self {
             model: Model::new(observer_of(&connection), clock.now()),
@@ -363,7 +364,7 @@ impl OneShot {
         }
     }
 
-    /// Applies watch events until the watches have answered for these scopes, with objects or with "forbidden".
+    /// Applies watch events until the objects of these scopes (such as the pods of a node) are known or forbidden.
     async fn until_answered(&mut self, scopes: &BTreeSet<Scope>) {
         let is_answered = |cluster: &Cluster, scope: &Scope| match cluster.known_in(scope) {
             Known::Live | Known::Stale { .. } | Known::Forbidden { .. } | Known::Absent => true,
@@ -392,13 +393,13 @@ impl OneShot {
         forbidden.into_iter().next().map_or(Ok(()), |error| Err(CliError::NodesForbidden(error)))
     }
 
-    /// Records the flag because of which these kinds are not listed as a whole.
+    /// Marks these kinds as not listed as a whole, because of this flag.
     pub fn leave_out(&mut self, flag: &'static str, kinds: impl IntoIterator<Item = FeedKind>) {
         let changes = kinds.into_iter().map(|kind| Change::Known(kind, Known::Off { flag })).collect();
         self.model.apply(changes, self.clock.now());
     }
 
-    /// Reads scopes. `needs` returns them for the state known so far and the requested namespace.
+    /// Reads the objects that `needs` returns for the state known so far and the requested namespace.
     pub async fn read(
         &mut self,
         patience: Patience,
@@ -456,7 +457,8 @@ impl OneShot {
         self.model.measurements.on_usage(usage, self.at);
     }
 
-    /// Watches until the given kinds are listed, and the engine has started unless the options ask for none.
+    /// Watches until the given kinds are listed, and until the engine has started, unless the options ask for no
+    /// engine.
     pub async fn watch(
         connection: Connection,
         options: ModelOptions,
@@ -474,7 +476,7 @@ impl OneShot {
         Ok(Self { model, at, namespace, late, connection, feeds, scopes, clock, _ends_with_us })
     }
 
-    /// Fails if not everything arrived in time.
+    /// Fails if some of the requested data did not arrive in time.
     pub fn in_time(&mut self) -> Result<(), CliError> {
         self.late.take().map_or(Ok(()), Err)
     }
@@ -539,8 +541,8 @@ fn observer_of(connection: &Connection) -> ModelOptions {
     ModelOptions { connection: names, ..ModelOptions::observer(connection.version) }
 }
 
-/// Whether every wanted kind is listed, forbidden or off, including the kinds of devices that pods need, and the engine
-/// has started or none runs.
+/// Whether the engine has started or is not used, and every wanted kind is listed, forbidden or not requested,
+/// including the kinds of devices that pods need.
 fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
     let has_begun = model.engine.is_some() || model.effects.role() == ControllerRole::Observer;
     has_begun

@@ -49,7 +49,7 @@ impl Layout {
         Self { width, has_color, glyphs, export: None }
     }
 
-    /// The layout of tables for other programs: everything is whole, nothing has a colour.
+    /// The layout of tables for other programs: cells are neither cut nor folded, and nothing has a colour.
     pub const fn for_export(format: ExportFormat, glyphs: Glyphs) -> Self {
         Self { width: None, has_color: false, glyphs, export: Some(format) }
     }

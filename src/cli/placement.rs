@@ -225,7 +225,7 @@ pub fn caveat_line(caveats: BTreeSet<String>, out: &mut Page) {
     }
 }
 
-/// Text of the placement caveat with this word.
+/// Text of the placement caveat that reports abbreviate as `word`.
 pub fn caveat(word: &str) -> String {
     let caveat = Caveat::ALL.into_iter().find(|caveat| caveat.word() == word);
     caveat.map_or_else(|| word.to_owned(), |caveat| caveat.to_string())

@@ -72,7 +72,7 @@ pub struct RecordHow {
 }
 
 impl RecordHow {
-    /// Options of a recording that keeps names, for some time or until Ctrl-C.
+    /// Options of a recording without `--redact`, which keeps names. Without a duration it lasts until Ctrl-C.
     pub fn lasting(duration: Option<Span>) -> Self {
         Self { duration, redact: false, keyframe_every: Span::from_secs(120) }
     }
@@ -93,15 +93,15 @@ struct RecordReport {
     from: Timestamp,
     /// When the recording ended.
     until: Timestamp,
-    /// Whether texts were hashed.
+    /// Whether names, labels, addresses and messages were hashed (`--redact`).
     redacted: bool,
-    /// Nodes at the end.
+    /// Number of nodes at the end of the recording.
     nodes: usize,
-    /// Pods at the end.
+    /// Number of pods at the end of the recording.
     pods: usize,
     /// Number of changes of objects, including the objects of lists.
     changes: u64,
-    /// Number of times that all objects were written again.
+    /// Number of times that all objects were written to the file again.
     keyframes: u64,
     /// Errors that the watches reported.
     watch_errors: u64,

@@ -22,7 +22,7 @@ pub struct RecordingArgs {
     pub recording: Option<PathBuf>,
 }
 
-/// A moment of a recording, as typed.
+/// A moment of a recording, as typed on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordedTime {
     At(Timestamp),

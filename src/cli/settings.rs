@@ -127,7 +127,7 @@ mod tests {
             flag if flag.ends_with("period") || flag.ends_with("timeout") => "7s",
             _ => "7",
         };
-        // Latest release that has all settings.
+        // Kubernetes 1.26 is the latest release that has all settings.
         let mut settings = Settings::defaults(ServerVersion::new(1, 26));
         let flags = settings.rows().into_iter().map(|(flag, ..)| format!("--{flag}={}", value(flag)));
         let line = Line::parse_from(std::iter::once("kordon".into()).chain(flags));

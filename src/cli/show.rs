@@ -54,7 +54,7 @@ pub struct ShowArgs {
     /// Preferences that the configuration has for the context.
     #[arg(skip)]
     preferences: Box<Preferences>,
-    /// The configuration, which is read again for this context when its file changes.
+    /// The configuration. When its file changes, the preferences for the context are read again.
     #[arg(skip)]
     config: Box<Config>,
     #[arg(skip)]
@@ -398,7 +398,8 @@ fn size(text: &str) -> Result<Size, String> {
     parse().filter(fits).ok_or_else(|| "not a size such as 160x48, at most 1000x1000".into())
 }
 
-/// Checks the file's extension, which selects the format, before `--after` starts to wait.
+/// Checks the extension of the frame's file, which selects its format. An error is therefore found before `--after`
+/// waits.
 fn frame_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let known = path

@@ -37,7 +37,7 @@ struct PageColumn<'a, R> {
 enum Rank {
     /// Column that identifies the row.
     Key,
-    /// Column for which the table is printed.
+    /// Column with the facts for which people print the table.
     Essential,
     Useful,
     Detail,

@@ -42,7 +42,7 @@ pub struct EffectWriter {
     pub running: Option<TaskTrackerToken>,
 }
 
-/// Target of the effects.
+/// Where the effects of the engine are written.
 #[derive(Clone)]
 pub enum EffectTarget {
     /// No target: nothing is written, and every effect has the outcome [`Outcome::Recorded`].
@@ -66,7 +66,7 @@ pub struct EffectJournal {
     pub operation: OperationId,
 }
 
-/// An effect and its outcome.
+/// A write that the engine decided on, and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutedEffect {
     pub at: Timestamp,
@@ -109,8 +109,8 @@ impl EffectWriter {
             (write, _) => k8s::write::send_write(client, write, self.clock.now()).await,
         };
         if let Err(error) = self.record(LineKind::effect_outcome(effect.id, &outcome)).await {
-            // This write was sent without a record of its outcome; the cluster shows whether it was applied. Later
-            // writes fail before they are sent if they cannot be recorded either.
+            // The write was sent, but the journal lacks its outcome; the cluster shows whether it was applied. As long
+            // as the journal cannot be written, later writes fail before they are sent.
             tracing::error!(%error, "cannot write the journal");
         }
         outcome
@@ -127,7 +127,7 @@ impl WorkItem for Effect {
     type Outcome = Outcome;
     type Lane = String;
     type Writer = EffectWriter;
-    /// `in_flight` is upstream's number of workers for these writes.
+    /// `in_flight` is the number of workers that upstream's controller has for these writes.
     const LIMITS: Limits = Limits { sent: 256, accepted: 1024, in_flight: 8, outcomes: 256 };
 
     fn id(&self) -> EffectId {
@@ -154,7 +154,8 @@ impl WorkItem for Effect {
 
     async fn write(self, writer: &EffectWriter) -> Outcome {
         let outcome = writer.execute(&self).await;
-        // A shadow's events are not reported: every pass repeats them, and each event only accompanies another effect.
+        // An event that was only recorded is not reported: without writes, every pass of the controller repeats its
+        // events, and each event only accompanies another effect.
         let repeats = matches!((&self.write, &outcome), (Write::RecordEvent(_), Outcome::Recorded));
         if let Some(reported) = writer.reported.as_ref().filter(|_| !repeats) {
             // A full channel must not delay writes, so the effect is then not reported.

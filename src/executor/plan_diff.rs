@@ -16,7 +16,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Whole nodes by name; for a node that could not be read, the reason.
+/// Complete Node objects by name; for a node that could not be read, the reason.
 pub type WholeNodes = BTreeMap<NodeName, Result<Value, String>>;
 
 /// One line of the diff.
@@ -29,17 +29,17 @@ pub struct DiffLine {
 /// The kind of a line of the diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffLineKind {
-    /// The object whose lines follow.
+    /// Heading: the object that the following lines are about.
     Header,
-    /// Position of the following lines in the object.
+    /// Heading of a hunk: the position of the following lines in the object's YAML.
     Hunk,
     Added,
     Removed,
-    /// A line that does not change.
+    /// A line of the object that does not change.
     Context,
-    /// A pod or node that is removed.
+    /// A pod or node that the operation removes.
     Removal,
-    /// Why something is not in the diff. It starts with `#`.
+    /// A note why something is not in the diff. Its text starts with `#`.
     Note,
 }
 

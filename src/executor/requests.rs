@@ -28,11 +28,13 @@ pub struct RequestWriter {
 impl WorkItem for Request {
     type Id = RequestId;
     type Outcome = RequestOutcome;
-    /// Each request has its own lane, because an operation never sends a request that depends on an unfinished one.
+    /// Each request has its own lane, so requests run in parallel: an operation never sends a request that depends on
+    /// an unfinished one.
     type Lane = RequestId;
     type Writer = RequestWriter;
-    /// `sent` and `accepted` are small, because an operation can withdraw only requests that it has not sent yet.
-    /// `in_flight` is larger than the number of parallel evictions, so that claims are renewed while evictions hang.
+    /// The limits `sent` and `accepted` are small, because an operation can withdraw only requests that it has not sent
+    /// yet. `in_flight` is larger than the number of parallel evictions, so that the claims on drained nodes are
+    /// renewed while evictions hang.
     const LIMITS: Limits = Limits { sent: 1, accepted: 12, in_flight: 12, outcomes: 64 };
 
     fn id(&self) -> RequestId {
@@ -58,8 +60,8 @@ impl WorkItem for Request {
         }
         let outcome = send_request(client, &self.task, DryRun::Off).await;
         if writes && let Err(error) = journal.append(line(LineKind::outcome(self.id, &outcome))).await {
-            // This write was sent without a record of its outcome; the cluster shows whether it was applied. Later
-            // writes are refused if they cannot be recorded either.
+            // The write was sent, but the journal lacks its outcome; the cluster shows whether it was applied. As long
+            // as the journal cannot be written, later writes are refused.
             tracing::error!(%error, "cannot write the journal");
         }
         outcome

@@ -316,7 +316,7 @@ struct Pen {
 }
 
 impl Pen {
-    /// Writes all entries with one flush to the disk.
+    /// Writes all queued lines with one flush to the disk.
     fn write(&mut self, entries: Vec<Entry>) {
         let text: String = entries.iter().map(|entry| entry.text.as_str()).collect();
         let written = self.rotate().and_then(|()| {

@@ -194,7 +194,7 @@ impl JournaledOperation {
         }
     }
 
-    /// Title, such as `drain n1, n2`.
+    /// Title of the operation, such as `drain n1, n2`.
     fn title(&self) -> String {
         let OperationStart { action, nodes, pods, .. } = &self.start;
         let nodes = nodes.iter().map(|(node, _)| node.to_string());

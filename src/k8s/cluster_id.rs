@@ -18,7 +18,7 @@ pub enum ClusterId {
     Server { address: String, why: String },
 }
 
-/// Default timeout of the response.
+/// Default timeout for reading the identity of a cluster.
 const RESPONSE: Duration = Duration::from_secs(10);
 
 impl ClusterId {

@@ -21,7 +21,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Timeout of a response.
+/// Timeout of each response from a kubelet or metrics.k8s.io.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum size of a response in bytes. A node has a few hundred pods at most, so larger responses are an error.
@@ -35,12 +35,12 @@ pub struct KubeletReport {
     pub source: UsageSource,
     /// The kubelet's eviction thresholds.
     pub settings: Result<EvictionSettings, String>,
-    /// Time at which all data had been read.
+    /// Time at which all data about the node had been read.
     pub at: Timestamp,
 }
 
 impl KubeletReport {
-    /// The report of a kubelet that was not asked, for this reason.
+    /// Creates the report for a kubelet from which nothing was read; `why` is the reason.
     pub fn unread(why: &str, at: Timestamp) -> Self {
         Self { stats: Err(why.into()), source: UsageSource::Kubelet, settings: Err(why.into()), at }
     }

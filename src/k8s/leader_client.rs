@@ -79,7 +79,7 @@ async fn wait_for_turn(
     until.ok_or(NotLeading::NotSent)
 }
 
-/// Completes when the Lease is lost or no longer lasts until `until`, and at the latest at `until`.
+/// Completes at `until`, or earlier if the Lease is lost or its right to write ends before `until`.
 async fn lost(mut lease: watch::Receiver<LeaseState>, until: Timestamp, clock: Clock) {
     tokio::select! {
         _ = lease.wait_for(|state| state.writes_until.is_none_or(|ends| ends < until)) => {}

@@ -31,15 +31,15 @@ impl ClockDifferenceRange {
         let answer = timeout(PATIENCE, client.send(request)).await.ok()?.ok()?;
         let after = clock.now();
         if after < before {
-            // The local clock was set back during the request, so the range would be wrong.
+            // The local clock was set back during the request, so the range of the clock difference would be wrong.
             return None;
         }
         let date = DateTime::parse_from_rfc2822(answer.headers().get(DATE)?.to_str().ok()?).ok()?;
         Some(Self::new(Timestamp::from_secs(date.timestamp()), before, after))
     }
 
-    /// Returns the range for a response whose Date header is `date`. The server wrote the response between `before` and
-    /// `after` by our clock.
+    /// Returns the range of the clock difference for a response whose Date header is `date`. The server wrote the
+    /// response between `before` and `after` by our clock.
     fn new(date: Timestamp, before: Timestamp, after: Timestamp) -> Self {
         Self { least: date.since(after), most: (date + SECOND).since(before) }
     }
@@ -66,7 +66,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 
-    /// Returns the range for a response that was written at `at` by our clock. Request and response each took `way`.
+    /// Returns the range of the clock difference for a response that was written at `at` by our clock. Request and
+    /// response each took the time `way`.
     fn answer(ahead: Span, at: Timestamp, way: Span) -> ClockDifferenceRange {
         let whole_seconds = (at + ahead).as_nanos().div_euclid(SECOND.as_nanos());
         ClockDifferenceRange::new(Timestamp::from_secs(whole_seconds), at - way, at + way)

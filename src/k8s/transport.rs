@@ -79,7 +79,7 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
 /// Size of one read: several TLS records, each of which has up to 16 KiB.
 const PIECE: usize = 64 << 10;
 
-/// Opens streams to a server. The TLS of the server is added to the stream later.
+/// Opens streams to a server. The connector of [`client`] adds the server's TLS.
 type Streams = BoxCloneSyncService<Uri, Stream, BoxError>;
 /// A stream to a server or a proxy. The connection to a proxy may have its own TLS.
 type Stream = MaybeHttpsStream<TokioIo<Buffered>>;

@@ -22,7 +22,7 @@ use kordon_core::{
 };
 use kordon_time::{ClusterTime, Timestamp};
 
-/// Field manager in managed fields.
+/// Name of kordon as a field manager (`metadata.managedFields`).
 const FIELD_MANAGER: &str = "kordon";
 
 /// Timeout of a write. It is longer than the server's own limit for a request.
@@ -309,7 +309,7 @@ async fn mark_pod_lost(
     patch_status(client, pod, preconditions(uid, Some(version)), status).await
 }
 
-/// Updates the pod's status if this kind of deletion requires that, then deletes the pod.
+/// Updates the pod's status if the kind of `deletion` requires that, then deletes the pod.
 async fn delete_pod(
     client: &Client,
     pod: &Key,

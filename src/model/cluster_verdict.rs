@@ -108,7 +108,8 @@ impl ClusterVerdict {
         let remedy = remedy_for_stuck(model);
         let (and_remedy, later) = if are_all_stuck(model) { (remedy, None) } else { (None, remedy) };
         let users = nowhere(model, subject.as_ref(), now).into_iter().chain(and_remedy);
-        // Pods that have nowhere to run come first, because users notice them, unless another problem is worse.
+        // Pods that have nowhere to run come first in the verdict, because users notice them; only a worse problem
+        // comes before them.
         let is_worse = |worst: &Finding| !runs_nowhere(model) || worst.level > VerdictLevel::Warning;
         let rest = findings.split_off(usize::from(findings.first().is_some_and(is_worse)));
         findings.extend(
@@ -116,7 +117,7 @@ impl ClusterVerdict {
         );
         findings.extend(users);
         findings.extend(why_pending(model));
-        // If nodes were deleted, their finding already says when their pods are removed.
+        // The finding about deleted nodes, if there is one, already says when the pods of these nodes are removed.
         if deleted.is_none_or(|deleted| deleted.leaving < model.views.counts.leaving()) {
             findings.extend(next(model, subject.as_ref(), now));
         }
@@ -144,7 +145,7 @@ const SEPARATOR: &str = " · ";
 #[derive(Debug)]
 struct Phrase {
     text: String,
-    /// The phrase without its times.
+    /// The text of the phrase without its times.
     outline: String,
 }
 
@@ -649,7 +650,8 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
         Known::Forbidden { .. } => "evictions unknown: no permission to list pods",
         Known::Absent => "evictions unknown: the files have no pods",
         Known::Off { flag } => {
-            // The user turned off the pods with a flag, so the finding does not raise the level.
+            // The user chose with a flag that pods are not read, so this finding does not raise the level of the
+            // verdict.
             return Some(Finding::new(VerdictLevel::Healthy, format!("pods are not read ({flag})")));
         }
         // Pods that are not listed yet are reported by `loading`.
@@ -715,7 +717,7 @@ fn time_until(at: Timestamp, now: Timestamp) -> String {
     format!("in {}", seconds(left + Span::from_nanos(999_999_999)))
 }
 
-/// Rounds down to whole seconds; negative spans become zero.
+/// Rounds a time span down to whole seconds; a negative span becomes zero.
 fn seconds(span: Span) -> Span {
     Span::from_secs(span.or_zero().as_secs())
 }

@@ -75,13 +75,13 @@ pub struct Departures {
     minutes: VecDeque<Minute>,
     /// Number of all departures so far, which makes their ids unique.
     count: u64,
-    /// Revision of the entries: the number of their changes.
+    /// Revision of the kept departures: the number of changes to them.
     revision: ChangeCount,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Minute {
-    /// Number of the minute since the Unix epoch.
+    /// The minute, as a number of minutes since the Unix epoch.
     number: i64,
     counts: [u32; DepartureKind::ALL.len()],
 }
@@ -163,7 +163,7 @@ impl Departures {
         Some(entry(at, DepartureStage::from_pod(pod), departure))
     }
 
-    /// Drops entries and counts that are older than two hours.
+    /// Drops departures and counts by minute that are older than two hours.
     pub fn expire(&mut self, now: Timestamp) {
         while let Some(oldest) = self.oldest().filter(|oldest| !is_recent(oldest.0, now)) {
             self.drop_entry(oldest);
@@ -178,12 +178,13 @@ impl Departures {
         self.entries.is_empty()
     }
 
-    /// Revision of the entries. It changes whenever the entries change.
+    /// Revision of the kept departures. It changes whenever they change.
     pub const fn revision(&self) -> u64 {
         self.revision.get()
     }
 
-    /// Adds an offset to the revision, so that it differs from the revisions at other moments of a playback.
+    /// Adds an offset to the revision of the departures, so that it differs from their revisions at other moments of a
+    /// playback.
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.revision.set_apart(moment);
     }
@@ -388,8 +389,8 @@ impl Departures {
     }
 }
 
-/// Whether a newer classification of a departure replaces an older one. A mere fallback does not replace evidence that
-/// was seen when the deletion began.
+/// Whether a newer classification of a departure replaces an older one. A classification that rests on the deletion
+/// alone does not replace one that has other evidence.
 fn tells_more(new: &PodDeparture, old: &PodDeparture) -> bool {
     let is_fallback = |departure: &PodDeparture| {
         departure.evidence.first().is_none_or(|evidence| evidence.source == EvidenceSource::Deletion)

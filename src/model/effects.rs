@@ -1,4 +1,4 @@
-//! The engine's decisions on their way to the executor and back.
+//! Effects: the engine's decisions, until the outcome of their execution is known.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,15 +12,17 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Effects without an outcome. Each is in one place: held back, waiting to be executed, or being executed.
+/// Effects (decisions of the engine) without an outcome. Each is in one place: held back, waiting to be executed, or
+/// being executed.
 #[derive(Clone, Debug)]
 pub struct Effects {
     role: ControllerRole,
-    /// Evictions that are held back. Only a controller holds evictions back; a shadow has none.
+    /// Evictions that are held back. Only a controller holds evictions back; a shadow, which executes nothing, has
+    /// none.
     held: HeldEvictions,
-    /// Effects that wait to be taken.
+    /// Effects that wait to be taken for execution.
     outbox: VecDeque<Effect>,
-    /// Effects that were taken and have no outcome yet.
+    /// Effects that were taken for execution and have no outcome yet.
     in_flight: BTreeMap<EffectId, Effect>,
     /// Number of outcomes by kind of effect and kind of outcome.
     counts: BTreeMap<(&'static str, &'static str), u64>,
@@ -31,7 +33,7 @@ pub struct Effects {
 pub enum AfterOutcome {
     /// The outcome is final, and is passed to the engine.
     Final,
-    /// The effect is executed again later.
+    /// The effect is executed again after a delay.
     Retried,
 }
 
@@ -70,7 +72,7 @@ impl Effects {
         self.in_flight.len() + self.outbox.len()
     }
 
-    /// Whether an effect waits to be taken.
+    /// Whether an effect waits to be taken for execution.
     pub fn has_next(&self) -> bool {
         !self.outbox.is_empty()
     }
@@ -92,7 +94,7 @@ impl Effects {
         }
     }
 
-    /// Removes an effect that was taken and has an outcome now.
+    /// Removes an effect that was taken for execution and now has an outcome.
     pub(super) fn finish(&mut self, id: EffectId) -> Option<Effect> {
         self.in_flight.remove(&id)
     }

@@ -61,9 +61,9 @@ impl EvictionOutcomes {
 /// Inputs of the outcomes: equal inputs mean equal outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OutcomesBasis {
-    /// Number of changes that plans depend on ([`Model::plan_changes`]).
+    /// Number of changes of the cluster that plans depend on ([`Model::plan_changes`]).
     pub changes: u64,
-    /// The nodes of [`Forecast::down`](kordon_core::forecast::Forecast::down).
+    /// The nodes that are down at the end of the forecast ([`Forecast::down`](kordon_core::forecast::Forecast::down)).
     pub down: BTreeSet<NodeName>,
     /// Number of changes of the leaving pods ([`LeavingChanges::pods`](super::leaving::LeavingChanges::pods)).
     pub leaving: u64,
@@ -127,7 +127,7 @@ impl Model {
         self.views.nowhere_predicted().filter(|_| is_known)
     }
 
-    /// Stores new outcomes and returns the previous ones.
+    /// Stores new outcomes of the evicted pods, and returns the previous ones.
     pub fn set_outcomes(&mut self, outcomes: EvictionOutcomes) -> Option<Arc<EvictionOutcomes>> {
         let counts = EvictionCounts::new(&self.cluster, &self.views.leaving.evictions, Some(&outcomes));
         self.views.set_counts(counts);

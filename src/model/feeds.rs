@@ -137,8 +137,8 @@ impl Feeds {
             missing = [missing, since].into_iter().flatten().min();
         }
         match (missing, before) {
-            // An outage begins with the first failure and lasts until both watches are live again. A later failure does
-            // not move its beginning.
+            // An outage begins with the first failure and lasts until the watches of nodes and Leases are both live
+            // again. A later failure does not move its beginning.
             (Some(since), WatchHealth::Disconnected { since: first }) => {
                 WatchHealth::Disconnected { since: since.min(first) }
             }

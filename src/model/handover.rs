@@ -22,7 +22,8 @@ impl Model {
         self.views.set_apart(jump);
         self.journal.set_apart(jump);
         self.departures.set_apart(jump);
-        // Node states get an offset at every moment, because they depend on the time at which they were computed.
+        // The revision of node states gets an offset at every shown moment of a playback, because the states depend on
+        // the time at which they were computed.
         self.watchlist.set_apart(shown);
     }
 

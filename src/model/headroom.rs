@@ -128,28 +128,29 @@ impl Model {
 /// Minimum time between two snapshots of the cluster. Taking a snapshot costs time for everything that has changed.
 const ROUND: Span = Span::from_secs(5);
 
-/// Progress of the headroom, which is computed in slices.
+/// Progress of the headroom computation, which is done in slices.
 #[derive(Debug, Default)]
 pub struct HeadroomProgress {
     work: HeadroomWork,
-    /// Revision of the state for which a computation was started last.
+    /// Revision of the cluster state for which the latest computation was started.
     started: Option<u64>,
-    /// Revision of the state from which the current results are computed.
+    /// Revision of the cluster state from which the current results are computed.
     revision: Option<u64>,
 }
 
 impl HeadroomProgress {
-    /// Returns a copy of the newest state whose snapshot is complete; `None` before the first such state.
+    /// Returns a copy of the newest cluster state whose snapshot is complete; `None` until the first snapshot is
+    /// complete.
     pub fn state(&self) -> Option<ClusterSnapshot> {
         self.work.state()
     }
 
-    /// Whether there is a state with a complete snapshot, which [`state`](Self::state) returns.
+    /// Whether there is a cluster state with a complete snapshot, which [`state`](Self::state) returns.
     pub const fn has_state(&self) -> bool {
         self.work.has_state()
     }
 
-    /// Whether the computation for a new state has begun, but the snapshot of this state is not complete yet.
+    /// Whether the computation for a new cluster state has begun, but the snapshot of this state is not complete yet.
     pub const fn is_starting(&self) -> bool {
         self.work.is_starting()
     }

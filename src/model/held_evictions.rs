@@ -89,7 +89,8 @@ impl HeldEvictions {
         counts
     }
 
-    /// Number of times that a zone reached its limit while it had more held evictions.
+    /// Number of times that a zone reached its limit of evictions per minute while more of its evictions were held
+    /// back.
     pub const fn overruns(&self) -> u64 {
         self.overruns
     }

@@ -66,7 +66,8 @@ pub struct NextEvent {
     /// Whether the time is an estimate.
     pub estimated: bool,
     pub why: Why,
-    /// Chance that the event happens at this time; `None` unless several nodes wait for one token of a rate limiter.
+    /// Chance that the event happens at this time; `None` unless several nodes compete for the next token of their
+    /// zone's rate limiter.
     pub chance: Option<forecast::Chance>,
 }
 
@@ -182,7 +183,7 @@ struct Sources<'a> {
     engine: &'a Engine,
     cluster: &'a Cluster,
     forecast: Option<&'a Forecast>,
-    /// The nodes of [`super::NodeWatchlist::abnormal`].
+    /// The abnormal nodes ([`super::NodeWatchlist::abnormal`]).
     abnormal: &'a BTreeSet<NodeName>,
     before: &'a Leaving,
     now: Timestamp,

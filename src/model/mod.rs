@@ -147,7 +147,8 @@ pub struct ConnectionInfo {
     pub server_version: Option<String>,
 }
 
-/// Whether the engine shadows a controller or is one.
+/// Role of the engine: it is the shadow of the cluster's controller (predicts its decisions), is the controller, or
+/// does not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ControllerRole {
     /// The engine predicts what the cluster's own controller does.
@@ -224,8 +225,8 @@ impl Model {
         self.collect(now);
     }
 
-    /// Applies the outcome of an effect that was taken. Does nothing for a shadow, whose effects are recorded when they
-    /// are decided.
+    /// Applies the outcome of an effect that was taken for execution. Does nothing for a shadow: it executes nothing,
+    /// and each of its effects is recorded when it is decided.
     pub fn on_outcome(&mut self, id: EffectId, outcome: Outcome, now: Timestamp) {
         let effect = self.effects.finish(id);
         if self.effects.role() != ControllerRole::Shadow {
@@ -235,7 +236,7 @@ impl Model {
     }
 
     fn apply_outcome(&mut self, id: EffectId, effect: Option<Effect>, outcome: Outcome, now: Timestamp) {
-        // A recorded effect keeps the time of its decision, since nothing was executed.
+        // An effect that was only recorded, not executed, keeps the time of its decision.
         let now = effect.as_ref().filter(|_| outcome == Outcome::Recorded).map_or(now, |effect| effect.at);
         if let Some(effect) = &effect {
             self.journal.outcome(effect, &outcome, self.effects.role(), now);
@@ -305,7 +306,7 @@ impl Model {
         self.changes.unscheduled()
     }
 
-    /// Number of changes that may alter plans.
+    /// Number of changes of the cluster that may alter plans.
     pub fn plan_changes(&self) -> u64 {
         self.changes.plans()
     }
@@ -479,8 +480,8 @@ impl Model {
             any |= !effects.is_empty();
             let mut decides_again = false;
             for effect in effects {
-                // A shadow's decision is recorded at once, so that the record does not depend on how busy the machine
-                // is.
+                // A shadow does not execute its decisions. They are recorded at once, so that the record does not
+                // depend on how busy the machine is.
                 if self.effects.role() == ControllerRole::Shadow {
                     self.journal.on_decision(&effect, &self.cluster);
                     self.apply_outcome(effect.id, Some(effect.clone()), Outcome::Recorded, now);
@@ -488,7 +489,8 @@ impl Model {
                 }
                 self.effects.add(effect);
             }
-            // After a recorded effect or a withdrawn eviction, the engine may decide again, so the loop repeats.
+            // After an effect was recorded instead of executed, or an eviction was withdrawn, the engine may decide
+            // again, so the loop repeats.
             if !self.withdraw_evictions(now) && !decides_again {
                 self.release_evictions(now);
                 return any;
@@ -595,8 +597,8 @@ mod tests {
         assert!(next_after(ASLEEP + Span::from_secs(1)) > next_after(Span::ZERO));
     }
 
-    /// Returns the confidence and the evictions that a shadow shows if the clock is measured before or after the lists
-    /// arrive.
+    /// Returns the confidence and the evictions that a model with the role `Shadow` shows. `measured_first` is whether
+    /// the clock is measured before the lists arrive.
     fn shown(ahead: Span, measured_first: bool) -> (Option<Confidence>, BTreeMap<Key, EvictionState>) {
         let settings = Settings::defaults(ServerVersion::new(1, 36));
         let connection = ConnectionInfo::default();

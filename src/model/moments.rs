@@ -43,7 +43,7 @@ pub enum MomentKind {
     Zone(ZoneState),
     /// Pods were evicted, by any component.
     Eviction,
-    /// The controller did not act as its shadow predicted.
+    /// The cluster's controller did not act as kordon's engine, its shadow, predicted.
     Disagreement,
     /// The watches of nodes or Leases broke.
     Disconnected,

@@ -15,7 +15,7 @@ use kordon_time::{Span, Timestamp};
 /// Advice at a point in time for the pods that wait for a node.
 #[derive(Clone, Debug)]
 pub struct PendingPods {
-    /// Number of changes that may alter placements, at the time when the advice was computed.
+    /// Number of changes of the cluster that may alter placements, at the time when the advice was computed.
     changes: u64,
     by_pod: BTreeMap<Key, PendingAdvice>,
     /// The most common cause among the pods that fit no node. If every pod fits a node, the most common cause among the
@@ -165,7 +165,7 @@ impl Model {
         pods
     }
 
-    /// Missing inputs of the advice.
+    /// Missing inputs of the advice for pods that wait for a node.
     pub fn pending_gaps(&self) -> Gaps {
         self.headroom_gaps()
     }

@@ -28,7 +28,7 @@ use kordon_time::{Span, Timestamp};
 /// Maximum age of a forecast that is carried over to the model of another moment.
 const STILL_NEW: Span = Span::from_secs(1);
 
-/// The latest result of each kind of background work. A result is kept until a newer one arrives.
+/// The latest result of each kind of background work on the model. A result is kept until a newer one arrives.
 #[derive(Clone, Debug)]
 pub struct Predictions {
     forecast: Option<Arc<Forecast>>,
@@ -46,7 +46,7 @@ pub struct Predictions {
     headroom: Option<HeadroomSnapshot>,
     /// Accuracy of the forecasts of this session.
     accuracy: Accuracy,
-    /// Number of changes of all results except the headroom.
+    /// Number of changes of all results of background work except the headroom.
     results: ChangeCount,
     /// Number of changes of the eviction outcomes.
     outcome_results: ChangeCount,
@@ -164,7 +164,7 @@ impl Predictions {
         self.accuracy.report()
     }
 
-    /// Number of changes of all results except the headroom.
+    /// Number of changes of all results of background work except the headroom.
     pub const fn revision(&self) -> u64 {
         self.results.get()
     }
@@ -187,14 +187,14 @@ impl Predictions {
         self.outlook.replace(Arc::new(outlook))
     }
 
-    /// Stores new outcomes and returns the previous ones.
+    /// Stores new outcomes of the evicted pods, and returns the previous ones.
     pub(super) fn set_outcomes(&mut self, outcomes: EvictionOutcomes) -> Option<Arc<EvictionOutcomes>> {
         self.results.count(true);
         self.outcome_results.count(true);
         self.outcomes.replace(Arc::new(outcomes))
     }
 
-    /// Stores new advice and returns the previous one.
+    /// Stores new advice for the pods that wait for a node, and returns the previous advice.
     pub fn set_pending(&mut self, pending: PendingPods) -> Option<Arc<PendingPods>> {
         self.results.count(true);
         self.pending.replace(Arc::new(pending))
@@ -247,7 +247,8 @@ impl Predictions {
         self.accuracy.restart();
     }
 
-    /// Adds an offset to the revisions, so that they differ from the revisions at other moments of a playback.
+    /// Adds an offset to the revisions of these results, so that they differ from the revisions at other moments of a
+    /// playback.
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.results.set_apart(moment);
         self.outcome_results.set_apart(moment);

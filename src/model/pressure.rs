@@ -75,7 +75,7 @@ impl NodeMeasurements {
         }
     }
 
-    /// Stores a report, and simulates the next pass of the kubelet's eviction manager with its measurements.
+    /// Stores a kubelet's report, and simulates the next pass of its eviction manager with the reported measurements.
     fn on_report(&mut self, node: &Node, report: KubeletReport, version: ServerVersion) {
         let settings = thresholds(&report, rules_of(node, version));
         let before = self.kubelets.remove(&node.name).map(Arc::unwrap_or_clone);

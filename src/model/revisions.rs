@@ -72,12 +72,12 @@ impl ChangeCounts {
         self.moves.get()
     }
 
-    /// Number of changes that may alter plans.
+    /// Number of changes of the cluster that may alter plans.
     pub const fn plans(&self) -> u64 {
         self.plans.get()
     }
 
-    /// Number of changes that may alter placements.
+    /// Number of changes of the cluster that may alter placements.
     pub const fn placements(&self) -> u64 {
         self.placements.get()
     }

@@ -65,7 +65,7 @@ pub enum Leadership<'a> {
     Forbidden,
     /// The files from which the objects were read do not have the Lease.
     Absent,
-    /// The server has not answered yet.
+    /// The server has not answered the request for the Lease yet.
     Unknown,
 }
 

@@ -54,7 +54,7 @@ pub struct NodeWatchlist {
     /// Nodes whose clock differs from the API server's clock.
     clocks: BTreeMap<NodeName, ClockDifference>,
     flaps: Flaps,
-    /// Number of state changes.
+    /// Number of changes of node states.
     revision: ChangeCount,
     /// Nodes that have changed since the last update, or whose Lease was created or deleted.
     changed: BTreeSet<NodeName>,
@@ -320,12 +320,13 @@ impl NodeWatchlist {
         self.flaps.flapping(now)
     }
 
-    /// Number of state changes. It increases whenever a state changes.
+    /// Number of changes of node states. It increases whenever the state of a node changes.
     pub fn revision(&self) -> u64 {
         self.revision.get()
     }
 
-    /// Adds an offset to the revision, so that it differs from the revisions at other moments of a playback.
+    /// Adds an offset to the revision of node states, so that it differs from their revisions at other moments of a
+    /// playback.
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.revision.set_apart(moment);
     }

@@ -43,8 +43,8 @@ pub enum BlockKind {
     Entries = 5,
     /// The recording ended normally.
     End = 6,
-    /// Entries whose dictionary is empty at the start of the block. They can be read with or without the keyframe
-    /// before the block.
+    /// Entries with a dictionary of repeated texts that is empty at the start of the block. They can be read with or
+    /// without the keyframe before the block.
     FirstEntries = 7,
 }
 

@@ -1,4 +1,4 @@
-//! Writes entries into blocks.
+//! Writes the entries of a recording, grouped into blocks.
 
 use std::{
     io::{self, Write},
@@ -77,7 +77,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(now)
     }
 
-    /// Time of the first waiting entry; none if no entry waits.
+    /// Time of the first entry that waits to be written; none if no entry waits.
     pub fn waits_from(&self) -> Option<Timestamp> {
         (!self.bytes.is_empty()).then_some(self.from)
     }
@@ -92,7 +92,7 @@ impl<W: Write> BlockWriter<W> {
         self.written
     }
 
-    /// Puts changes into blocks. `write` encodes each change.
+    /// Puts changes of objects into blocks. `write` encodes each change.
     ///
     /// # Errors
     /// The changes cannot be encoded or written.
@@ -136,7 +136,7 @@ impl<W: Write> BlockWriter<W> {
         if self.bytes.len() >= BLOCK { self.write_block() } else { Ok(()) }
     }
 
-    /// Writes the waiting entries, if there are any.
+    /// Writes the entries that wait to be written, if there are any.
     ///
     /// # Errors
     /// The entries cannot be written.

@@ -24,14 +24,14 @@ pub enum RecordingError {
     Damaged {
         offset: u64,
         what: String,
-        /// Time range of the entries in the block.
+        /// Time range of the entries in the unreadable block.
         from: Timestamp,
         until: Timestamp,
     },
     #[error("nothing was recorded: {why}")]
     Gap {
         why: String,
-        /// Time range of the gap.
+        /// Time range of the gap, in which nothing was recorded.
         from: Timestamp,
         until: Timestamp,
     },

@@ -19,9 +19,9 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Limit of the total decompressed size, in bytes, of blocks that share a dictionary. The size is limited because a
-/// reader keeps the dictionary in memory. A keyframe of 600,000 pods takes 235 MiB, and the blocks after it in a file
-/// take up to 128 MiB.
+/// Limit of the total decompressed size, in bytes, of blocks that share a dictionary of repeated texts. The size is
+/// limited because a reader keeps the dictionary in memory. A keyframe of 600,000 pods takes 235 MiB, and the blocks
+/// after it in a file take up to 128 MiB.
 const MAX_SEGMENT: u64 = 1 << 30;
 
 /// Reads a recording entry by entry.
@@ -37,7 +37,7 @@ pub struct RecordingReader<R> {
     next_block: usize,
     entries: VecDeque<RecordedEntry>,
     dictionary: Dictionary,
-    /// Decompressed size in bytes of the blocks read since the dictionary was last emptied.
+    /// Decompressed size in bytes of the blocks read since the dictionary of repeated texts was last emptied.
     segment_bytes: u64,
 }
 

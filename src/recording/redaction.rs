@@ -29,7 +29,7 @@ const KEPT: &[&str] = &[
     "NodeStatusNeverUpdated",
     "RouteCreated",
     "NoRouteCreated",
-    // Reasons of pods and containers.
+    // Reasons in the status of pods and containers.
     "NodeLost",
     "Evicted",
     "Terminated",
@@ -91,7 +91,7 @@ const KEPT: &[&str] = &[
 /// Prefixes of label keys. The cluster's owner chooses the part of the key after the prefix.
 const OWN_SUFFIX: [&str; 2] = ["node-role.kubernetes.io/", "node-restriction.kubernetes.io/"];
 
-/// Common values of the part after a prefix of `OWN_SUFFIX`. They are not hashed.
+/// Common values of the part of a label key after a prefix in `OWN_SUFFIX`. They are not hashed.
 const ROLES: [&str; 3] = ["control-plane", "master", "worker"];
 
 impl Redactor {

@@ -87,7 +87,8 @@ impl RecordingStart {
     /// The start cannot be encoded or compressed.
     pub fn head(&self) -> Result<Vec<u8>, RecordingError> {
         let mut raw = Vec::new();
-        // The default dictionary redacts nothing. Names that identify the cluster are removed by `redacted` instead.
+        // The default dictionary of the encoder redacts no texts. Names that identify the cluster are removed by
+        // `redacted` instead.
         encoding::encode_into(self, &mut raw, &mut Dictionary::default())
             .map_err(|error| RecordingError::Encoding(error.to_string()))?;
         let block = block::block(BlockKind::Start, &raw, (self.at, self.at))?;

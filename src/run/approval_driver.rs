@@ -1,4 +1,5 @@
-//! The command line's driver of an approval, and functions that the dashboard's driver shares.
+//! Carries out the approval of an operation on the command line, and has functions that the dashboard uses for
+//! approvals too.
 
 use crate::executor::write_context::WriteContext;
 use kordon_core::{
@@ -10,7 +11,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Connects an approval with the cluster and with the operator.
+/// Connects the approval of an operation with the cluster and with the operator.
 #[expect(async_fn_in_trait, reason = "it is driven on the task that implements it")]
 pub trait ApprovalHost {
     /// Returns the newest state of the cluster.
@@ -34,7 +35,7 @@ pub trait ApprovalHost {
     fn tell(&mut self, notice: &OperationNotice);
 }
 
-/// Answers the requests of an approval until the approval has ended.
+/// Answers what the approval of an operation requests, such as a plan or a check, until the approval has ended.
 pub async fn decide(approval: &mut Approval, host: &mut impl ApprovalHost) {
     loop {
         while let Some(notice) = approval.poll_notice() {

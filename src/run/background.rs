@@ -44,7 +44,7 @@ impl CoreShare {
     }
 }
 
-/// Duration of a slice. A step that is in progress at the end of the slice is completed.
+/// Duration of a slice of long work. A step that is in progress at the end of the slice is completed.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Tells long work that it should stop, because its result is no longer needed.
@@ -185,7 +185,7 @@ impl Cancelled {
         &self.0
     }
 
-    /// Starts a slice, which ends early if the work is cancelled.
+    /// Starts a slice of the work, which ends early if the work is cancelled.
     pub fn slice(&self) -> Slice {
         Slice { cancelled: self.clone(), started: Instant::now() }
     }

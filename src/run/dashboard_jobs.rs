@@ -56,7 +56,7 @@ pub struct OperationsDriver {
 
 /// An event of the operations.
 pub enum OperationEvent {
-    /// A result for the app.
+    /// Result of a job, for the app.
     Result(Result<Box<JobResult>, Failed>),
     /// The channel to the executor of an operation has room for a request; `None` if that executor has ended.
     Room(Option<(OperationId, mpsc::OwnedPermit<Request>)>),
@@ -91,7 +91,7 @@ impl OperationsDriver {
         Self { context, jobs: Vec::new(), running: BTreeMap::new(), maintenances, guards }
     }
 
-    /// Starts every job of the app.
+    /// Starts every job that the app asks for.
     pub fn start_jobs(&mut self, app: &mut App, clock: Clock) {
         while let Some(job) = app.next_job() {
             match job {

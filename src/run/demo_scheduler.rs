@@ -30,7 +30,7 @@ use kordon_core::{
     plan::placement_trace::reasons,
 };
 
-/// The scheduler of a cluster.
+/// The scheduler of the embedded cluster.
 pub struct PlacementScheduler {
     pub connection: Connection,
     pub clock: Clock,
@@ -78,15 +78,16 @@ impl PlacementScheduler {
 struct Work {
     connection: Connection,
     clock: Clock,
-    /// Model of the watched cluster, without an engine.
+    /// Model of the watched cluster, without the engine that follows the node lifecycle controller.
     model: Model,
-    /// Snapshot for placement; none until all kinds have been listed.
+    /// Snapshot of the cluster in which pods are placed; none until all kinds that the scheduler reads have been
+    /// listed.
     snapshot: Option<Snapshot>,
     queue: SchedulingQueue,
     /// Node of each pod that was bound, until the watch reports the binding. A report without the binding is outdated.
     assumed: BTreeMap<Key, (Uid, NodeName)>,
-    /// Requests that fit nowhere and do not depend on other pods, each with the reason. A pod with an equal request is
-    /// refused without a search. Each change that makes room clears the list.
+    /// Scheduling requests that fit on no node, each with the reason. Requests that depend on other pods are left out.
+    /// A pod with an equal request is refused without a search. Each change that makes room clears the list.
     unschedulable: Vec<(SchedulingRequest, String)>,
     /// Reason in the condition of each pod that fits nowhere, by pod.
     reported: BTreeMap<Key, String>,
@@ -145,7 +146,7 @@ impl Work {
             FeedKind::Volumes => self.model.cluster.volumes().is_synced(),
             FeedKind::StorageClasses => self.model.cluster.storage_classes().is_synced(),
             FeedKind::CsiNodes => self.model.cluster.csi_nodes().is_synced(),
-            // The demo has no devices.
+            // The scheduler does not wait for the kinds that it does not read. The demo has no devices.
             FeedKind::Leases
             | FeedKind::PriorityClasses
             | FeedKind::CsiDrivers

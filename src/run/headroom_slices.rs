@@ -56,7 +56,8 @@ impl HeadroomSlices {
         !self.slice.is_running() && !self.progress.is_starting()
     }
 
-    /// Starts the next slice of `job`; does nothing if it is `None`, because there is nothing to compute.
+    /// Starts the next slice of the headroom computation `job`. Does nothing if it is `None`, because there is nothing
+    /// to compute.
     pub fn start(&mut self, job: Option<HeadroomJob>) {
         self.has_more = false;
         let Some(job) = job else { return };

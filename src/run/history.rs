@@ -49,20 +49,20 @@ const KEYFRAMES: (Span, Span) = (Span::from_secs(60), Span::from_secs(600));
 const BATCH: usize = 100;
 
 /// Limits of the queue to the history thread: the number of batches, and the number of changes in all batches. If a
-/// limit is exceeded, the history has a gap. 20,000 changes of pods take about 30 MiB.
+/// limit is exceeded, changes are missing from the history. 20,000 changes of pods take about 30 MiB.
 const BATCHES: usize = 1024;
 const CHANGES: usize = 20_000;
 
 /// Interval at which the history thread checks whether a keyframe is finished, if no message arrives.
 const LOOK_AFTER_KEYFRAME: Duration = Duration::from_secs(1);
 
-/// Reason of a gap, as text in the history.
+/// Reason why changes are missing from the history (a gap), as text in the history.
 const TOO_MUCH: &str = "the watches reported more than the history could keep up with";
 
 /// Options of the history: its limits, its folder, and the start of its recording.
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {
-    /// Folder of the files; none if there is no home folder.
+    /// Folder of the history's files; none if there is no home folder.
     pub folder: Option<PathBuf>,
     pub limits: RingLimits,
     /// Settings and metadata at the start of the recording.
@@ -74,7 +74,7 @@ pub struct HistoryOptions {
 pub struct History {
     inbox: mpsc::SyncSender<HistoryMessage>,
     batch: EventBatch,
-    /// Number of changes in the inbox that the history thread has not handled yet.
+    /// Number of changes that were sent to the history thread and that it has not handled yet.
     waiting: Arc<AtomicUsize>,
     reports: watch::Receiver<HistoryReport>,
     phase: HistoryPhase,
@@ -136,11 +136,11 @@ enum HistoryMessage {
     Read(Timestamp, oneshot::Sender<RingReader>),
 }
 
-/// Time of a keyframe, and the gap before the keyframe.
+/// Time of a keyframe, and the period before the keyframe for which changes are missing (a gap).
 #[derive(Clone, Copy, Debug)]
 struct KeyframeTimes {
     now: Timestamp,
-    /// Start of the gap before the keyframe; none if there is no gap.
+    /// Time from which changes are missing before the keyframe; none if no changes are missing.
     gap: Option<Timestamp>,
 }
 
@@ -208,7 +208,8 @@ impl History {
         }
     }
 
-    /// Sends the batch to the history thread. If too many changes wait already, drops the batch and begins a gap.
+    /// Sends the batch to the history thread. If too many changes wait already, drops the batch, so that changes are
+    /// missing from the history.
     fn send_batch(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         let Some((_, since)) = batch.events.first() else { return };
@@ -228,7 +229,7 @@ impl History {
         }
     }
 
-    /// Handles a message that did not fit into the inbox.
+    /// Handles a message that did not fit into the queue to the history thread.
     fn on_full(&mut self, message: HistoryMessage) {
         match message {
             HistoryMessage::Events(EventBatch { events, changes }) => {
@@ -240,7 +241,8 @@ impl History {
             HistoryMessage::Keyframe(_, KeyframeTimes { now, gap }) => {
                 self.phase = HistoryPhase::Behind(gap.unwrap_or(now));
             }
-            // Dropping a read request also drops the sender of the reader, so that the caller of `read` gets an error.
+            // Dropping a read request also drops the channel for the reader of the history, so that the caller of
+            // `read` gets an error.
             HistoryMessage::Read(..) => {}
         }
     }
@@ -309,7 +311,7 @@ impl<'a> HistoryThread<'a> {
                 }
                 Some(HistoryMessage::Keyframe(state, times)) => self.begin_keyframe(*state, times)?,
                 Some(HistoryMessage::Read(now, answer)) => {
-                    // Sending fails if the caller has stopped waiting.
+                    // Sending the reader of the history fails if the caller of `read` has stopped waiting.
                     if let Some(kept) = self.read(now)? {
                         let _ = answer.send(kept);
                     }
@@ -481,7 +483,7 @@ pub fn save(mut kept: RingReader, file: &Path) -> Result<u64, HistoryError> {
     Ok(size)
 }
 
-/// The folder of the files; none if there is no home folder.
+/// The folder of the history's files; none if there is no home folder.
 pub fn folder() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;

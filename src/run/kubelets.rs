@@ -91,8 +91,8 @@ impl KubeletReader {
         }
     }
 
-    /// Sends requests to the wanted kubelets that got no request within the interval, and to metrics.k8s.io if it is
-    /// due.
+    /// Sends requests to the kubelets in `wanted` that got no request within the interval, and to metrics.k8s.io if it
+    /// is due.
     pub fn ask(&mut self, wanted: Vec<WantedKubelet>) {
         let now = Instant::now();
         self.due = now + AGAIN;
@@ -116,7 +116,8 @@ impl KubeletReader {
         }
     }
 
-    /// Waits for the next answer. Waits forever if no request is in flight. May be dropped and awaited again.
+    /// Waits for the next answer of a kubelet or of metrics.k8s.io. Waits forever if no request is in flight. May be
+    /// dropped and awaited again.
     pub async fn next(&mut self) -> UsageAnswer {
         loop {
             match self.asking.join_next().await {
@@ -126,7 +127,7 @@ impl KubeletReader {
                     }
                     return answer;
                 }
-                // The task was cancelled because the program ends.
+                // The task of a request was cancelled because the program ends.
                 Some(Err(_)) => {}
                 None => return std::future::pending().await,
             }

@@ -1,4 +1,4 @@
-//! The command line's driver of one operation.
+//! Carries out one operation for the command line.
 
 use std::time::Duration;
 
@@ -70,8 +70,7 @@ impl OperationRun<'_> {
                             room.send(request);
                         }
                     }
-                    // The receiver of requests is dropped only when the executor ends, and the executor ends only with
-                    // the program.
+                    // No request can be sent once the executor has ended, which happens only when the program ends.
                     Err(_) => return,
                 },
                 news = self.watched.next(self.clock), if is_watching => match news {
@@ -122,7 +121,7 @@ impl OperationRun<'_> {
         tell(&OperationNotice { at: self.clock.now(), level, subject: String::new(), text });
     }
 
-    /// Passes on the notices of the operation, and writes them to the journal.
+    /// Passes the notices of the operation to `tell`, and writes them to the journal.
     async fn write_notices(&mut self, tell: &mut impl FnMut(&OperationNotice)) {
         while let Some(notice) = self.operation.poll_notice() {
             tell(&notice);

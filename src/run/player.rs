@@ -70,7 +70,7 @@ pub struct PlayedMoment {
     pub known_from: Option<Timestamp>,
 }
 
-/// A result of another thread.
+/// A result of another thread: a moment that can be shown, or the progress of the search.
 pub enum PlayerEvent {
     Step(Result<StepResult, Failed>),
     Found(Result<SearchProgress, Failed>),
@@ -171,7 +171,7 @@ impl Player {
         self.step.finished().await
     }
 
-    /// Takes the replay back from a finished step, and returns the moment that the step made.
+    /// Takes the replay back from a thread that has made a moment, and returns this moment.
     pub fn on_step(&mut self, step: StepResult) -> PlayedMoment {
         let StepResult { replay, number, moment } = step;
         self.number = number;

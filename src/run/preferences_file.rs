@@ -42,7 +42,8 @@ impl fmt::Debug for PreferencesFile {
 
 /// Reads the preferences file again when it changes, in a task of its own.
 pub struct PreferencesReader {
-    /// Receives results. The capacity is one: while a result has not been received, the file is not checked.
+    /// Receives the result of each reading of the file. The capacity is one: while a result has not been received, the
+    /// file is not checked.
     results: mpsc::Receiver<ReadPreferences>,
     _task: AbortOnDropHandle<()>,
 }

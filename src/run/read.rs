@@ -15,8 +15,8 @@ use kordon_core::cluster::{Change, Known, Scope, Version};
 /// Maximum number of requests in flight.
 const AT_ONCE: usize = 10;
 
-/// Reads the scopes that `needs` returns, then calls `needs` again, until it returns no new scopes. Scopes that the
-/// user has no permission to read stay unknown.
+/// Reads the scopes (sets of objects) that `needs` returns, then calls `needs` again, until it returns no new scopes.
+/// Scopes that the user has no permission to read stay unknown.
 ///
 /// One call of this function reads each scope once. A second call brings the model up to date.
 pub async fn read_needed(
@@ -40,8 +40,8 @@ pub async fn read_needed(
     }
 }
 
-/// Whether the objects of a scope can make it necessary to read further scopes. This is false for the list of all
-/// nodes, for example, which is the longest list that most plans read.
+/// Whether the objects of a scope can make it necessary to read further scopes (sets of objects). This is false for the
+/// list of all nodes, for example, which is the longest list that most plans read.
 const fn leads_on(scope: &Scope) -> bool {
     !matches!(
         scope,
@@ -54,7 +54,7 @@ const fn leads_on(scope: &Scope) -> bool {
     )
 }
 
-/// Reads scopes. Scopes that the user has no permission to read stay unknown.
+/// Reads scopes (sets of objects). Scopes that the user has no permission to read stay unknown.
 pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Clock, scopes: Vec<Scope>) {
     let mut reads = Reads::over(connection);
     reads.waiting.extend(scopes);
@@ -63,12 +63,12 @@ pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Cloc
     }
 }
 
-/// Queue of scopes to read. At most `AT_ONCE` reads are in flight.
+/// Queue of scopes (sets of objects) to read. At most `AT_ONCE` reads are in flight.
 struct Reads<'a> {
     connection: &'a Connection,
     waiting: VecDeque<Scope>,
     running: FuturesUnordered<LocalBoxFuture<'a, (Scope, Vec<Change>)>>,
-    /// Version of the first read of each kind: the minimum version of later reads of this kind.
+    /// Resource version of the first read of each kind: the minimum version of later reads of this kind.
     versions: BTreeMap<FeedKind, Version>,
 }
 
@@ -97,7 +97,8 @@ impl<'a> Reads<'a> {
     }
 }
 
-/// Reads a scope without images. Images are needed only for placement, which does not run on parts of a cluster.
+/// Reads a scope (set of objects). The images that nodes list are left out, because only placement needs them, and
+/// placement does not run on parts of a cluster.
 async fn read(
     connection: &Connection,
     scope: Scope,

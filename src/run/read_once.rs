@@ -11,7 +11,7 @@ use kordon_core::cluster::{KnownAutoscalers, KnownNodeClaims, NodeName, Version}
 /// Reason in the result if the task that reads the data panics.
 const FAILED: &str = "reading them failed by a bug in kordon";
 
-/// Reads a `T` once for each item `K` that needs it.
+/// Reads data of type `T` once for each item on screen, of type `K`, that needs the data.
 pub struct ReadOnce<K, T> {
     /// API server from which the data is read; `None` if there is no API server.
     server: Option<EventServer>,
@@ -58,7 +58,8 @@ impl ShownNodeClaims {
 }
 
 impl<K: PartialEq, T: Send + 'static> ReadOnce<K, T> {
-    /// Starts to read the data if `wanted` is another item than before.
+    /// Starts to read the data if `wanted`, the item on screen that needs the data, differs from the item of the last
+    /// call.
     pub fn follow(&mut self, wanted: Option<K>) {
         if wanted.is_some()
             && wanted != self.wanted

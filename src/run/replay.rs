@@ -49,8 +49,8 @@ const LOOK: Span = Span::from_secs(1);
 /// of the engine that falls due during the interruption is done at the end of the interruption.
 const SILENCE: Span = Span::from_secs(600);
 
-/// A recording, and the model at one moment of the recording. The model's engine is a shadow, as in every kordon that
-/// only watches. The model's time is the time of the recording.
+/// A recording, and the model at one moment of the recording. The model's engine only predicts what the recorded
+/// controller does, as in every kordon that only watches. The model's time is the time of the recording.
 #[derive(Debug)]
 pub struct Replay<R> {
     reader: RecordingReader<R>,
@@ -66,11 +66,11 @@ pub struct Replay<R> {
     alternative: Option<Alternative>,
     state: ReplayState,
     at: Timestamp,
-    /// The next entry, if it was already read from the recording.
+    /// The next entry of the recording, if it was already read.
     next: Option<RecordedEntry>,
     /// Whether the objects of the next keyframe must be applied, as at the beginning and after a damaged block.
     needs_keyframe: bool,
-    /// Time at which the views are next refreshed.
+    /// Time at which the model's views are next refreshed.
     next_look: Timestamp,
     checkpoints: Checkpoints,
     /// Time of the last checkpoint (`last_checkpoint`), and whether a keyframe was passed since then.
@@ -80,7 +80,7 @@ pub struct Replay<R> {
     damaged: BTreeMap<Timestamp, (Timestamp, String)>,
 }
 
-/// Checkpoints of a recording, by their time.
+/// Checkpoints of a recording (states from which a replay can continue), by their time.
 pub type Checkpoints = BTreeMap<Timestamp, Checkpoint>;
 
 /// State at a moment of a recording, with the position in the recording at which reading continues. The state knows all
@@ -103,8 +103,8 @@ enum ReplayBase {
 }
 
 impl<R: Read + Seek> Replay<R> {
-    /// Returns a replay at the start of the recording. `settings` are the settings of the replay's shadow; they may
-    /// differ from the recorded settings.
+    /// Returns a replay at the start of the recording. `settings` are the controller settings that the predictions
+    /// assume; they may differ from the recorded settings.
     pub fn new(reader: RecordingReader<R>, settings: Settings) -> Self {
         Self::with_alternative(reader, settings, None)
     }
@@ -266,7 +266,8 @@ impl<R: Read + Seek> Replay<R> {
         }
         match self.keyframe_for(to).filter(|keyframe| *keyframe > known_at) {
             None => known,
-            // The current state began at this keyframe or an earlier one, so going back to the keyframe adds nothing.
+            // Playing began at `keyframe` or at an earlier keyframe, so going back to `keyframe` would not add any
+            // events.
             Some(keyframe) if is_ahead && (self.at >= keyframe || to.since(self.at) <= patience) => {
                 ReplayBase::Here
             }
@@ -323,7 +324,7 @@ impl<R: Read + Seek> Replay<R> {
         Ok(())
     }
 
-    /// Reads the next entry. If a block is damaged, the model loses its connection.
+    /// Reads the next entry of the recording. If a block is damaged, the model loses its connection.
     fn read_ahead(&mut self) -> Result<(), RecordingError> {
         while self.next.is_none() {
             match self.reader.next_entry() {

@@ -89,8 +89,8 @@ impl ReplayState {
         }
     }
 
-    /// Gives each effect of the shadow the outcome [`Outcome::Recorded`]. With other settings, also applies the effect
-    /// to the model at once, as the cluster's controller would write it.
+    /// Gives each write that the engine predicts (an effect) the outcome [`Outcome::Recorded`]. With other settings,
+    /// also applies the write to the model at once, as if the cluster's controller had made it.
     fn answer_effects(&mut self, at: Timestamp) {
         while let Some(effect) = self.model.effects.take_next() {
             self.model.on_outcome(effect.id, Outcome::Recorded, at);

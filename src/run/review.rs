@@ -310,7 +310,7 @@ fn readiness(cluster: &Cluster) -> Vec<((WorkloadKind, Key), usize, usize)> {
             *ready_of.entry(&owner.uid).or_default() += 1;
         }
     }
-    // The pods of a Deployment belong to its ReplicaSets.
+    // The pods of a Deployment belong to its ReplicaSets, so the ready pods of a ReplicaSet also count for its owner.
     for set in cluster.workloads(WorkloadKind::ReplicaSet).iter() {
         if let Some(owner) = &set.owner
             && let Some(ready) = ready_of.get(&set.uid).copied()

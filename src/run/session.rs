@@ -42,15 +42,15 @@ pub struct Links {
     /// Effects for the executor. While the channel is full, effects wait in the model; nothing else waits.
     pub effects: mpsc::Sender<Effect>,
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
-    /// Scopes that the user looks at. They are read before the whole list of their kind. If their kind is not watched,
-    /// they are read again and again while they are in this set.
+    /// Scopes (sets of objects) that the user looks at. They are read before the whole list of their kind. If their
+    /// kind is not watched, they are read again and again while they are in this set.
     pub wanted: watch::Sender<BTreeSet<Scope>>,
     /// Server from which Events are read; none if there is no API server.
     pub events: Option<EventServer>,
 }
 
 impl Links {
-    /// Adds `scopes` to the wanted scopes.
+    /// Adds `scopes` to the sets of objects that are read on demand (`wanted`).
     fn want(&self, scopes: impl Iterator<Item = Scope>) {
         let mut scopes = scopes.peekable();
         if scopes.peek().is_some() {
@@ -69,14 +69,15 @@ pub struct PassDurations {
     /// Number of passes in each bucket. The upper bound of a bucket is in [`PassDurations::BOUNDS`]; its lower bound is
     /// the upper bound of the previous bucket.
     pub counts: [u64; PassDurations::BOUNDS.len()],
-    /// Number of all passes.
+    /// Number of all passes of the engine over all nodes.
     pub count: u64,
-    /// Sum of the durations, in seconds.
+    /// Sum of the durations of the passes, in seconds.
     pub sum: f64,
 }
 
 impl PassDurations {
-    /// Upper bounds in seconds, as in upstream's `node_collector_update_all_nodes_health_duration_seconds`.
+    /// Upper bounds of the buckets in seconds, as in upstream's
+    /// `node_collector_update_all_nodes_health_duration_seconds`.
     pub const BOUNDS: [f64; 8] = [0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 163.84];
 
     fn observe(&mut self, took: Span) {
@@ -92,7 +93,7 @@ impl PassDurations {
 /// Reason why a session without a screen ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The awaited condition holds.
+    /// The condition that the session waited for holds.
     Arrived,
     /// The watches or the executor have ended; nothing more will happen.
     Abandoned,
@@ -241,8 +242,8 @@ pub(super) fn watch_kinds(
     feeds
 }
 
-/// Watches the scopes that are sent on the first returned channel, until `cancel` is cancelled. The watches report on
-/// the second channel.
+/// Watches the scopes (sets of objects) that are sent on the first returned channel, until `cancel` is cancelled. The
+/// watches report on the second channel.
 pub fn watch_scopes(
     connection: &Connection,
     clock: Clock,
@@ -255,7 +256,7 @@ pub fn watch_scopes(
     (scopes, feeds)
 }
 
-/// Returns an empty set of wanted scopes, for sessions without a screen.
+/// Returns an empty set of wanted scopes (objects to read on demand), for sessions without a screen.
 fn nothing_wanted() -> watch::Receiver<BTreeSet<Scope>> {
     watch::Sender::default().subscribe()
 }

@@ -27,7 +27,7 @@ pub struct OperatorRequests {
 pub fn listen() -> io::Result<OperatorRequests> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    // The capacity is one, because a second waiting signal would add nothing.
+    // The capacity of the channel is one, because a second waiting signal would add nothing.
     let (sender, signals) = mpsc::channel(1);
     tokio::spawn(async move {
         loop {
@@ -52,7 +52,7 @@ fn requests(mut signals: mpsc::Receiver<()>) -> OperatorRequests {
             return;
         }
         let first = Instant::now();
-        // Sending fails if the operation has just ended.
+        // Sending the cancellation fails if the operation has just ended.
         let _ = cancel.send(OperatorInput::Cancel).await;
         while first.elapsed() < SAME_REQUEST {
             if signals.recv().await.is_none() {
@@ -60,7 +60,7 @@ fn requests(mut signals: mpsc::Receiver<()>) -> OperatorRequests {
             }
         }
         let _ = second.send(());
-        // The task keeps the sender alive, so that the input stays open.
+        // The task keeps the sender of `input` alive, so that the channel stays open.
         cancel.closed().await;
     });
     OperatorRequests { input, stop }

@@ -116,8 +116,8 @@ impl Surface for Tty {
     async fn suspend(&mut self) -> io::Result<()> {
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         restore();
-        // The signal is sent to the whole process group, as a terminal does for Ctrl-Z. In a process with several
-        // threads, the stop may happen a moment after this call. The terminal must not be taken over before the stop.
+        // SIGTSTP is sent to the whole process group, as a terminal does for Ctrl-Z. In a process with several threads,
+        // the stop may happen a moment after this call. The terminal must not be taken over before the stop.
         let stopped = rustix::process::kill_current_process_group(Signal::TSTP);
         let _ = tokio::time::timeout(NOT_STOPPED, continued.recv()).await;
         take(self.mouse)?;

@@ -15,7 +15,7 @@ use kordon_core::counterfactual::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time range that a trial covers, and thresholds for its counts.
+/// Time range that is played with each set of settings, and thresholds for counting the effects.
 #[derive(Clone, Copy, Debug)]
 pub struct TuningScope {
     pub from: Timestamp,

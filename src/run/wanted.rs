@@ -16,13 +16,13 @@ use kordon_clock::Clock;
 use kordon_core::cluster::{Change, Known, ReadBy, Scope, ScopeRead, Version};
 use kordon_time::Timestamp;
 
-/// Interval at which a wanted scope is read again.
+/// Interval at which a wanted scope (set of objects) is read again.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Timeout of a read. After a timeout, the result of the last read counts as stale.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Reads the wanted scopes until `wanted` or `reports` is closed.
+/// Reads the wanted scopes (sets of objects) until `wanted` or `reports` is closed.
 pub struct WantedReader {
     pub connection: Connection,
     pub wanted: watch::Receiver<BTreeSet<Scope>>,
@@ -72,8 +72,8 @@ impl WantedReader {
     }
 }
 
-/// Returns changes that remove the objects of a scope. The scope is no longer wanted, so its objects are no longer
-/// updated.
+/// Returns changes that remove the objects of a scope from the model. The scope is no longer wanted, so its objects are
+/// no longer updated.
 fn forget(scope: Scope) -> Vec<Change> {
     let nothing = ScopeRead {
         scope: scope.clone(),

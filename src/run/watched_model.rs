@@ -91,7 +91,7 @@ impl WatchedModel<'_> {
                 model.run_forecast(now);
                 ClusterVerdict::new(model, now)
             }
-            // The dashboard has already refreshed its model.
+            // The dashboard has already refreshed this model.
             Self::Shown(shown) => ClusterVerdict::new(&shown.model, now),
         }
     }

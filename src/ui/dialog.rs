@@ -1,4 +1,4 @@
-//! The dialog, drawn over the whole screen: its subject, objections, and the possible answers.
+//! The confirmation dialog, drawn over the whole screen: its subject, objections, and the possible answers.
 
 use ratatui::{
     buffer::Buffer,
@@ -132,7 +132,7 @@ impl Paper<'_> {
         cut_line(runs.line(), self.cells)
     }
 
-    /// Adds a sentence after a sign, wrapped to at most three lines.
+    /// Adds a sentence after a sign such as `▲`, wrapped to at most three lines.
     fn sentence(&self, sign: &str, text: &str, role: Role, lines: &mut Vec<Line<'static>>) {
         let wrapped = text::wrap(&text::brief(&visible::text(text)), self.cells.saturating_sub(2), 3);
         for (place, part) in wrapped.iter().enumerate() {

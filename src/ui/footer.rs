@@ -30,7 +30,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         line = line.right(1, Runs::new(&text::cut(&names, room), scene.style(Role::Dim)));
     }
     if let Some(message) = fault.as_ref().or(scene.screen.message.as_ref()) {
-        // While the user types, the input takes the left half.
+        // While the user types, the typed text takes the left half of the footer.
         let room =
             if typing { usize::from(area.width / 2).saturating_sub(3) } else { usize::from(area.width) };
         let runs = Runs::new(&text::cut(message, room), scene.style(Role::LevelWarning));
@@ -67,7 +67,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         line = line.right(0, Runs::new(&text, scene.style(Role::ModeReadOnly)));
     }
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    // The input takes the left half.
+    // The typed filter or command takes the left half of the footer.
     let taken = if typing { inner.width / 2 } else { 0 };
     let room = Rect { x: inner.x + taken, width: inner.width - taken, ..inner };
     line.render(room, &Span::styled("  ", scene.style(Role::Dim)), buf);

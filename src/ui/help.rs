@@ -89,7 +89,7 @@ fn cells(scene: &Scene, command: &Command, group: HelpGroup) -> Vec<Cell> {
         Cell::new(&right, scene.style(Role::LevelWarning))
             .and(&visible::text(command.doc).replace('`', ""), scene.style(base)),
     ];
-    // Without a context column, the text extends to the edge.
+    // Without a column that says where the command applies, the text extends to the edge.
     if !context.is_empty() {
         cells.push(Cell::new(&context, scene.style(Role::Dim)));
     }

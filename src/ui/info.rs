@@ -65,7 +65,7 @@ fn lines(scene: &Scene) -> Vec<Runs> {
     lines
 }
 
-/// Maximum number of missed events shown, the latest ones.
+/// Maximum number of events shown that the forecasts missed. The latest of these events are shown.
 const MISSES: usize = 5;
 
 /// Accuracy of this session's forecasts. The counts of the first line add up to its total. The reasons of the second

@@ -57,7 +57,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Creates a slot whose area is set later. The focused tab is shown, or else the one focused last.
+    /// Creates a slot (an area for these panes), whose position is set later. The focused tab is shown, or else the one
+    /// focused last.
     fn new(tabs: &[Pane], screen: &Screen) -> Self {
         let last = screen.recent.iter().find(|pane| tabs.contains(pane));
         let active = tabs.iter().find(|pane| **pane == screen.focus).or(last).unwrap_or(&tabs[0]);
@@ -179,7 +180,7 @@ fn stack(body: Rect, screen: &Screen, zones: usize, drawn: &mut DrawnLayout) -> 
     slots
 }
 
-/// A column below the nodes.
+/// A column of panes below the nodes.
 struct LowerColumn {
     /// Places of the panes in the column.
     places: Vec<PanePlace>,
@@ -187,7 +188,7 @@ struct LowerColumn {
 }
 
 impl LowerColumn {
-    /// The columns that have panes.
+    /// The columns below the nodes that have panes.
     fn all(width: u16, screen: &Screen) -> Vec<Self> {
         let merged: &[&[PanePlace]] = match width {
             0..THREE_COLUMNS => &[&[PanePlace::Left], &[PanePlace::Middle, PanePlace::Right]],
@@ -203,7 +204,7 @@ impl LowerColumn {
         merged.iter().map(column).filter(|column| !column.tabs.is_empty()).collect()
     }
 
-    /// The column's share of the width in the default layout.
+    /// Width of the column in the default layout, relative to the other columns.
     fn usual_share(&self, width: u16) -> u16 {
         let has = |place| self.places.contains(&place);
         match width {

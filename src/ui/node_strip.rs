@@ -21,7 +21,7 @@ pub struct StripZone {
     pub states: Vec<NodeState>,
     /// Index of the zone's first node among all nodes.
     pub first: usize,
-    /// Number of nodes for each of `states`.
+    /// Number of the zone's nodes in each of `states`.
     pub nodes_a_cell: usize,
 }
 

@@ -32,7 +32,7 @@ const IMMINENT: Span = Span::from_secs(10);
 pub struct Scene<'a> {
     pub app: &'a App,
     pub screen: &'a Screen,
-    /// The shown model: the present, or the frozen one.
+    /// The shown model: the present one, or the one that the user has frozen.
     pub shown: &'a Model,
     /// Time of the shown model.
     pub now: Timestamp,

@@ -9,9 +9,9 @@ use super::{
 };
 use crate::app::ThemeChooser;
 
-/// Width of the list in cells.
+/// Width of the list of themes in cells.
 const WIDTH: u16 = 34;
-/// Maximum number of names shown at a time.
+/// Maximum number of themes shown at a time.
 const MOST: u16 = 10;
 
 /// ```text

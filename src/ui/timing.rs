@@ -15,7 +15,7 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// Maximum width of the sheet.
+/// Maximum width of the timing sheet in cells.
 const WIDEST: u16 = 120;
 
 /// Number of cells of a row before its bar.

@@ -18,7 +18,7 @@ use crate::app::{
     tour::TourStep,
 };
 
-/// Maximum width of the box in cells.
+/// Maximum width in cells of the box with a step of the tour.
 const WIDTH: u16 = 66;
 
 /// ```text
@@ -58,7 +58,7 @@ fn bottom(step: TourStep) -> &'static str {
     }
 }
 
-/// Area of a box of this size: below the anchor if there is room, else above it.
+/// Area of a box of this size: below the explained part of the screen (`anchor`) if there is room, else above it.
 fn beside(anchor: Rect, (width, height): (u16, u16), area: Rect) -> Rect {
     let below = anchor.bottom();
     let y = if below + height <= area.bottom() { below } else { anchor.y.saturating_sub(height).max(area.y) };
@@ -66,7 +66,7 @@ fn beside(anchor: Rect, (width, height): (u16, u16), area: Rect) -> Rect {
     Rect { x, y, width, height }.intersection(area)
 }
 
-/// The part of the screen that a step explains.
+/// The part of the screen that a step of the tour explains.
 fn anchor(scene: &Scene, step: TourStep, layout: &ScreenLayout, buf: &Buffer) -> Rect {
     let line = |row: u16| Rect { y: layout.header.y + row, height: 1, ..layout.header };
     match step {
@@ -113,7 +113,7 @@ fn cells_with(wanted: &str, line: Rect, buf: &Buffer) -> Rect {
 fn words(scene: &Scene, step: TourStep, layout: &ScreenLayout) -> String {
     let key = |action| scene.app.preferences.keymap.key_for(action);
     let plan = |kind| key(UserAction::Plan(kind));
-    // Several commands can have the same action, each in different panes.
+    // Several commands can have the same action, each in different panes, so the key is found by the command's name.
     let named = |name: &str| {
         let command = COMMANDS.iter().find(|command| command.name == name);
         command.map_or_else(String::new, |command| scene.app.preferences.keymap.first_key(command))

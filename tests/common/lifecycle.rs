@@ -371,7 +371,7 @@ impl RecordedEffect {
         Self { effect, kind, name, reason, ..Self::default() }
     }
 
-    /// Sets the time, in seconds after the controllers' start.
+    /// Sets the time of the event, in seconds after the controllers' start.
     pub fn at(self, t: f64) -> Self {
         Self { t, ..self }
     }

@@ -412,7 +412,7 @@ fn histogram(text: &str) -> BTreeMap<String, usize> {
     })
 }
 
-/// Returns upstream's text for a reason.
+/// Returns upstream's text for the reason why a pod could not be placed.
 fn words(reason: &Reason) -> String {
     match reason {
         Reason::TooManyPods => "Too many pods".into(),

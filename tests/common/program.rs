@@ -87,7 +87,7 @@ impl Shell {
         command
     }
 
-    /// The file that says that the tour was seen.
+    /// The file that records that the user has seen the tour of the dashboard.
     pub fn tour_seen(&self) -> PathBuf {
         self.home.path().join(".local/state/kordon/tour-seen")
     }

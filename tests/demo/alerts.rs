@@ -107,7 +107,7 @@ async fn a_controller_that_is_gone_is_reported_and_nobody_is_evicted() {
     outage.controller.cancel();
     let seen = outage.run(480).await;
     assert_eq!(seen.first_eviction, None);
-    // The controller's Lease expires after 15 s; the rule waits two more minutes.
+    // The controller's Lease expires after 15 s; the alert rule waits two more minutes.
     seen.fires_within("PredictionsNotPossible", 175);
 }
 
@@ -179,7 +179,8 @@ const EXPORTER: &str = "exporter";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exporter {
     Shadow,
-    /// A shadow that assumes a wrong value of one flag of the controller: flag and value.
+    /// A shadow (an engine that only predicts) that assumes a wrong value of one flag of the controller: flag and
+    /// value.
     ShadowWith(&'static str, &'static str),
     Candidate,
     Leader {

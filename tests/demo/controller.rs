@@ -45,8 +45,8 @@ async fn a_shadow_decides_and_writes_nothing() {
     bench.silence("n1").await;
     bench.pass(120).await;
     let reported = controller.reported().await;
-    // No controller runs here, so the node does not become Unknown. The shadow therefore decides none of the effects
-    // that would follow.
+    // No controller runs here, so the node does not become Unknown. The shadow engine therefore decides none of the
+    // effects that would follow.
     for text in ["mark node/n1 Unknown", "mark pod/default/p-n1 not ready"] {
         assert!(
             reported.iter().any(|line| line.text == text && line.outcome == "recorded"),

@@ -197,7 +197,7 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
         FeedEvent::Trouble("nodes: acme".into()),
     ]);
     let count = i64::try_from(events.len()).expect("a few");
-    // A keyframe is due between the last two messages.
+    // A keyframe (a copy of all objects) is due between the last two messages.
     let at = |place: i64| START + Span::from_millis(if place + 1 == count { 61_000 } else { place * 777 });
     (0..).map(at).zip(events).collect()
 }
@@ -286,7 +286,8 @@ fn record(messages: &[(Timestamp, FeedEvent)], redactor: Option<&Redactor>) -> V
     file
 }
 
-/// Records a node and its Lease for some minutes: several blocks and keyframes in a few thousand bytes.
+/// Records a node and its Lease for some minutes: several blocks and several keyframes (copies of all objects) in a few
+/// thousand bytes.
 fn small_recording() -> Vec<u8> {
     let node = |version| Node { name: "n1".into(), version: Version(version), ..Node::default() };
     let lease = |at: Timestamp, version| Lease {

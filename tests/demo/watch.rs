@@ -162,7 +162,7 @@ async fn kinds_that_may_not_be_listed_are_named_alike_and_the_rest_works() {
                 })
         })
         .await;
-    // Each kind has the same message, so that the journal can merge the messages into one line.
+    // The messages differ only in the name of the kind, so that the journal can merge them into one line.
     let words = "may not be listed; continuing without it, and trying again every minute";
     let mut troubles = session.troubles.clone();
     troubles.sort();
@@ -187,7 +187,7 @@ async fn a_server_that_refuses_everybody_as_it_starts_is_tried_again_within_seco
     api.clear_faults();
     session.until("all live", Session::all_live).await;
     assert!(cleared.elapsed() < Duration::from_secs(15), "{:?}", cleared.elapsed());
-    // A refusal that lasts means that the permission was withdrawn.
+    // If a refusal lasts, the permission was withdrawn.
     api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
     api.cut_watches();
     session
@@ -382,7 +382,7 @@ async fn a_watched_scope_has_its_objects_alone_and_is_listed_again_after_a_gap()
     session.until("live again", is_live).await;
     session.until("the late pod is gone", |session| !session.has_pod("late")).await;
     assert_eq!(session.cluster.pods().len(), 3);
-    // Scopes can be added later, including whole kinds.
+    // More scopes (sets of objects to read) can be requested while the watches run, including all objects of a kind.
     wanted.send_replace([scope.clone(), Scope::Node("n1".into()), Scope::Nodes].into());
     session.until("the nodes", |session| session.cluster.nodes().len() == 2).await;
     let lists_all = |request: &LoggedRequest| {
@@ -426,7 +426,7 @@ struct Session {
     scopes: BTreeMap<Scope, FeedState>,
     troubles: Vec<String>,
     difference: Option<Span>,
-    /// The scopes that are read before the lists of whole kinds.
+    /// The scopes (sets of objects) that the session reads before it lists whole kinds.
     wanted: tokio::sync::watch::Sender<BTreeSet<Scope>>,
 }
 
@@ -463,7 +463,7 @@ impl Session {
         }
     }
 
-    /// Receives reports until a condition holds, at most ten minutes of paused time.
+    /// Receives reports of the watches until a condition holds, at most ten minutes of paused time.
     async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let patience = Duration::from_secs(600);
         let waited = timeout(patience, async {
@@ -476,7 +476,7 @@ impl Session {
         assert!(waited.is_ok(), "no {what}: {:#?} {:#?}", self.health, self.troubles);
     }
 
-    /// Receives reports for this long.
+    /// Receives reports of the watches for this long.
     async fn pass(&mut self, time: Duration) {
         let _ = timeout(time, async {
             while let Some(event) = self.events.recv().await {

@@ -1,6 +1,6 @@
 //! One dashboard with two contexts, each of a real API server. One of the servers stops answering, and later dies.
-//! Changing the context never hangs. An operation of the first context continues, and the keys of the second do not
-//! reach it.
+//! Changing the context never hangs. An operation of the first context continues, and keys that are typed in the second
+//! context do not affect it.
 
 use std::fs;
 

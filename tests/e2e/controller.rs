@@ -1,6 +1,6 @@
 //! kordon as the controller of a real control plane, with exactly the rights of `deploy/`.
 //!
-//! `KORDON_RUN` (as in `10m`) is how long two controllers are killed in turn.
+//! `KORDON_RUN` (as in `10m`) sets for how long the test kills two controllers in turn.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

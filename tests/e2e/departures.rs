@@ -98,8 +98,8 @@ async fn departures_are_named(plane: &mut Plane) -> Result<()> {
     check_session(observer, &named).await
 }
 
-/// The nodes have no real kubelets, and there is no metrics server. The plan names what is unknown, and nothing else
-/// fails.
+/// The nodes have no real kubelets, and there is no metrics server. `kordon plan pressure` still succeeds, and says why
+/// usage and thresholds are unknown.
 async fn check_pressure(plane: &Plane) -> Result<()> {
     let kubeconfig = plane.kubeconfig(ADMIN)?;
     let arguments = ["--kubeconfig", program::path(&kubeconfig), "plan", "pressure", "users", "-o", "json"];

@@ -339,7 +339,7 @@ impl Trial<'_> {
         let (mut reasons, mut indexes) = (BTreeMap::new(), BTreeMap::new());
         for job in jobs.list(&ListParams::default()).await? {
             let status = job.status.clone().unwrap_or_default();
-            // A Job has failed once it has this condition; `Failed` follows when all its pods are gone.
+            // A Job has failed once it has the condition `FailureTarget`; `Failed` follows when all its pods are gone.
             let failed =
                 status.conditions.iter().flatten().find(|condition| condition.type_ == "FailureTarget");
             if let Some(reason) = failed.and_then(|condition| condition.reason.clone()) {

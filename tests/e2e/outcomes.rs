@@ -2,9 +2,9 @@
 //! StatefulSets with volumes, DaemonSets, Jobs, and pods with devices.
 //!
 //! First, nodes fail, come back, are deleted and are tainted, several at a time. `kordon status --watch` runs
-//! meanwhile; its last line says how many outcomes were as predicted. Every other outcome needs a cause that leads to
-//! exactly that difference ([`causes`]). Then questions are asked about the cluster and carried out, one after the
-//! other ([`asked`]); no answer may differ from what happens.
+//! meanwhile; its last line says how many outcomes were as predicted. Every outcome that differs from its prediction
+//! needs a cause that leads to exactly this difference ([`causes`]). Then the test asks kordon what certain actions
+//! would do, and carries out one action after the other ([`asked`]); no answer may differ from what happens.
 //!
 //! Runs only with `KORDON_RUN` (`KORDON_RUN=4m`, `1h`), because the real components do not behave the same twice, and
 //! each difference without a cause has to be investigated. Takes the given time, two thirds of it with incidents, and
@@ -204,8 +204,8 @@ async fn play(player: &Player<'_>, length: Span, random: &mut Rng, flags: &[Stri
     let others: Vec<String> = others.into_iter().map(|(difference, _)| difference).collect();
     ensure!(others.is_empty(), "not explained:\n{}", others.join("\n"));
     ensure!(count("wrong") as usize == wrong, "some differences were not named");
-    // Only the sum of right outcomes and outcomes by chance has a minimum. The number of other outcomes depends on how
-    // soon the test acts on the nodes.
+    // The minimum is for right outcomes and outcomes by chance together. How many outcomes are wrong, not predicted or
+    // open depends on how soon the test acts on the nodes.
     ensure!(count("right") + count("byChance") >= 20, "too few evictions");
     Ok(())
 }

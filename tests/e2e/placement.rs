@@ -104,7 +104,7 @@ async fn compare(plane: &mut Plane) -> Result<()> {
     wrong.iter().take(SHOWN).for_each(|landing| say(&landing.words()));
     let [planned, created] = replacements(&plan, &before, &after);
     // Also predicts by the rules of 1.35, which compute some scores differently. If fewer of these predictions are
-    // correct, the agreement of the others is no coincidence.
+    // correct, it is no coincidence that the predictions by the current rules agree.
     let (older, _) = replay(changes, &scheduler_log, ServerVersion::new(1, 35), drain_started)?;
     let older: Vec<&Attempt> =
         older.iter().filter(|attempt| matches!(attempt.real, ActualOutcome::Bound(_))).collect();

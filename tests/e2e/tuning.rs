@@ -43,8 +43,8 @@ const TOLERATION: u32 = 8;
 const AWAY: [(u64, &[&str]); 4] = [(10, &["c1"]), (21, &["b1"]), (34, &["c2"]), (60, &["a1", "a2", "a3"])];
 const IN_EACH_ZONE: usize = 4;
 
-/// Interval of the harness's kubelets. The last heartbeats of nodes that fall silent together are at most this far
-/// apart.
+/// Heartbeat interval of the simulated kubelets. The last heartbeats of nodes that fall silent together are at most
+/// this far apart.
 const HEARTBEAT: Span = Span::from_secs(1);
 
 /// Time for a request of the controller, and for the watch to report the change.

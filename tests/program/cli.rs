@@ -269,7 +269,7 @@ async fn a_verdict_is_followed_one_line_for_each_change() {
     let mut child = shell.command(&line).stdout(std::process::Stdio::piped()).spawn().expect("it starts");
     let mut lines = tokio::io::BufReader::new(child.stdout.take().expect("its output")).lines();
     let mut verdicts: Vec<Value> = Vec::new();
-    // Reads verdicts until the controller has tainted the node. Only the last verdict counts that event in its
+    // Reads verdicts until the controller has tainted the node. Only the last verdict counts the taint in its
     // predictions.
     let events = |verdict: &Value| verdict["predictions"]["events"].as_u64();
     while verdicts.last().map(events) == verdicts.first().map(events) {

@@ -80,7 +80,7 @@ fn the_columns_that_can_be_chosen_are_those_of_the_tables() {
         (":events<Enter>", Pane::Events),
     ];
     assert_eq!(lists.map(|(_, pane)| pane).into_iter().collect::<BTreeSet<_>>(), Pane::LISTS.into());
-    // The list of budgets is copied from this fixture, because the cluster of the other one has no budgets.
+    // The list of budgets is copied from the fixture of a maintenance, because the other fixture has no budgets.
     let mut with_budgets = DashboardFixture::maintenance();
     for (keys, pane) in lists {
         let fixture = if pane == Pane::Budgets { &mut with_budgets } else { &mut fixture };

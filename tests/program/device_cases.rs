@@ -106,8 +106,8 @@ async fn pods_that_share_a_claim_stay_near_its_devices() {
     assert_eq!(of_pod(&plan, "infer-second", "landingNode"), "c30-n3", "nodes 1 and 2 have free devices");
 }
 
-/// Upstream of 1.36, `pkg/controller/resourceclaim/controller.go` `syncClaim`: the allocation is cleared when the last
-/// pod of the claim is gone. Until then no other node has its devices.
+/// Upstream of 1.36, `pkg/controller/resourceclaim/controller.go` `syncClaim`: the allocation of a claim is cleared
+/// when its last pod is gone. Until then, pods of the claim can run only on the node with the allocated devices.
 #[tokio::test]
 async fn the_devices_of_a_claim_are_free_once_its_last_pod_is_gone() {
     let plan = with_shared_claim().answer("plan drain c30-n3", DONE).await;

@@ -324,7 +324,8 @@ impl Town {
     }
 }
 
-/// Returns the counts of the drain in a frame. Each has its place on the screen, the pods gone, and all pods.
+/// Returns the counts of the drain in a frame: for each, its place on the screen, and the numbers of gone and of all
+/// pods.
 fn printed(screen: &str) -> Vec<(&'static str, (usize, usize))> {
     let mut found = Vec::new();
     for line in screen.lines() {

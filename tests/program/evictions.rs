@@ -128,8 +128,7 @@ proptest! {
             for number in counts_to_be_evicted(&said) {
                 prop_assert_eq!(number, leaving.to_string(), "{}", said);
             }
-            // The forecast's own number includes hanging pods that already have nowhere to run. It does not include
-            // Pending pods.
+            // The forecast's count of pods that have nowhere to run includes hanging pods, but not Pending pods.
             let nowhere = model.nowhere_predicted().map(|more| counts.hanging.nowhere() + more);
             if let Some((nowhere, forecast)) = nowhere.zip(model.predictions.forecast()) {
                 let snapshot = Snapshot::new(&model.cluster, model.settings.version);

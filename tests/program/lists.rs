@@ -160,7 +160,7 @@ async fn commands_without_tables_refuse_csv_and_say_what_else_there_is() {
     assert!(error.contains("-o csv and -o md print whole tables"), "{error}");
 }
 
-/// A spreadsheet does not execute a formula in a node's status, and markup in it stays text in a document.
+/// A formula in a node's status is not executed by a spreadsheet, and markup in the status stays text in a document.
 #[tokio::test]
 async fn hostile_text_stays_text_in_spreadsheets_and_documents() {
     let mut objects = Objects::of(CASE);

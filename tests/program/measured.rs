@@ -256,7 +256,8 @@ async fn a_forced_removal_does_not_end_a_pod_that_its_job_waits_for() {
     assert_eq!(jobs, ["jf", "jp"]);
 }
 
-/// The finalizer of the Job controller does not keep a pod whose node was deleted. Each such pod is removed once.
+/// The finalizer of the Job controller does not keep a pod whose node was deleted. So the forecast has exactly one
+/// removal of each pod.
 #[tokio::test]
 async fn the_pods_of_a_deleted_node_are_removed_once() {
     let forecast = json("node-deleted-with-jobs", "forecast").await;

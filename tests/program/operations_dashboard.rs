@@ -221,7 +221,8 @@ async fn what_one_may_not_do_is_named_before_it_is_tried_until_it_is_granted() {
             dashboard.press("<Esc>:evict").await;
             dashboard.wait("Plan to evict the marked pods").await;
             assert!(!dashboard.screen().contains("may not"), "{}", dashboard.screen());
-            // The preview stays possible without the permission. Pressing the key asks the server again.
+            // The preview of a cordon stays possible without the permission to patch nodes. The key `c` asks the server
+            // about the permission again.
             harness.server.api.clear_faults();
             dashboard.press("<Esc>2c").await;
             dashboard.wait("may not patch nodes: this is a preview").await;

@@ -49,7 +49,7 @@ async fn evictions_under_pressure_are_predicted_with_what_may_be_read_and_say_wh
     let target = report["eviction"]["target"].as_i64().expect("a level");
     for (number, pod) in pods(&report).iter().enumerate() {
         assert!(pod["usage"].is_i64(), "{pod}");
-        // The kubelet evicts the first pods that are not exempt, until the target is reached.
+        // In the order of the report, the kubelet evicts the pods that are not exempt, until the target is reached.
         let before = pods(&report)[..number].iter().rev().find_map(|pod| pod["availableAfter"].as_i64());
         let is_enough = before.is_some_and(|available| available >= target);
         assert_eq!(pod["evicted"] == true, pod["exempt"].is_null() && !is_enough, "{pod}");

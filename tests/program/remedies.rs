@@ -1,4 +1,4 @@
-//! Remedies for refused evictions, tested with the objects of cases: what would help, and what would not.
+//! Remedies for refused evictions: what would help, and what would not. Tested with the objects of [`super::cases`].
 
 use serde_json::{Value, json};
 

@@ -37,7 +37,7 @@ const VERSION: ServerVersion = ServerVersion::new(1, 36);
 pub struct LiveSession {
     pub file: Vec<u8>,
     reports: Vec<(Timestamp, Value)>,
-    /// The live models at the same moments.
+    /// The live models at the moments of `reports`.
     pub models: Vec<(Timestamp, Model)>,
 }
 

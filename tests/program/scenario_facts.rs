@@ -1140,7 +1140,7 @@ impl Surface for MomentSurface {
             }
         }
         if self.drawn.is_none() {
-            // Frames between the moments are not needed, and nothing is typed.
+            // One frame is enough, because this screen keeps models instead of frames, and no keys are typed.
             let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a buffer");
             self.drawn = Some(terminal.draw_app(app, now)?);
         }

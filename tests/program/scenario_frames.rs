@@ -99,7 +99,8 @@ impl Surface for FrameSurface {
                 self.frames.insert((*at, *size), draw(*size)?.1);
             }
         } else if let Some(drawn) = &self.drawn {
-            // Frames between the times are not needed, and nothing is typed.
+            // Frames at other times are not kept, so they are not drawn. The last result is enough, because no keys are
+            // typed.
             return Ok(drawn.clone());
         }
         let drawn = draw(SIZES[0])?.0;

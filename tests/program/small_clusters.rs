@@ -337,7 +337,7 @@ async fn finished_pods_are_among_the_outcomes_of_the_pods_that_a_failure_deletes
     assert!(table.contains("3 pods are evicted: 1 finished, 2 move"), "{table}");
 }
 
-/// With a toleration, the pod would be bound to a node whose kubelet starts no pods.
+/// If a Pending pod tolerated the taints of a dead node, it would be bound to this node, whose kubelet starts no pods.
 #[tokio::test]
 async fn nobody_is_advised_to_tolerate_the_taints_of_a_dead_node() {
     let mut objects = cluster("2026-11-29T14:00:00Z");
@@ -847,8 +847,8 @@ async fn the_pod_of_a_daemon_set_stays_pending_if_its_template_does_not_fit_its_
 }
 
 /// Kubernetes-sigs/karpenter v1.14.1 `pkg/controllers/node/termination/terminator/terminator.go`, `Drain`: all pods are
-/// evicted at once, except the pods of `HasDoNotDisrupt` (`pkg/utils/pod/scheduling.go`). The drain waits for these
-/// pods.
+/// evicted at once, except those for which `HasDoNotDisrupt` (`pkg/utils/pod/scheduling.go`) is true. The drain waits
+/// for the pods that are not evicted.
 #[tokio::test]
 async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
     let mut objects = cluster(NOW);
@@ -921,7 +921,7 @@ async fn a_drain_waits_for_the_pods_that_a_deployment_would_add() {
 }
 
 /// Kubernetes 1.37.1 `pkg/volume/csi/csi_plugin.go`, `skipAttach`: the volumes of a driver without `attachRequired` are
-/// attached to no node, so they hold no replacement.
+/// attached to no node, so no replacement waits until they are detached.
 #[tokio::test]
 async fn a_volume_whose_driver_attaches_nothing_stays_on_no_dead_node() {
     let outcome = async |driver: Option<Value>| {

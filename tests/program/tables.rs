@@ -192,7 +192,8 @@ async fn check(shell: &Shell, line: &[&str], known: &Known) -> BTreeSet<String> 
         let found = tables(&text, line);
         for table in &found {
             table.check(known, Some(usize::from(width)), line);
-            // The cluster changes, so a table of this run may be missing in the run without a terminal.
+            // The cluster changes between runs. So the run without a terminal, which prints whole tables, may lack this
+            // table.
             let has_keys = |whole: &&Printed| whole.keys() == table.keys();
             let same = whole.iter().filter(has_keys).find(|whole| table.leaves_out_of(whole));
             match same {

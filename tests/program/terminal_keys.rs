@@ -24,7 +24,7 @@ const CHILD: &str = "KORDON_TERMINAL_KEYS";
 struct Recording {
     /// The pressed keys or buttons, and the bytes that arrived.
     pressed: Vec<(String, String)>,
-    /// Keys that this terminal sends as other keys, and these other keys.
+    /// Keys for which this terminal sends the bytes of another key, each with that other key.
     others: BTreeMap<String, String>,
 }
 

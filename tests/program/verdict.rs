@@ -217,8 +217,8 @@ fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, see
         "seed {seed}: {verdict:?}"
     );
     let will = model.views.counts.will_have_nowhere();
-    // The text of the verdict depends on whether other pods have nowhere to run already, and on whether other nodes
-    // have such pods.
+    // The text of the verdict depends on the pods that already have nowhere to run: evicted pods, only Pending pods, or
+    // none.
     let pods = counted(will, "pod", "pods");
     let nowhere = [
         format!("{will} more soon"),

@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn the_repository_names_no_machine_and_no_registry() {
-    // The banned names are joined at run time, so that this file does not contain them.
+    // Each banned name is joined from two parts at run time, so that this file does not contain it.
     let banned =
         [["/wo", "rk/"], ["/ro", "ot/"], ["/ho", "me/"], ["proxy.go", "lang.org"], ["index.crates", ".io"]]
             .map(|p| p.concat());

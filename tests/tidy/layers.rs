@@ -170,7 +170,8 @@ fn may_use(layers: &[&str], layer: &str, used: &str) -> bool {
     match (place(layer), place(used)) {
         _ if layer == used => true,
         (Some(own), Some(other)) => own < other,
-        // The crate root may use everything. Other names are not modules of the layers.
+        // A file outside the layers is the crate root, which may use everything. A used name outside the layers belongs
+        // to the crate root, which no layer may use.
         (None, _) => true,
         (Some(_), None) => false,
     }

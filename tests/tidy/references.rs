@@ -145,7 +145,7 @@ impl Documents {
         Self { anchors: anchors.collect() }
     }
 
-    /// Returns citations in comments and strings that do not exist, and section numbers without a document.
+    /// Returns citations of missing targets in comments and strings, and section numbers without a document.
     fn wrong_in_source(&self, source: &Source) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut add = |token: &Token, line: usize, found: Vec<String>| {
@@ -175,7 +175,7 @@ impl Documents {
         wrong
     }
 
-    /// Returns links and citations in a document that do not exist, and section numbers without a document. The
+    /// Returns links and citations of missing targets in a document, and section numbers without a document. The
     /// specifications may refer to their own sections by number, and to upstream's files.
     fn wrong_in_document(&self, path: &str, text: &str) -> Vec<String> {
         let own = anchors(text);

@@ -23,7 +23,8 @@ pub struct ErrorReporter {
     sender: mpsc::Sender<AgentError>,
 }
 
-/// Capacity of the channel. While it is full, later errors are dropped, because the first errors show the cause.
+/// Capacity of the channel for errors. While it is full, later errors are dropped, because the first errors show the
+/// cause.
 const KEPT: usize = 256;
 
 impl ErrorReporter {

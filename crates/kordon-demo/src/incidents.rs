@@ -18,14 +18,14 @@ use super::{
 use kordon_clock::Clock;
 use kordon_time::{Span, Timestamp};
 
-/// An event of a script, with its time after the start.
+/// An event of a scenario's script, with its time after the start.
 #[derive(Clone, Debug)]
 pub struct ScriptStep {
     pub after: Span,
     pub what: DemoEvent,
 }
 
-/// An event of a script.
+/// An event that the script of a scenario can contain.
 #[derive(Clone, Debug)]
 pub enum DemoEvent {
     /// A fault of a node begins or ends.

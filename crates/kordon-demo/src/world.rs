@@ -34,7 +34,7 @@ pub struct World {
     kubelets: mpsc::Sender<kubelets::KubeletMessage>,
 }
 
-/// The options of a world.
+/// The options of an embedded cluster.
 #[derive(Clone, Debug)]
 pub struct WorldOptions {
     pub scenario: &'static Scenario,
@@ -42,7 +42,7 @@ pub struct WorldOptions {
     pub nodes: Option<usize>,
     /// Number of pods at the start; None for the scenario's default.
     pub pods: Option<usize>,
-    /// Seed of the world. Equal seeds give equal worlds.
+    /// Seed of the embedded cluster. Equal seeds give equal clusters.
     pub seed: u64,
     /// Background pod changes per second; None for the scenario's default.
     pub pod_changes_per_second: Option<f64>,
@@ -52,7 +52,7 @@ pub struct WorldOptions {
 /// The scheduler that binds pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
-    /// The built-in scheduler, which is small.
+    /// The demo's own scheduler, which is small.
     #[default]
     BuiltIn,
     /// An external scheduler, which uses the API.

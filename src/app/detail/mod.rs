@@ -29,14 +29,14 @@ pub use suggestions::{DetailJob, DetailResult};
 use yaml::YamlView;
 pub use yaml::{Fold, YamlRow};
 
-/// The subject of a detail.
+/// The node or pod that a detail view describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DetailSubject {
     Node(NodeName),
     Pod(Key),
 }
 
-/// The detail that is open.
+/// The open detail view of a node or pod.
 #[derive(Clone, Debug)]
 pub struct Detail {
     pub subject: DetailSubject,
@@ -49,17 +49,17 @@ pub struct Detail {
     suggestions: Option<DetailResult>,
     events: ObjectEvents,
     object: ObjectRead,
-    /// The lines of the object, with folds and search.
+    /// The lines of the object's YAML, with the folded blocks and the search.
     yaml: YamlView,
-    /// The part of the subject that is shown.
+    /// The part of the node or pod that is shown: its summary or its YAML.
     pub view: DetailView,
-    /// The row that was selected last.
+    /// The row of the detail that was selected last.
     chosen: Option<DetailRow>,
-    /// Path, within the object, of the line to select next.
+    /// Path, within the object, of the YAML line to select next.
     go_to: Option<Arc<str>>,
 }
 
-/// The part of a subject that a detail shows.
+/// The part of a node or pod that its detail view shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DetailView {
     /// The summary: what comes next, suggestions, what happened, and properties.
@@ -68,14 +68,14 @@ pub enum DetailView {
     Yaml,
 }
 
-/// A line of a detail.
+/// A row of a detail view.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DetailRow {
     /// Title of the rows that follow, with a note that applies to all of them.
     Section { title: &'static str, note: String },
     /// Title of the steps that follow: past, present, expected, or ruled out.
     Tense(Tense),
-    /// A step of the explanation.
+    /// A step of the explanation of what happens to the node or pod.
     Step(Step),
     /// A suggested action.
     Suggestion(Box<Suggestion>),
@@ -83,21 +83,21 @@ pub enum DetailRow {
     Caution(String),
     /// The kubectl or kordon command of a suggestion.
     Command(String),
-    /// A property of the subject.
+    /// A property of the node or pod.
     Fact { name: String, at: Option<Timestamp>, text: String, tone: Tone },
-    /// An entry of the timeline.
+    /// An entry of the timeline of the node or pod.
     Past(Box<TimelineEntry>),
     /// An eviction signal of the node, compared with its thresholds.
     Signal(Box<SignalPressure>),
     /// A pod's place in the order of eviction under pressure.
     EvictionPlace(Box<EvictionPlace>),
-    /// A label or an annotation.
+    /// A label or an annotation of the node or pod.
     Pair { key: Arc<str>, value: Arc<str> },
-    /// A line of the whole object.
+    /// A line of the whole object as YAML.
     Yaml(Box<YamlRow>),
 }
 
-/// Emphasis of a property.
+/// Emphasis of a property of the node or pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     Plain,
@@ -105,7 +105,7 @@ pub enum Tone {
     Marked,
 }
 
-/// Inputs of a detail.
+/// Inputs from which the rows of a detail view are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct DetailContext<'a> {
     pub model: &'a Model,
@@ -133,8 +133,8 @@ impl Detail {
         }
     }
 
-    /// Computes the rows again. A subject that no longer exists keeps its last rows. While the whole object is shown,
-    /// the filter only searches: all lines stay, and the first that matches is selected.
+    /// Computes the rows of the detail again. If its node or pod no longer exists, the last rows stay. While the whole
+    /// object is shown as YAML, the filter only searches: all lines stay, and the first line that matches is selected.
     pub fn fill(&mut self, context: &DetailContext<'_>) {
         let is_yaml = self.view == DetailView::Yaml;
         if is_yaml && let Some(found) = self.yaml.search(context.filter, self.selected_path().as_ref()) {
@@ -168,9 +168,8 @@ impl Detail {
         }
     }
 
-    /// Index of the row to select among the new rows: the row with the same subject, because texts change with time;
-    /// otherwise the row at the same place. A row is not selected by its place if it is an action, or if the
-    /// row selected before was one.
+    /// Index of the row to select among the new rows: the row that is about the same thing as `chosen`, even if its
+    /// text has changed; otherwise the row at `place`, unless this row or `chosen` is an action.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
         if let DetailRow::Yaml(row) = chosen
             && let Some(line) = self.place_of_line(&row.path)
@@ -185,8 +184,8 @@ impl Detail {
         found.or(place.filter(|place| !self.rows.get(*place).is_some_and(is_action)))
     }
 
-    /// Index of the row with a line of the object. If the line is folded or gone, index of the row that begins the
-    /// innermost block around it.
+    /// Index of the row that shows a YAML line of the object. If the line is folded or gone, index of the first row of
+    /// the innermost YAML block around it.
     fn place_of_line(&self, path: &str) -> Option<usize> {
         let is_line = |row: &DetailRow, path: &str| matches!(row, DetailRow::Yaml(row) if *row.path == *path);
         let mut path = path;
@@ -198,7 +197,7 @@ impl Detail {
         }
     }
 
-    /// Path of the selected line of the object.
+    /// Path of the selected YAML line of the object.
     fn selected_path(&self) -> Option<Arc<str>> {
         match self.selected()? {
             DetailRow::Yaml(row) => Some(row.path.clone()),
@@ -206,34 +205,34 @@ impl Detail {
         }
     }
 
-    /// Folds the block of the selected line, or unfolds it.
+    /// Folds the YAML block of the selected line, or unfolds it.
     pub(super) fn toggle_block(&mut self) {
         if let Some(path) = self.selected_path() {
             self.go_to = self.yaml.toggle(&path);
         }
     }
 
-    /// Folds all blocks of the object, or unfolds them.
+    /// Folds all blocks of the object's YAML, or unfolds them.
     pub(super) fn toggle_blocks(&mut self) {
         self.yaml.toggle_all();
     }
 
-    /// Goes to the next line that matches the search, or to the previous one.
+    /// Goes to the next YAML line that matches the search, or to the previous one.
     pub(super) fn go_to_match(&mut self, goes_back: bool) {
         self.go_to = self.yaml.next_match(self.selected_path().as_deref(), goes_back);
     }
 
-    /// Whether the selected line of the object stands in a block.
+    /// Whether the selected YAML line belongs to a block that can be folded.
     pub(super) fn can_fold(&self) -> bool {
         self.shows_object() && self.selected_path().is_some_and(|path| self.yaml.is_in_block(&path))
     }
 
-    /// Whether the object has blocks.
+    /// Whether the object's YAML has blocks that can be folded.
     pub(super) fn has_blocks(&self) -> bool {
         self.shows_object() && self.yaml.has_blocks()
     }
 
-    /// Whether a line of the object other than the selected one matches the search.
+    /// Whether a YAML line of the object, other than the selected one, matches the search.
     pub(super) fn has_other_match(&self) -> bool {
         let is_match = |path: Arc<str>| self.yaml.match_number(&path).is_some();
         let here = usize::from(self.selected_path().is_some_and(is_match));
@@ -244,7 +243,7 @@ impl Detail {
         self.view == DetailView::Yaml
     }
 
-    /// Keeps the search: the selection does not go back when the search is cleared.
+    /// Keeps the YAML search: once it is kept, clearing it no longer moves the selection back to where it was before.
     pub(super) fn keep_search(&mut self) {
         self.yaml.keep_search();
     }
@@ -283,7 +282,7 @@ impl Detail {
         }
     }
 
-    /// Whether the subject still exists in the cluster.
+    /// Whether the node or pod of the detail still exists in the cluster.
     pub fn is_there(&self, cluster: &Cluster) -> bool {
         match &self.subject {
             DetailSubject::Node(name) => cluster.node(name).is_some(),
@@ -297,7 +296,7 @@ impl DetailRow {
         Self::Section { title, note: String::new() }
     }
 
-    /// Whether two rows have the same subject.
+    /// Whether two rows are about the same thing, although their texts may differ.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Section { title, .. }, Self::Section { title: other, .. }) => title == other,

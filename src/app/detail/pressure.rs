@@ -10,11 +10,11 @@ use kordon_core::{
 /// Minimum number of pods shown in the order of eviction. Pods that are evicted are always shown.
 const FIRST_PODS: usize = 5;
 
-/// A place in the order of eviction.
+/// A pod's place in the order in which the kubelet evicts pods under pressure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictionPlace {
     pub pod: RankedPod,
-    /// Level of the signal after this pod's eviction; `None` if the pod is not evicted.
+    /// Level of the eviction signal after this pod's eviction; `None` if the pod is not evicted.
     pub available: Option<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! Data read about the subject of the detail while it is shown: its Events and the whole object.
+//! Data about the node or pod of the detail, read while the detail is shown: its Events and the whole object.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct ShownObject {
     pub version: Version,
 }
 
-/// Data that was read about the shown object.
+/// Data that was read about the shown object: its Events, or the whole object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectReport {
     Events(ObjectEvents),
@@ -92,7 +92,8 @@ impl Detail {
         }
     }
 
-    /// Rows of the subject's timeline, newest entry first. If Events are unknown, the rows say so and give the reason.
+    /// Rows of the timeline of the node or pod, newest entry first. If Events are unknown, the rows say so and give the
+    /// reason.
     pub(super) fn timeline_rows(&self, model: &Model) -> Vec<DetailRow> {
         let ObjectEvents { events, failure } = &self.events;
         let known = events.as_deref().unwrap_or_default();
@@ -118,7 +119,7 @@ impl Detail {
             .collect()
     }
 
-    /// Labels, as the watches report them.
+    /// Rows of the object's labels, as the watches report them.
     pub(super) fn label_rows(labels: &Labels) -> Vec<DetailRow> {
         let note = if labels.is_empty() { "none" } else { "" };
         let row =
@@ -127,7 +128,7 @@ impl Detail {
         std::iter::once(title).chain(labels.iter().map(row)).collect()
     }
 
-    /// Annotations, if the object could be read.
+    /// Rows of the object's annotations, if the object could be read.
     pub(super) fn annotation_rows(&self) -> Vec<DetailRow> {
         let empty = |object: &FetchedObject| object.annotations.is_empty().then(|| "none".into());
         let title = DetailRow::Section { title: "annotations", note: self.object_note(empty) };
@@ -137,7 +138,7 @@ impl Detail {
         std::iter::once(title).chain(pairs.map(row)).collect()
     }
 
-    /// The whole object as YAML.
+    /// Rows of the whole object as YAML.
     pub(super) fn yaml_rows(&self) -> Vec<DetailRow> {
         let hint = |_: &FetchedObject| Some(self.search_note());
         let title = DetailRow::Section { title: "yaml", note: self.object_note(hint) };
@@ -163,8 +164,8 @@ impl Detail {
         self.object.object.as_ref().map(|object| &object.yaml[..])
     }
 
-    /// Note about the whole object: the reason if the object is unknown or outdated, otherwise the result of
-    /// `of_object`.
+    /// Note about the whole object: the reason if the object is unknown or outdated, otherwise the text that
+    /// `of_object` makes from the object.
     fn object_note(&self, of_object: impl Fn(&FetchedObject) -> Option<String>) -> String {
         match &self.object {
             ObjectRead { object: None, failure: None } => "loading".into(),

@@ -19,7 +19,7 @@ pub struct DetailJob {
     job: SuggestionJob,
 }
 
-/// The result of a job.
+/// The suggestions that a job computed, with the inputs from which it did.
 #[derive(Clone, Debug)]
 pub struct DetailResult {
     basis: DetailBasis,
@@ -27,7 +27,7 @@ pub struct DetailResult {
     suggestions: Result<Vec<Suggestion>, String>,
 }
 
-/// Inputs of the suggestions.
+/// Inputs from which suggestions are computed.
 #[derive(Clone, Debug, PartialEq)]
 struct DetailBasis {
     subject: DetailSubject,
@@ -38,7 +38,7 @@ struct DetailBasis {
 }
 
 impl DetailJob {
-    /// Subject of the suggestions.
+    /// The node or pod that the suggestions are for.
     pub const fn subject(&self) -> &DetailSubject {
         &self.basis.subject
     }
@@ -47,7 +47,8 @@ impl DetailJob {
         self.work_until(&Cancellation::default(), guards)
     }
 
-    /// Computes the result. If cancelled, stops early; the result may then be incomplete and must be discarded.
+    /// Computes the suggestions. If cancelled, stops early; the suggestions may then be incomplete and must be
+    /// discarded.
     pub fn work_until(self, cancellation: &Cancellation, guards: &Guarding) -> DetailResult {
         let Self { basis, job } = self;
         let job = job.until_cancelled(cancellation);
@@ -56,8 +57,8 @@ impl DetailJob {
 }
 
 impl DetailResult {
-    /// Whether the result was computed for the subject and the suggestions of `basis`, though perhaps for an earlier
-    /// state of the cluster.
+    /// Whether this result is for the node or pod of `basis`, and the suggestions that need no plan are the same as in
+    /// `basis`. The result may be of an earlier state of the cluster.
     fn is_of(&self, basis: &DetailBasis) -> bool {
         self.basis.subject == basis.subject && self.basis.at_once == basis.at_once
     }
@@ -72,8 +73,8 @@ impl App {
         (!is_known).then_some(DetailJob { basis, job })
     }
 
-    /// Whether the user waits for suggestions, because none fit the subject and the suggestions that are
-    /// known at once. Suggestions for an earlier state of the cluster are shown meanwhile if they fit.
+    /// Whether the user waits for suggestions, because the open detail has none that fit its node or pod. Suggestions
+    /// for an earlier state of the cluster fit if those that need no plan are still the same; they are shown meanwhile.
     pub fn awaits_detail(&self, now: Timestamp) -> bool {
         self.screen.overlays.detail().is_some_and(|detail| {
             let job = detail.job(self.shown(), self.shown_at(now));
@@ -81,7 +82,7 @@ impl App {
         })
     }
 
-    /// Shows the result of a job.
+    /// Shows the suggestions that a job computed.
     pub fn on_detail_result(&mut self, result: DetailResult, now: Timestamp) {
         if let Some(detail) = self.screen.overlays.detail_mut() {
             detail.suggestions = Some(result);

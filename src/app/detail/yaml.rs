@@ -1,4 +1,5 @@
-//! The whole object of a detail as YAML: its blocks, which of them are folded, and the search.
+//! The whole object of a detail as YAML: its blocks (a key or list item with the lines below it), which of them are
+//! folded, and the search.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,26 +8,26 @@ use std::{
 
 use crate::app::filter::{Filter, Filterable};
 
-/// The lines of an object, with folds and a search that survive when the object is read again.
+/// The YAML lines of an object, with folds and a search that survive when the object is read again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct YamlView {
     lines: Vec<Line>,
-    /// Paths of the folded blocks.
+    /// Paths of the folded YAML blocks.
     folded: BTreeSet<Arc<str>>,
     search: Search,
 }
 
-/// A search over all lines, those of folded blocks included.
+/// A search over all YAML lines of an object, those of folded blocks included.
 #[derive(Clone, Debug, Default)]
 struct Search {
     filter: Filter,
-    /// Indices of the lines that match.
+    /// Indices of the lines that match the search.
     matches: Vec<usize>,
     /// The line that was selected before the search was typed; `None` once the search is kept.
     from: Option<Arc<str>>,
 }
 
-/// A line of an object.
+/// A YAML line of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
     text: Arc<str>,
@@ -34,11 +35,11 @@ struct Line {
     /// values of the object change.
     path: Arc<str>,
     depth: usize,
-    /// Number of lines of the block that the line begins.
+    /// Number of lines below this one in the YAML block that it begins; 0 if it begins none.
     block: usize,
 }
 
-/// A line that is shown.
+/// A YAML line that is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct YamlRow {
     pub text: Arc<str>,
@@ -48,25 +49,25 @@ pub struct YamlRow {
     pub is_match: bool,
 }
 
-/// Whether a line begins a block.
+/// Whether a YAML line begins a block, and whether the block is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
-    /// The line begins no block.
+    /// The line begins no YAML block.
     Leaf,
-    /// The block is shown.
+    /// The line begins a YAML block that is shown.
     Open,
-    /// This many lines of the block are hidden.
+    /// The line begins a YAML block of which this many lines are hidden.
     Folded(usize),
 }
 
 impl YamlView {
-    /// Replaces the lines after the object was read again.
+    /// Replaces the YAML lines after the object was read again.
     pub fn replace(&mut self, lines: &[Arc<str>]) {
         self.lines = parse(lines);
         self.search.find(&self.lines);
     }
 
-    /// The lines that are shown.
+    /// The YAML lines that are shown.
     pub fn rows(&self) -> Vec<YamlRow> {
         let (mut rows, mut next) = (Vec::new(), 0);
         while let Some(line) = self.lines.get(next) {
@@ -86,7 +87,7 @@ impl YamlView {
         rows
     }
 
-    /// Folds or unfolds the block that a line begins or belongs to. Returns the path of the block's first line.
+    /// Folds or unfolds the YAML block that a line begins or belongs to. Returns the path of the block's first line.
     pub fn toggle(&mut self, path: &str) -> Option<Arc<str>> {
         let path = self.block_of(path)?.path.clone();
         if !self.folded.remove(&path) {
@@ -95,14 +96,14 @@ impl YamlView {
         Some(path)
     }
 
-    /// The first line of the block that a line begins or stands in.
+    /// The first line of the YAML block that a line begins or belongs to.
     fn block_of(&self, path: &str) -> Option<&Line> {
         let place = self.place(path)?;
         let begins = |line: &&Line| line.block > 0;
         Some(&self.lines[place]).filter(begins).or_else(|| self.parents(place).next())
     }
 
-    /// Whether a line begins a block or stands in one.
+    /// Whether a line begins a YAML block or belongs to one.
     pub fn is_in_block(&self, path: &str) -> bool {
         self.block_of(path).is_some()
     }
@@ -111,14 +112,14 @@ impl YamlView {
         self.lines.iter().any(|line| line.block > 0)
     }
 
-    /// Folds all blocks; unfolds them if all are folded.
+    /// Folds all YAML blocks; unfolds them if all are folded.
     pub fn toggle_all(&mut self) {
         let blocks = self.lines.iter().filter(|line| line.block > 0);
         let blocks: BTreeSet<Arc<str>> = blocks.map(|line| line.path.clone()).collect();
         self.folded = if blocks.is_subset(&self.folded) { BTreeSet::new() } else { blocks };
     }
 
-    /// Searches with a filter. Returns the path of the line to select; `None` if the selection stays.
+    /// Searches the YAML lines with a filter. Returns the path of the line to select; `None` if the selection stays.
     pub fn search(&mut self, filter: &Filter, selected: Option<&Arc<str>>) -> Option<Arc<str>> {
         if self.search.filter == *filter {
             return None;
@@ -140,12 +141,13 @@ impl YamlView {
         }
     }
 
-    /// Keeps the search: the selection does not go back when the search is cleared.
+    /// Keeps the search: once it is kept, clearing it no longer moves the selection back to where it was before.
     pub fn keep_search(&mut self) {
         self.search.from = None;
     }
 
-    /// Goes to the next or previous line that matches, and wraps around at the ends. Returns the path of this line.
+    /// Goes to the next or previous line that matches the search, and wraps around at the ends. Returns the path of
+    /// this line.
     pub fn next_match(&mut self, selected: Option<&str>, goes_back: bool) -> Option<Arc<str>> {
         let matches = &self.search.matches;
         let place = selected.and_then(|path| self.place(path));
@@ -159,7 +161,7 @@ impl YamlView {
         Some(self.show(place))
     }
 
-    /// Number of lines that match; `None` without a search.
+    /// Number of lines that match the search; `None` without a search.
     pub fn match_count(&self) -> Option<usize> {
         (!self.search.filter.is_empty()).then_some(self.search.matches.len())
     }
@@ -170,7 +172,7 @@ impl YamlView {
         self.search.matches.binary_search(&place).ok().map(|number| number + 1)
     }
 
-    /// Unfolds the blocks around a line. Returns the path of the line.
+    /// Unfolds the YAML blocks around a line. Returns the path of the line.
     fn show(&mut self, place: usize) -> Arc<str> {
         let blocks: Vec<Arc<str>> = self.parents(place).map(|block| block.path.clone()).collect();
         blocks.iter().for_each(|block| {
@@ -183,7 +185,7 @@ impl YamlView {
         self.lines.iter().position(|line| *line.path == *path)
     }
 
-    /// The first lines of the blocks around a line, the innermost first.
+    /// The first lines of the YAML blocks around a line, the innermost block first.
     fn parents(&self, place: usize) -> impl Iterator<Item = &Line> {
         let before = self.lines[..place].iter().enumerate().rev();
         before.filter(move |(first, line)| first + line.block >= place).map(|(_, line)| line)
@@ -211,7 +213,7 @@ impl Filterable for Line {
 /// text's key.
 fn parse(texts: &[Arc<str>]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
-    // The blocks around the present line: depth, path, and number of list items so far.
+    // The YAML blocks around the present line: for each its depth, its path, and the number of list items so far.
     let mut around: Vec<(usize, String, usize)> = vec![(0, String::new(), 0)];
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for text in texts {

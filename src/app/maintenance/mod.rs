@@ -27,7 +27,7 @@ pub struct MaintenanceSheet {
     pub scrolled: usize,
     /// The line in which the value of an option is typed.
     pub line: Option<OptionLine>,
-    /// The latest result, which may belong to an earlier request.
+    /// The waves that were computed last, which may belong to an earlier request.
     worked_out: Option<MaintenanceResult>,
 }
 
@@ -36,11 +36,11 @@ pub struct MaintenanceSheet {
 pub struct OptionLine {
     pub option: MaintenanceOption,
     pub input: Input,
-    /// Why the text is not a value; `None` until the user tries to keep it.
+    /// Why the typed text is not a valid value; `None` until the user tries to keep it.
     pub fault: Option<String>,
 }
 
-/// A job that computes the waves of a sheet.
+/// A job that computes the waves of a maintenance sheet.
 #[derive(Debug)]
 pub struct MaintenanceJob {
     cluster: Cluster,
@@ -49,7 +49,7 @@ pub struct MaintenanceJob {
     now: Timestamp,
 }
 
-/// The waves of a sheet, with the inputs from which they were computed.
+/// The waves of a maintenance sheet, with the inputs from which they were computed.
 #[derive(Clone, Debug)]
 pub struct MaintenanceResult {
     request: MaintenanceRequest,
@@ -63,12 +63,12 @@ impl MaintenanceSheet {
         Self { request, scrolled: 0, line: None, worked_out: None }
     }
 
-    /// The waves; `None` until they are computed.
+    /// The waves of the maintenance; `None` until they are computed.
     pub fn plan(&self) -> Option<&MaintenancePlan> {
         self.result().map(|result| &result.plan)
     }
 
-    /// The result for the present request; `None` until it is computed.
+    /// The waves for the present request, with their inputs; `None` until they are computed.
     fn result(&self) -> Option<&MaintenanceResult> {
         let wanted = self.request.of_waves();
         self.worked_out.as_ref().filter(|result| result.request == wanted)
@@ -84,7 +84,7 @@ impl MaintenanceSheet {
         }
     }
 
-    /// Edits the line.
+    /// Edits the line in which the value of an option is typed.
     pub(super) fn edit(&mut self, request: InputRequest) {
         if let Some(line) = &mut self.line {
             line.input.handle(request);
@@ -154,7 +154,7 @@ impl App {
         })
     }
 
-    /// Shows the waves, if the sheet is still open.
+    /// Shows the computed waves of a maintenance, if the maintenance sheet is still open.
     pub fn on_maintenance(&mut self, result: MaintenanceResult) {
         if let Some(sheet) = self.screen.overlays.maintenance_mut() {
             sheet.worked_out = Some(result);

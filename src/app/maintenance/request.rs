@@ -63,7 +63,7 @@ pub enum MaintenanceOption {
 pub const DRAIN_TIMEOUT: Span = Span::from_secs(2 * 60 * 60);
 
 impl MaintenanceOption {
-    /// All options, in the order of the sheet.
+    /// All options of a maintenance, in the order of the maintenance sheet.
     pub const ALL: [Self; 11] = [
         Self::Exec,
         Self::WaitFor,
@@ -113,7 +113,7 @@ impl MaintenanceOption {
         }
     }
 
-    /// Whether the option has no value: its key switches it.
+    /// Whether the option is a switch: its key turns it on or off, and no value is typed.
     pub const fn is_switch(self) -> bool {
         matches!(self, Self::Force | Self::DeleteEmptydirData | Self::Surge | Self::AllowPending)
     }

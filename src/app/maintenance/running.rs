@@ -72,12 +72,12 @@ impl MaintenanceEntry {
         !matches!(self.state, MaintenanceState::Ended { .. })
     }
 
-    /// The id and the state, as in `maintenance-1 runs`.
+    /// The id and the state of the maintenance, as in `maintenance-1 runs`.
     pub fn title(&self) -> String {
         format!("{} {}", self.id, self.state_in_words())
     }
 
-    /// The state as words that follow the title: `runs`, `is paused`.
+    /// The state of the maintenance as words that follow its title: `runs`, `is paused`.
     pub const fn state_in_words(&self) -> &'static str {
         match self.state {
             MaintenanceState::Running => "runs",

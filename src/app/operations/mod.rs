@@ -62,7 +62,7 @@ pub struct Operations {
     /// Whether the program ends as soon as no operation is in progress and the journal is complete.
     pub quitting: bool,
     jobs: VecDeque<Job>,
-    /// Number of the last dialog.
+    /// Number of the dialog that was opened last.
     number: u64,
     /// Whether the cluster has changed since operations last handled changes.
     changed: bool,
@@ -76,9 +76,9 @@ pub struct OperationEntry {
     pub operation: Operation,
     /// The applied plan; `None` for an undo.
     pub plan: Option<Box<Plan>>,
-    /// The operation that this one undoes.
+    /// The earlier operation that this one undoes.
     undoes: Option<PriorOperation>,
-    /// Progress at the last refresh.
+    /// Progress of the operation at the last refresh.
     pub progress: OperationProgress,
     /// Predicted end of the operation, computed from its remaining work; `None` without a prediction.
     pub left: Option<TimeLeft>,
@@ -185,7 +185,7 @@ impl OperationEntry {
         self.landings = landings(&self.progress, planned, &model.cluster);
     }
 
-    /// Progress on each node.
+    /// Progress of the operation on each node.
     fn drain_counts(&self) -> impl Iterator<Item = (NodeName, NodeDrainCount)> {
         let of_node = |node: &NodeProgress| {
             let (operation, count) = (self.id().clone(), self.progress.count_on(&node.node));
@@ -202,7 +202,8 @@ impl OperationEntry {
         self.operation.ended().is_none()
     }
 
-    /// Whether the operation handles changes: it is running, or pods that it removed are still terminating.
+    /// Whether the operation handles changes of the cluster: it is running, or pods that it removed are still
+    /// terminating.
     fn sees_changes(&self) -> bool {
         self.is_running() || self.operation.is_followed_up()
     }
@@ -220,7 +221,7 @@ impl OperationEntry {
 
 impl Operations {
     /// Creates an empty list of operations. `read_only` is the reason why the configuration forbids writing. If it is
-    /// given, every mode that could be unlocked becomes read-only.
+    /// given, every mode except [`Mode::Replay`] becomes [`Mode::ReadOnly`].
     pub fn new(mode: Mode, read_only: Option<String>) -> Self {
         let mode = if read_only.is_some() && mode != Mode::Replay { Mode::ReadOnly } else { mode };
         Self { mode, read_only, ..Self::default() }
@@ -295,7 +296,7 @@ impl App {
         next.or_else(|| self.screen.overlays.plan_mut()?.next_read().map(Job::ReadNodes))
     }
 
-    /// Operations with requests to send.
+    /// Ids of the operations that have requests to send.
     pub fn with_requests(&self) -> impl Iterator<Item = &OperationId> {
         let entries = self.operations.entries.iter().filter(|entry| entry.operation.has_requests());
         entries.map(OperationEntry::id)

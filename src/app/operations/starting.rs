@@ -34,7 +34,7 @@ impl App {
             }
             Err(why) => self.screen.message = Some(why),
         }
-        // The dialog of an approval checks the exact rights itself.
+        // If a dialog has opened, its approval checks the exact rights itself.
         if self.screen.overlays.question().is_none() {
             self.say_missing_right();
         }

@@ -25,7 +25,7 @@ pub struct DiffView {
 #[derive(Clone, Debug)]
 pub struct ReadNodes {
     pub nodes: WholeNodes,
-    /// Name of the user, as the operation would write it.
+    /// Name of the user, as the operation would write it to the nodes.
     pub by: String,
 }
 
@@ -72,7 +72,7 @@ impl Preview {
         Some(names)
     }
 
-    /// Stores what was read for the diff.
+    /// Stores the nodes that were read for the diff, or why they could not be read.
     pub(in crate::app) fn set_nodes(&mut self, nodes: Result<ReadNodes, String>) {
         if let Some(diff) = &mut self.diff {
             diff.nodes = Some(nodes);

@@ -50,17 +50,17 @@ pub enum FailureRow {
     PlacementLikely,
     /// A step of the forecast.
     Step(usize),
-    /// An uncertain taint in the forecast.
+    /// A taint that the forecast cannot predict for certain.
     Chance(usize),
-    /// A pod that is not evicted.
+    /// A pod that stays on its failed node, because it is not evicted.
     Staying(usize),
     /// The successor of an evicted pod.
     Successor(usize),
     /// A note that there are too many pods to determine their successors.
     TooMany,
-    /// A change that would let a successor be placed: index of the successor, and of the proposal.
+    /// A proposed change that would let a successor be placed: index of the successor, and of its proposal.
     Help(usize, usize),
-    /// A node that receives pods.
+    /// A node that receives successors of the evicted pods.
     Receiver(usize),
     Kordon,
 }
@@ -75,7 +75,7 @@ impl FailureImpact {
         self.successor(place).map(|successor| successor.outcome.help().to_vec()).unwrap_or_default()
     }
 
-    /// The nodes that receive pods.
+    /// The nodes that receive successors of the evicted pods.
     pub fn receivers(&self) -> &[Receiver] {
         self.succession.as_ref().map_or(&[], |succession| &succession.trace.receivers)
     }
@@ -112,7 +112,7 @@ impl FailureView {
         Self { rows: rows(&impact), impact }
     }
 
-    /// The pod of a row.
+    /// The pod that a row of the impact is about.
     pub(super) fn pod_of(&self, row: FailureRow) -> Option<&Key> {
         match row {
             FailureRow::Staying(place) => self.impact.staying.get(place).map(|(pod, _)| pod),
@@ -130,7 +130,7 @@ impl FailureView {
         }
     }
 
-    /// Adapts a row to filters.
+    /// Wraps a row of the impact, so that filters can be applied to it.
     pub(super) fn filterable(&self, row: FailureRow) -> impl Filterable + '_ {
         FilterableRow { impact: &self.impact, row }
     }

@@ -38,7 +38,7 @@ pub struct Preview {
     pub request: PlanRequest,
     /// Pane from which the plan was opened.
     pub from: Pane,
-    /// Latest result; `None` until the first one arrives.
+    /// Latest computed plan or impact; `None` until the first one arrives.
     pub result: Option<PreviewResult>,
     /// Indices of the listed rows of the result.
     pub list: Listing<usize>,
@@ -47,14 +47,14 @@ pub struct Preview {
     pub line: Option<EditLine>,
     /// The diff of the plan, shown in place of the rows of the result; `None` if the rows are shown.
     pub diff: Option<Box<DiffView>>,
-    /// The row that was selected last.
+    /// The row of the plan that was selected last.
     chosen: Option<ChosenRow>,
-    /// Whether the user has moved among the rows.
+    /// Whether the user has moved among the rows of the plan.
     is_moved: bool,
-    /// Whether the request has changed since the last result. Unless the user has moved, the list then starts from the
-    /// top.
+    /// Whether the request for the plan has changed since the last result. If so, the list of the next result starts
+    /// from the top, unless the user has moved.
     is_new_request: bool,
-    /// Filter of the present list; `None` after the rows have changed.
+    /// Filter with which the present list was made; `None` after the rows have changed.
     arranged: Option<Filter>,
 }
 
@@ -66,16 +66,16 @@ pub struct EditLine {
     pub input: Input,
     /// Whether keys are typed into the line.
     pub is_open: bool,
-    /// Why the text is not valid; `None` until the user tries to keep it.
+    /// Why the typed text is not valid; `None` until the user tries to keep it.
     pub fault: Option<String>,
-    /// Proposals for the last word.
+    /// Proposals that complete the last typed word.
     pub candidates: Vec<String>,
     /// Index of the proposal that Tab takes.
     pub chosen: usize,
     vocabulary: Vocabulary,
 }
 
-/// The selected row and its pod. If the row gets another index, the pod identifies the row.
+/// The selected row, and the pod that it is about. The pod identifies the row if the row gets another index.
 #[derive(Clone, Debug)]
 enum ChosenRow {
     Plan(Row<PlanRow>, Option<Key>),
@@ -83,7 +83,8 @@ enum ChosenRow {
 }
 
 impl ChosenRow {
-    /// Whether two rows have the same subject.
+    /// Whether both describe the same row. Rows about the same pod are the same even if their indices differ; other
+    /// rows must be equal.
     fn is_same(&self, other: &Self) -> bool {
         fn same<R: PartialEq>(one: (&Row<R>, Option<&Key>), other: (&Row<R>, Option<&Key>)) -> bool {
             match (one, other) {
@@ -129,7 +130,7 @@ impl Preview {
         }
     }
 
-    /// Whether the result is missing or belongs to an earlier request.
+    /// Whether the result of the open plan is missing or belongs to an earlier request.
     pub fn is_behind(&self) -> bool {
         self.result.as_ref().is_none_or(|result| result.request != self.request)
     }
@@ -238,7 +239,7 @@ impl Preview {
         }
     }
 
-    /// Replaces the result and returns the previous one.
+    /// Replaces the result of the open plan and returns the previous result.
     pub(super) fn set_result(&mut self, result: PreviewResult) -> Option<PreviewResult> {
         if std::mem::take(&mut self.is_new_request) && !self.is_moved {
             self.chosen = None;

@@ -12,14 +12,14 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// A plan with its rows.
+/// A plan with the rows in which it is shown.
 #[derive(Clone, Debug)]
 pub struct PlanView {
     pub plan: Box<Plan>,
     pub rows: Vec<Row<PlanRow>>,
     /// Numbers of pods by outcome; they add up to the number of all pods.
     pub parts: Vec<(PodCount, usize)>,
-    /// Workloads with several pods each.
+    /// Workloads of which the plan has several pods each.
     pub workloads: Vec<PlannedWorkload>,
     /// Indices of the pods that are listed under a workload.
     grouped: BTreeSet<usize>,
@@ -32,14 +32,14 @@ pub enum PlanRow {
     /// A workload that is scaled up while its pods leave, or the reason why it is not scaled up.
     Surge(usize),
     Node(usize),
-    /// A workload; its pods follow.
+    /// A workload with several pods, whose rows follow.
     Workload(usize),
     Pod(usize),
-    /// A change that would let a pod's replacement be placed: index of the pod, and of the proposal.
+    /// A proposed change that would let a pod's replacement be placed: index of the pod, and of its proposal.
     Help(usize, usize),
     /// A Pending pod that is placed because of the plan.
     Arrival(usize),
-    /// A node that receives pods.
+    /// A node that receives pods because of the plan.
     Receiver(usize),
     Budget(usize),
     Moment(usize),
@@ -67,7 +67,7 @@ impl PlanView {
         self.grouped.contains(&pod)
     }
 
-    /// The pod of a row.
+    /// The pod that a row of the plan is about.
     pub(super) fn pod_of(&self, row: PlanRow) -> Option<&Key> {
         match row {
             PlanRow::Pod(place) | PlanRow::Help(place, _) => self.plan.pods.get(place).map(|pod| &pod.pod),
@@ -87,7 +87,7 @@ impl PlanView {
         }
     }
 
-    /// Adapts a row to filters.
+    /// Wraps a row of the plan, so that filters can be applied to it.
     pub(super) fn filterable(&self, row: PlanRow) -> impl Filterable + '_ {
         FilterableRow { view: self, row }
     }

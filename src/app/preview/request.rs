@@ -19,12 +19,12 @@ pub enum PlanKind {
     Uncordon,
     Drain,
     Taint,
-    /// Changes labels or annotations.
+    /// A plan that changes labels or annotations.
     Metadata(MetadataField),
     Evict,
     Delete,
     DeleteNode,
-    /// What-if: nodes or whole zones stop renewing their Leases.
+    /// A what-if: nodes or whole zones stop renewing their Leases.
     Failure,
 }
 
@@ -37,9 +37,9 @@ pub enum PlanOption {
     DisableEviction,
     /// Scales up Deployments whose budgets can never allow an eviction.
     Surge,
-    /// Cycles through a few grace periods.
+    /// Grace period of the pods; the option's key cycles through a few values.
     Grace,
-    /// Cycles through a few numbers of nodes drained in parallel.
+    /// Number of nodes drained in parallel; the option's key cycles through a few values.
     Parallel,
     /// Timeout of the drain of one node, or of the removal of pods.
     Timeout,

@@ -1,13 +1,13 @@
-//! Rows under section titles.
+//! Rows of a plan, or of the impact of a failure, under the titles of their sections.
 
-/// A row of a result: the title of a section, or an item.
+/// A row of a plan, or of the impact of a failure: the title of a section, or a row below such a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row<R> {
     Section(&'static str),
     Item(R),
 }
 
-/// Rows of a result by section. A section without rows has no title.
+/// Rows of a plan, or of the impact of a failure, by section. A section without rows has no title.
 #[derive(Clone, Debug)]
 pub(super) struct Rows<R>(Vec<Row<R>>);
 
@@ -29,10 +29,10 @@ impl<R> Rows<R> {
     }
 }
 
-/// Indices of the items that pass the filter, and of the titles of their sections.
+/// Indices of the rows that pass the filter, and of the titles of their sections.
 pub(super) fn passing<R>(rows: &[Row<R>], passes: impl Fn(&R) -> bool) -> Vec<usize> {
     let mut kept = Vec::new();
-    // Title of the current section, until its first item passes the filter.
+    // Index of the title of the current section, until a row of the section passes the filter.
     let mut title = None;
     for (place, row) in rows.iter().enumerate() {
         match row {

@@ -40,7 +40,7 @@ pub struct OperationReport {
     pub pods: Vec<OperationPodReport>,
     /// The Deployments that `--surge` scales up while their pods leave.
     pub surges: Vec<OperationSurgeReport>,
-    /// Summary in one line.
+    /// Summary of the operation in one line.
     #[serde(skip)]
     pub in_short: String,
 }
@@ -51,9 +51,10 @@ pub struct OperationReport {
 pub struct OperationNodeReport {
     /// The node.
     pub name: NodeName,
-    /// The stage: `waiting`, `written`, `unchanged`, `draining`, `verifying`, `drained`, `recorded` or `incomplete`.
+    /// The node's stage: `waiting`, `written`, `unchanged`, `draining`, `verifying`, `drained`, `recorded` or
+    /// `incomplete`.
     pub stage: &'static str,
-    /// The stage in words, with the reason.
+    /// The node's stage in words, with the reason.
     pub text: String,
     /// Whether this operation cordoned the node. A node that was cordoned before stays cordoned on `kordon undo`.
     pub cordoned: bool,
@@ -61,21 +62,21 @@ pub struct OperationNodeReport {
     pub count: DrainCountReport,
 }
 
-/// Number of pods that a drain removes, divided into parts.
+/// Numbers of the pods that a drain removes: all of them, and the pods in each state.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DrainCountReport {
     /// Number of pods that the drain removes, pods that are already gone included. The parts below add up to it.
     pub total: usize,
-    /// Pods that are deleted.
+    /// Pods that are already deleted.
     pub gone: usize,
     /// Pods that are terminating.
     pub terminating: usize,
     /// Pods whose eviction is refused, for example by a budget. The report of the drain counts a refusal at once.
     /// `kordon status` counts refused pods as `waiting` until budgets have refused all remaining pods for 30 seconds.
     pub blocked: usize,
-    /// Pods that are not evicted.
+    /// Pods that are not evicted yet.
     pub waiting: usize,
     /// Pods that finished before they were evicted (`Succeeded` or `Failed`), and are not deleted yet.
     pub finished: usize,
@@ -100,10 +101,10 @@ pub struct OperationPodReport {
     pub uid: String,
     /// The node that the pod was to leave; `null` if the operation names pods instead of nodes.
     pub node: Option<NodeName>,
-    /// `gone`, `replaced` or `stays`; for other pods the last stage: `waiting`, `requested`, `blocked`, `terminating`,
-    /// `refused`, `successor`, `forbidden`, `failed`, `timedOut` or `cancelled`.
+    /// The pod's stage: `gone`, `replaced` or `stays`; for other pods the last stage that they reached: `waiting`,
+    /// `requested`, `blocked`, `terminating`, `refused`, `successor`, `forbidden`, `failed`, `timedOut` or `cancelled`.
     pub stage: &'static str,
-    /// The stage in words; if a budget blocked the pod, the budget with its numbers.
+    /// The pod's stage in words; if a budget blocked the pod, with the budget and its numbers.
     pub text: String,
     /// How many eviction or deletion requests were sent.
     pub tries: u32,
@@ -123,10 +124,11 @@ pub struct OperationSurgeReport {
     pub replicas: i32,
     /// Replicas of the Deployment while it is scaled up.
     pub raised_replicas: i32,
-    /// `waiting`, `scaledUp`, `scaledBack`, `recorded`, `notScaled` (nothing was written), `leftAlone` (somebody else
-    /// has scaled the Deployment since) or `stranded` (kordon could not scale it back; `kordon undo` does).
+    /// The stage of the scale-up: `waiting`, `scaledUp`, `scaledBack`, `recorded`, `notScaled` (nothing was written),
+    /// `leftAlone` (somebody else has scaled the Deployment since) or `stranded` (kordon could not scale it back;
+    /// `kordon undo` does).
     pub stage: &'static str,
-    /// The stage in words, with the reason.
+    /// The stage of the scale-up in words, with the reason.
     pub text: String,
 }
 

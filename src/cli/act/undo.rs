@@ -57,7 +57,7 @@ pub async fn resume(
     session.run(approval, print).await
 }
 
-/// Names of the nodes that an operation was for.
+/// Names of the nodes of an earlier operation.
 fn names(prior: &PriorOperation) -> Vec<NodeName> {
     prior.nodes.iter().map(|(node, _)| node.clone()).collect()
 }
@@ -75,7 +75,7 @@ fn only(mut interrupted: Vec<PriorOperation>) -> Result<PriorOperation, CliError
     }
 }
 
-/// Undoes what an operation changed on nodes. Values that were changed again later are kept.
+/// Undoes what an operation changed on nodes. Values that have been changed again since the operation are kept.
 pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let UndoArgs { operation, how, print } = args;
     if how.agreement.enforce {
@@ -109,7 +109,7 @@ struct UndoReport {
     operation: OperationId,
     /// Writes of the undo. With `--dry-run=server`, each write has the server's answer.
     writes: Vec<UndoWriteReport>,
-    /// Changes that the undo keeps, because their values were changed again later.
+    /// Changes that the undo does not revert, because their values have been changed again since the operation.
     kept: Vec<String>,
 }
 

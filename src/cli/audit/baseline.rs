@@ -42,7 +42,7 @@ impl Baseline {
         Ok(Self(report.findings.into_iter().map(|finding| finding.id).collect()))
     }
 
-    /// Leaves out the findings that are known, and returns their number.
+    /// Leaves out the findings that the earlier report has, and returns their number.
     pub fn remove_known(&self, audit: &mut DrainAudit) -> usize {
         let before = audit.findings.len();
         audit.retain(|finding| !self.0.contains(&finding.id()));

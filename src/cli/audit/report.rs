@@ -12,7 +12,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Name and version of the report.
+/// Name and version of the format of the report.
 pub const SCHEMA: &str = "kordon.audit/v1";
 
 /// The obstacles that drains would meet (`docs/reference/audit.md`). Every field is always present; unknown values are
@@ -25,12 +25,12 @@ pub struct AuditReport {
     schema: &'static str,
     /// When the report was made.
     taken_at: Timestamp,
-    /// All audited nodes together.
+    /// Counts of all audited nodes together.
     pub total: AuditGroupReport,
-    /// The audited nodes by zone.
+    /// Counts of the audited nodes of each zone.
     pub zones: Vec<NamedGroupReport>,
-    /// The audited nodes by pool, as labels of providers and autoscalers name it; nodes without a pool have the empty
-    /// name.
+    /// Counts of the audited nodes of each pool, as labels of providers and autoscalers name the pool; nodes without a
+    /// pool have the empty name.
     pub pools: Vec<NamedGroupReport>,
     /// The audited nodes, by name.
     pub nodes: Vec<AuditedNodeReport>,
@@ -115,10 +115,10 @@ pub struct AuditedNodeReport {
     pub findings: Vec<String>,
     /// Unknown objects that make it unknown how the drain ends.
     pub unknown: Vec<GapReport>,
-    /// Whether the drain ends.
+    /// Whether the node's drain ends.
     #[serde(skip)]
     pub drains: bool,
-    /// The most severe cause in words; empty if there is none.
+    /// The most severe cause among the node's findings, in words; empty if there is none.
     #[serde(skip)]
     pub cause: String,
 }
@@ -147,7 +147,7 @@ pub struct FindingReport {
     pub nodes: Vec<NodeName>,
     /// Pods that the cause concerns, as `namespace/name`.
     pub pods: Vec<String>,
-    /// Changes that would help, the smallest first.
+    /// Changes that would help with the finding, the smallest first.
     pub fixes: Vec<FixReport>,
     #[serde(skip)]
     pub title: &'static str,
@@ -157,7 +157,7 @@ pub struct FindingReport {
     pub level: FindingSeverity,
 }
 
-/// A change that would help.
+/// A change that would help with a finding.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

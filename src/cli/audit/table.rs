@@ -50,7 +50,7 @@ const fn emphasis(severity: FindingSeverity) -> Emphasis {
     }
 }
 
-/// One line for each zone or pool, if there are several.
+/// Prints one line for each zone or pool, if there are several.
 fn groups(what: &str, groups: &[NamedGroupReport], out: &mut Page) {
     if groups.len() < 2 {
         return;
@@ -90,7 +90,7 @@ fn findings(findings: &[FindingReport], out: &mut Page) {
         .print(out);
 }
 
-/// Text of the smallest change that would help, with its command.
+/// Text of the smallest change that would help with a finding, with its command.
 fn fixes(finding: &FindingReport) -> String {
     match finding.fixes.first() {
         Some(fix) => match &fix.command {

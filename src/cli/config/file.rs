@@ -287,7 +287,7 @@ fn argument_schema(arg: &clap::Arg) -> Value {
         schema["default"] = parsed.unwrap_or_else(|| json!(default));
     }
     if kind == "string" && !values.is_empty() {
-        // The user's own themes are valid too.
+        // The names of the user's own themes are valid too.
         let is_open = arg.get_id() == "theme";
         schema[if is_open { "examples" } else { "enum" }] = json!(values);
     }

@@ -55,7 +55,7 @@ struct ConfigValue {
 enum ConfigSource {
     /// Name of an environment variable.
     Environment(String),
-    /// Number of a line of the file.
+    /// Number of a line of the configuration file.
     Line(usize),
 }
 
@@ -75,7 +75,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The error with the name of the file and without its folder, for the screen.
+    /// Text of the error for the screen. It names the file without its folder.
     pub fn in_short(&self) -> String {
         match self {
             Self::Bad { path, line, text } => format!("{}:{line}: {text}", file_name(path)),
@@ -131,12 +131,12 @@ impl Config {
         }
     }
 
-    /// Parses the text of the file.
+    /// Parses the text of the configuration file. Fails with the first of its errors.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         Self::parse_fully(path, text).map_err(|errors| errors.into_iter().next().expect("an error"))
     }
 
-    /// Parses the text of the file.
+    /// Parses the text of the configuration file, and finds all its errors.
     ///
     /// # Errors
     /// Every error of the file, in the order of its lines; at least one.
@@ -164,7 +164,7 @@ impl Config {
         }
     }
 
-    /// Line of a value, from 1; 1 if it is not set.
+    /// Line, from 1, at which the file sets a value; 1 if the file does not set it.
     fn line_of(&self, path: &[&str]) -> usize {
         self.values.iter().find(|value| value.path() == path).map_or(1, ConfigValue::line)
     }
@@ -247,7 +247,7 @@ impl Config {
         let general = self.values.iter().find(|value| value.path() == ["theme"]);
         let general_theme = general.map(|value| value.text.clone());
         let theme = match general.map(|value| &value.source) {
-            // The environment overrides the file.
+            // A theme from the environment overrides the themes in the file.
             Some(ConfigSource::Environment(_)) => general_theme,
             Some(ConfigSource::Line(_)) | None => preferences.theme.or(general_theme),
         };

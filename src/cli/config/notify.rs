@@ -14,10 +14,10 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct NotifyFile {
-    /// Changes to tell of: `verdict>=warning` (or `notice`, `critical`, `disconnected`), `node`, `zone`, `drain-done`,
-    /// `drain-blocked`.
+    /// Changes of which the user is notified: `verdict>=warning` (or `notice`, `critical`, `disconnected`), `node`,
+    /// `zone`, `drain-done`, `drain-blocked`.
     on: Vec<String>,
-    /// Ways to tell: `bell`, `osc9`, `osc777` and `osc99` of the terminal, `command`, `webhook`.
+    /// Ways to notify the user: `bell`, `osc9`, `osc777` and `osc99` of the terminal, `command`, `webhook`.
     by: Vec<String>,
     /// Program and arguments for `command`, without a shell. `{title}`, `{text}`, `{kind}`, `{context}` and `{object}`
     /// of arguments are filled in.
@@ -50,7 +50,7 @@ const WAYS: [(&str, NotifyWay); 6] = [
 /// Checks the text of a setting in `[notify]`.
 ///
 /// # Errors
-/// The text is not valid for this key. The error completes a sentence after "is".
+/// The text is not valid for this key. The error says what the text is, as in "not one of bell, webhook".
 pub fn check_notify(key: &str, text: &str) -> Result<(), String> {
     match key {
         "on" => NoticeRule::parse(text).map(drop),

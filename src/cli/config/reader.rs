@@ -108,7 +108,7 @@ fn known_names(schema: &Value) -> Vec<&str> {
     properties.chain(names).collect()
 }
 
-/// Texts of a value that is not a table. The error says what is wrong with it.
+/// Texts of a configured value that is not a table; a list has several. The error says what is wrong with the value.
 fn leaf(path: &[String], schema: &Value, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     let words: Vec<&str> = path.iter().map(String::as_str).collect();
     let key = words.last().expect("a value has a key");

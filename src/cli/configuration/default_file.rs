@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cli::config::{check_value, controller_defaults, schema};
 
-/// Maximum width of a comment.
+/// Maximum width of a comment in the default configuration file.
 const WIDEST: usize = 100;
 
 const HEAD: &str = "\
@@ -84,7 +84,7 @@ const EXAMPLES: &str = r#"
 #controller = { node-eviction-rate = 0.1 }
 "#;
 
-/// Text of the file.
+/// Text of the default configuration file.
 pub fn text() -> String {
     let schema = schema();
     let mut text = HEAD.to_owned();

@@ -114,7 +114,7 @@ fn replace(path: &Path, before: Option<&str>, copy: NamedTempFile) -> Result<(),
     exit::print(format!("{}: ok\n", path.display()).as_bytes())
 }
 
-/// Keeps the copy, and returns its path.
+/// Keeps the edited copy, and returns its path.
 fn keep(copy: NamedTempFile) -> Result<PathBuf, CliError> {
     let path = copy.path().to_owned();
     copy.keep()

@@ -10,7 +10,7 @@ use kordon_time::Timestamp;
 #[serde(rename_all = "camelCase")]
 pub enum CheckResult {
     Ok,
-    /// The check has no result.
+    /// The check has no result, for example because an earlier check failed.
     Unknown,
     /// kordon works, but not with all features.
     Warning,

@@ -39,10 +39,10 @@ pub const CHECKS: [&str; 7] = [
     "controller.settings",
 ];
 
-/// The oldest release whose rules kordon follows.
+/// The oldest Kubernetes release whose rules kordon follows.
 const OLDEST: ServerVersion = ServerVersion::new(1, 19);
 
-/// Maximum difference of the clocks that causes no warning.
+/// Maximum difference between the server's clock and this machine's clock that causes no warning.
 const SMALL: Span = Span::from_secs(2);
 
 /// Number of pods above which `--no-pods` is proposed.

@@ -1,5 +1,5 @@
-//! Checks of the way to the cluster, one step after the other: kubeconfig, address, proxy, name, TCP, credentials, TLS,
-//! answer, authentication.
+//! Checks of the way to the cluster, one step after the other: kubeconfig, address, proxy, name resolution, TCP,
+//! credentials, TLS, answer of the API server, authentication.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::k8s::{
     probe,
 };
 
-/// The steps of a connection, in order.
+/// Ids of the checks of a connection, in the order of its steps.
 const STEPS: [&str; 9] = [
     "connection.kubeconfig",
     "connection.address",
@@ -27,13 +27,13 @@ const STEPS: [&str; 9] = [
     "connection.authentication",
 ];
 
-/// The checks, and the connection if there is one.
+/// The checks of a connection, and the connection if it was made.
 pub struct CheckedConnection {
     pub checks: Vec<DoctorCheck>,
     pub connection: Option<Connection>,
 }
 
-/// Takes the steps up to the first one that fails. The results of the other steps are unknown.
+/// Takes the steps of a connection up to the first one that fails. The results of the other steps are unknown.
 pub async fn check(options: &ConnectOptions) -> CheckedConnection {
     let mut checks = Vec::new();
     let connection = steps(options, &mut checks).await;

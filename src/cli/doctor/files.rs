@@ -107,7 +107,7 @@ fn of_history() -> DoctorCheck {
     }
 }
 
-/// State of a folder that can be written, or created.
+/// State of a folder that exists or can be created, and in which files can be written.
 #[derive(Debug)]
 struct FolderState {
     exists: bool,

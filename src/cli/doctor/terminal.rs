@@ -99,7 +99,7 @@ impl<V: Fn(&str) -> Option<String>> TerminalView<V> {
         DoctorCheck::ok("terminal.between", format!("between the terminal and kordon: {found}"))
     }
 
-    /// No terminal says whether it accepts OSC 52.
+    /// The check of the clipboard. Its result cannot be known: no terminal says whether it accepts OSC 52.
     fn clipboard(&self) -> DoctorCheck {
         let id = "terminal.clipboard";
         let found = "no terminal says whether it lets programs copy (OSC 52)";

@@ -62,14 +62,14 @@ pub struct ForecastReport {
     /// about pods are `null`: the totals from `deleted` on, `staying`, `replacements`, `receivers`. If only other kinds
     /// are unknown (workloads, namespaces, Services, storage), the replacements are likely at best.
     pub unknown: Vec<GapReport>,
-    /// Same gaps as in `unknown`, for the table.
+    /// Same gaps as in `unknown`, for the printed table.
     #[serde(skip)]
     pub gaps: Gaps,
     /// Whether the replacements are definite; `false` if they depend on unknown objects, so that they are likely at
     /// best.
     pub definite: bool,
     pub totals: ForecastTotalsReport,
-    /// Counts of outcomes, for the table; `None` if pods are unknown.
+    /// Numbers of pods by outcome, for the printed table; `None` if pods are unknown.
     #[serde(skip)]
     pub counts: Option<SuccessionCounts>,
     pub zones: Vec<ForecastZoneReport>,
@@ -294,7 +294,7 @@ pub struct ReplacementReport {
     pub notes: Vec<String>,
     /// How to place the replacement if it stays Pending.
     pub help: Vec<String>,
-    /// Whether the old pod leaves within the forecast, for the table.
+    /// Whether the old pod leaves within the forecast, for the printed table.
     #[serde(skip)]
     pub is_evicted: bool,
 }

@@ -94,7 +94,7 @@ pub fn say_empty(out: &mut Page, all: usize, (one, several): (&str, &str), filte
     out.line(Emphasis::Plain, &text);
 }
 
-/// `yes`, `no`, or a dash for what is not known.
+/// Text of an answer: `yes`, `no`, or a dash if the answer is not known.
 fn yes_or_no(answer: impl Into<Option<bool>>) -> &'static str {
     match answer.into() {
         Some(true) => "yes",

@@ -324,7 +324,7 @@ fn renewals(node: &ListedNodeReport) -> String {
     if intervals.is_empty() { none() } else { intervals.join(" ") }
 }
 
-/// Time until the next event, with `~` before an estimate.
+/// Text of the time until the node's next predicted event, with `~` before an estimate.
 fn next_in(node: &ListedNodeReport) -> Option<String> {
     let next = node.status.next.as_ref()?;
     Some(overdue(next.in_seconds?, |seconds| about(seconds, next.estimated)))

@@ -44,7 +44,7 @@ fn expect_no_losses(plan: &MaintenancePlan) -> Result<(), CliError> {
     if pods.is_empty() { Ok(()) } else { Err(CliError::WouldLose { pods }) }
 }
 
-/// Reads all that waves depend on.
+/// Reads the objects from which the waves of a maintenance are planned.
 ///
 /// # Errors
 /// The cluster cannot be read, or not all of it.

@@ -24,8 +24,8 @@ pub struct MaintenanceReport {
     pub taken_at: Timestamp,
     /// The cost of all waves together.
     pub cost: CostReport,
-    /// The cost of maintaining the same nodes one after the other, in order of name and at any time, without cordoning
-    /// any node in advance.
+    /// The cost of maintaining the same nodes one after the other, in order of name and at any time of day, without
+    /// cordoning any node in advance.
     pub by_name: CostReport,
     /// The waves, in order.
     pub waves: Vec<WaveReport>,
@@ -45,7 +45,7 @@ pub struct CostReport {
     takes_seconds: i64,
     /// Number of pod moves.
     pub moves: usize,
-    /// Number of pod moves in which the pod had moved before.
+    /// Number of moves of pods that had already moved in an earlier wave.
     pub moved_again: usize,
     #[serde(skip)]
     pub takes: Span,
@@ -126,7 +126,7 @@ pub struct LeftOutReport {
     /// `headroom` (the loss of a node or zone would be worse afterwards), `guard` (it would break a guard rail) or
     /// `noWindow` (the wave fits into no window, or not into `--max-duration`).
     kind: &'static str,
-    /// The reason as text, not for parsing.
+    /// Why the node is in no wave, as text; not for parsing.
     pub says: String,
 }
 

@@ -253,7 +253,7 @@ fn refuse_running(
     Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text })
 }
 
-/// Takes the lock of a maintenance that exists, and records in the journal that it continues here.
+/// Takes the lock of a maintenance that exists, and records in this machine's journal that it continues.
 async fn lock(
     session: &mut OperationSession,
     args: &MaintenanceArgs,
@@ -324,7 +324,8 @@ fn replaced(
     past.start.nodes.iter().filter(is_new).map(note).collect()
 }
 
-/// The journal's record of a maintenance that starts on this machine. The same command line resumes the maintenance.
+/// The journal's record of a maintenance that starts on this machine. It contains the command line, with which a resume
+/// carries out the rest.
 fn new_start(session: &OperationSession, args: &MaintenanceArgs, nodes: &[NodeName]) -> OperationStart {
     let uid = |name: &NodeName| Some((name.clone(), session.cluster().node(name)?.uid.clone()));
     OperationStart {

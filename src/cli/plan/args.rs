@@ -114,7 +114,7 @@ pub enum PlacementMode {
 }
 
 impl PrintArgs {
-    /// Starts the time limit for the cluster's objects.
+    /// Starts the time limit for reading the cluster's objects.
     pub fn patience(&self) -> Patience {
         Patience::start(self.list_timeout, "--list-timeout")
     }
@@ -212,7 +212,7 @@ pub struct MetadataArgs {
     edit: EditArgs,
 }
 
-/// The flags that taints, labels and annotations share.
+/// Flags that the commands for taints, labels and annotations share.
 #[derive(Args, Debug)]
 pub struct EditArgs {
     /// Select nodes by label instead of by name
@@ -359,7 +359,7 @@ impl MetadataArgs {
         }
     }
 
-    /// Nodes whose labels or annotations are listed.
+    /// Nodes whose labels or annotations `--list` prints.
     pub fn listed(&self, field: MetadataField) -> Result<NodeTargets, CliError> {
         let (nodes, edits) = node_words(&self.words, MetadataEdits::is_word, field.one())?;
         if let Some(edit) = edits.first() {
@@ -383,7 +383,7 @@ impl EditArgs {
 }
 
 impl PodsArgs {
-    /// Names of nodes, if the first argument is a kind of nodes, as in `node n1` or `node/n1`.
+    /// Names of nodes, if the first argument says that nodes are meant, as in `node n1` or `node/n1`.
     fn named_nodes(&self) -> Option<&[String]> {
         let (first, rest) = self.words.split_first()?;
         let is_node = ["node", "nodes", "no"].contains(&first.as_str());

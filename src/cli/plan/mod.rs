@@ -49,8 +49,8 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
         PlanSource::read(&target, print, PlacementMode::Auto, connection).await?;
     let action = target.action(&shot.model.cluster, &shot.namespace);
     if let Action::Cordon { nodes } = &action {
-        // Reads the nodes' pods, to warn about operators that may move roles away from the nodes. The wait is short,
-        // because a cordon should not be slow.
+        // Reads the nodes' pods, to warn about operators that may switch over to an instance on another node. The wait
+        // is short, because a cordon should not be slow.
         shot.read_near(nodes.iter().cloned().map(Scope::PodsOn).collect()).await;
     }
     if action.surges() {

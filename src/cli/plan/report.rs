@@ -79,7 +79,7 @@ pub struct NotModelledReport {
     /// The type: `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`, `kubeletAdmission`,
     /// `declaredFeatures`, `volumeLimitScaling`, `storageCapacityScoring` or `budgetUpdates`.
     pub r#type: &'static str,
-    /// The aspect as text.
+    /// The aspect that is not modelled, as text.
     pub text: String,
     /// Number of replaced pods of the plan that the aspect may concern.
     pub pods: usize,
@@ -358,13 +358,13 @@ pub struct BudgetReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NumbersReport {
-    /// Pods that the budget expects.
+    /// Number of pods that the budget counts (`expectedPods` in its status).
     pub expected_pods: i32,
-    /// Pods that must be healthy.
+    /// Number of the budget's pods that must be healthy.
     pub desired_healthy: i32,
-    /// Pods that are healthy.
+    /// Number of the budget's pods that are healthy.
     pub current_healthy: i32,
-    /// Evictions that the budget allows.
+    /// Number of evictions that the budget allows.
     pub disruptions_allowed: i32,
 }
 
@@ -446,15 +446,15 @@ pub struct PlanStepReport {
 pub struct PermissionReport {
     /// The verb.
     pub verb: &'static str,
-    /// The API group; empty for the core group.
+    /// The API group of the resource; empty for the core group.
     pub group: &'static str,
     /// The resource.
     pub resource: &'static str,
-    /// The subresource; may be empty.
+    /// The subresource, such as `eviction`; may be empty.
     pub subresource: &'static str,
-    /// The namespace; empty for nodes.
+    /// The namespace that the permission is for; empty for nodes.
     pub namespace: String,
-    /// The object's name; empty for any.
+    /// The name of the object that the permission is for; empty for all objects.
     pub name: String,
 }
 
@@ -561,7 +561,7 @@ impl PlanReport {
 }
 
 impl PlanReport {
-    /// Adds the server's answers to the plan's writes.
+    /// Adds to each write of the plan the server's answer to its dry run.
     pub fn add_answers(&mut self, answers: &ValidationAnswers) {
         for (index, step) in self.steps.iter_mut().enumerate() {
             let Some(ValidationAnswer { outcome, as_planned }) = answers.at(index) else { continue };

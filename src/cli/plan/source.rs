@@ -90,7 +90,7 @@ pub async fn settings(
     }
 }
 
-/// Records the flag because of which placements are left out.
+/// Marks the kinds that placements need as not listed, because of this flag.
 pub fn leave_out_placement(shot: &mut OneShot, flag: &'static str) {
     shot.leave_out(flag, FeedKind::PLACEMENT.into_iter().chain([FeedKind::Pods, FeedKind::Namespaces]));
 }

@@ -21,7 +21,7 @@ pub fn render(report: &PlanReport, out: &mut Page) {
     placements(out, report);
     budgets(out, report);
     surges(out, report);
-    // Warnings about unknown objects are printed above.
+    // The summary already prints the warnings about unknown objects.
     let warnings = report.warnings.iter().filter(|warning| warning.r#type != "unknown");
     PageTable::new(&warnings.collect::<Vec<_>>()).key("WARNING", |warning| warning.text.clone()).print(out);
     PageTable::new(&report.not_modelled)
@@ -135,7 +135,7 @@ fn summary(out: &mut Page, report: &PlanReport) {
     }
 }
 
-/// The server's answer to a write.
+/// The server's answer to the dry run of one write.
 struct Answer {
     step: String,
     result: &'static str,
@@ -143,7 +143,7 @@ struct Answer {
     message: String,
 }
 
-/// Prints the server's answers to the writes, if the server was asked.
+/// Prints the server's answers to the dry runs of the writes, if there are any.
 fn answers(out: &mut Page, report: &PlanReport) {
     let answered = report.steps.iter().filter_map(|step| {
         let as_planned = match step.as_planned {

@@ -47,7 +47,7 @@ impl PlanTarget {
         }
     }
 
-    /// Scopes that have to be read for the plan, according to the state known so far.
+    /// Objects (whole kinds or parts of them) that have to be read for the plan, according to the state known so far.
     pub fn needs(
         &self,
         cluster: &Cluster,
@@ -62,7 +62,7 @@ impl PlanTarget {
         needs
     }
 
-    /// Scopes in which the selectors choose objects.
+    /// Sets of objects from which the selectors choose, as scopes to read.
     pub fn selection(&self, namespace: &str) -> BTreeSet<Scope> {
         let selection = match self {
             // Plans of cordons and drains need all nodes.
@@ -76,7 +76,7 @@ impl PlanTarget {
         selection.into_iter().collect()
     }
 
-    /// Scopes whose objects may have names similar to those of missing objects; empty if all named objects exist.
+    /// Sets of objects whose names may be similar to those of missing objects; empty if all named objects exist.
     pub fn near(&self, cluster: &Cluster, namespace: &str) -> BTreeSet<Scope> {
         let no_node =
             |name: &NodeName| cluster.node(name).is_none() && cluster.knows(&Scope::Node(name.clone()));
@@ -168,7 +168,7 @@ impl NodeTargets {
         }
     }
 
-    /// Scope in which the selectors choose nodes; `None` if nodes are named.
+    /// Scope to read for the nodes that the selectors choose; `None` if nodes are named.
     fn selection(&self) -> Option<Scope> {
         match self {
             Self::Names(_) => None,
@@ -177,7 +177,7 @@ impl NodeTargets {
         }
     }
 
-    /// Scopes of the nodes: each named node, or the scope of the selectors.
+    /// Scopes to read for the nodes: one for each named node, or the one of the selectors.
     pub fn scopes(&self) -> BTreeSet<Scope> {
         match self {
             Self::Names(names) => names.iter().cloned().map(Scope::Node).collect(),
@@ -201,7 +201,7 @@ impl NodeTargets {
 /// Pods by name or by selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodTargets {
-    /// Names, each with its namespace if that was given.
+    /// Names of the pods, each with its namespace if that was given.
     Names {
         pods: Vec<(Option<String>, String)>,
         missing: MissingPods,
@@ -240,7 +240,7 @@ impl PodTargets {
         }
     }
 
-    /// Scope in which the selectors choose pods; `None` if pods are named.
+    /// Scope to read for the pods that the selectors choose; `None` if pods are named.
     fn selection(&self, namespace: &str) -> Option<Scope> {
         match self {
             Self::Names { .. } => None,

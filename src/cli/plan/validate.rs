@@ -88,7 +88,7 @@ pub const fn word(outcome: &RequestOutcome) -> &'static str {
 }
 
 /// Whether the server's answer is the predicted one. For an eviction, the prediction follows from the present state of
-/// its budgets. Every other write is predicted to succeed.
+/// the pod's PodDisruptionBudgets. Every other write is predicted to succeed.
 fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<bool> {
     let code = match step {
         PlanStep::Evict { pod, uid, .. } => {

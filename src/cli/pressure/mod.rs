@@ -67,7 +67,7 @@ pub async fn ask_kubelet(shot: &mut OneShot, node: &Node, args: &OnceArgs) {
     shot.at = shot.clock.now();
 }
 
-/// The report of pressure on a node whose kubelet was asked.
+/// The report of pressure on a node, from the measurements that its kubelet returned.
 pub fn report(shot: &OneShot, node: &Node) -> PressureReport {
     PressureReport::new(&node.name, &pressure(shot, node, None), shot.at)
 }

@@ -103,7 +103,7 @@ pub(super) struct ThresholdReport {
 pub(super) struct EvictionOrderReport {
     /// The signal that the eviction is for.
     pub signal: &'static str,
-    /// Summary in one line.
+    /// Summary of the evictions in one line.
     #[serde(skip)]
     pub summary: String,
     /// What the kubelet frees on the node before it evicts pods, as text.

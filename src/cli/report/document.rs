@@ -32,13 +32,13 @@ pub struct IncidentReport {
     pub context: String,
     /// The server's release.
     pub server_version: String,
-    /// The version of kordon that recorded.
+    /// The version of kordon that made the recording.
     pub recorded_by: String,
-    /// What is wrong with the end of the file; `null` if nothing is.
+    /// What is wrong with the end of the recording file; `null` if nothing is.
     pub fault: Option<String>,
-    /// Where the report begins.
+    /// Start of the time that the report covers.
     pub from: Timestamp,
-    /// Where the report ends.
+    /// End of the time that the report covers.
     pub until: Timestamp,
     /// When most nodes were down, or silent if none was down; `null` if none was silent either.
     pub peak: Option<Timestamp>,
@@ -187,10 +187,10 @@ pub struct ReportedPredictions {
     /// Largest number of nodes that competed for one token of their zone's rate limiter, as in
     /// [verdict.md](verdict.md).
     pub by_chance_among: usize,
-    /// The last events that were missed, in words.
+    /// The last events that were not predicted correctly, in words.
     pub misses: Vec<String>,
     pub outcomes: OutcomesReport,
-    /// The last outcomes that differ from the predicted ones, in words.
+    /// The last outcomes of evicted pods that differ from the predicted ones, in words.
     pub outcome_differences: Vec<String>,
 }
 

@@ -16,7 +16,7 @@ pub enum Block {
     /// A list with a title, which HTML folds.
     Details(String, Vec<String>),
     Table(ReportTable),
-    /// The place of the pictures, for formats that have them.
+    /// The place of the pictures, in formats that have pictures.
     Pictures,
 }
 
@@ -36,7 +36,7 @@ pub fn title(report: &IncidentReport) -> String {
     format!("Incident on {}, {}", report.context, report.from.to_time())
 }
 
-/// Everything below the title.
+/// Everything on the page below its title.
 pub fn blocks(report: &IncidentReport) -> Vec<Block> {
     let lead = format!(
         "{} to {} ({}). Kubernetes {}, recorded by kordon {}.",

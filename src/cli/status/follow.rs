@@ -42,7 +42,8 @@ struct VerdictChangeReport {
 /// Interval of checks for a new verdict.
 const PERIOD: Span = Span::from_secs(1);
 
-/// Computing time for N-1 between two checks for a new verdict: a twentieth of a core.
+/// Time for computing N-1 (the loss of any one node or zone) before each check for a new verdict: a twentieth of a
+/// core.
 const SLICE: Span = Span::from_millis(50);
 
 /// Prints the verdict and its changes until interrupted.

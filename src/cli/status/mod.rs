@@ -60,7 +60,7 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
     Ok(())
 }
 
-/// Time limit for computing N-1 unless all of it is requested.
+/// Time limit for simulating the losses of single nodes and zones (N-1), unless the command line asks for every loss.
 const N_1: Span = Span::from_millis(500);
 
 /// Computes N-1, the effects of losing any one node or zone: all of it, or as much as possible in half a second.

@@ -9,7 +9,7 @@ use kordon_core::forecast::{
 };
 use kordon_time::Timestamp;
 
-/// Maximum number of misses in a report.
+/// Maximum number of missed events that a report lists.
 const MISSES: usize = 5;
 
 /// Actions of the controller in this session, compared with predictions made 5 s before each action.
@@ -51,7 +51,7 @@ pub struct PredictionsReport {
     /// late from the time for which it was first predicted.
     pub latest_seconds: Option<f64>,
     pub outcomes: OutcomesReport,
-    /// The last five misses, the oldest first.
+    /// The last five missed events, the oldest first.
     pub misses: Vec<MissReport>,
 }
 
@@ -96,7 +96,7 @@ pub struct OutcomesReport {
     pub open: usize,
     /// The outcomes that differ from the predicted ones, with their numbers.
     pub differences: Vec<OutcomeDifferencesReport>,
-    /// The last hundred differences, the oldest first.
+    /// The last hundred pods whose outcome differs from the predicted one, the oldest first.
     pub last: Vec<OutcomeDifferenceReport>,
 }
 

@@ -46,7 +46,7 @@ pub struct StatusReport {
     pub headroom: Option<HeadroomReport>,
     /// Kinds of objects that are unknown or outdated.
     pub unknown: Vec<GapReport>,
-    /// Same gaps as in `unknown`, for the table.
+    /// The unknown or outdated kinds of `unknown` again, for the table.
     #[serde(skip)]
     pub gaps: Gaps,
 }
@@ -86,9 +86,9 @@ pub struct HeadroomReport {
     /// Age of the oldest cluster state from which the result was computed; `null` if no later change of the cluster
     /// affects the result.
     pub age_seconds: Option<f64>,
-    /// The loss of any one node.
+    /// What happens to pods if any one node is lost.
     pub nodes: LossesReport,
-    /// The loss of any one zone.
+    /// What happens to pods if any one zone is lost.
     pub zones: LossesReport,
 }
 
@@ -99,14 +99,14 @@ pub struct LossesReport {
     /// Number of nodes that were checked (those that are Ready), or of zones (those with Ready nodes; 0 if there is
     /// only one).
     pub checked: usize,
-    /// Number of losses that would leave pods Pending.
+    /// Number of nodes, or of zones, whose loss would leave pods Pending.
     pub leaving_pods_pending: usize,
-    /// Number of losses that would strand pods: stuck, Pending or lost.
+    /// Number of nodes, or of zones, whose loss would strand pods: stuck, Pending or lost.
     pub stranding: usize,
-    /// Number of losses that may strand pods, or that may strand more pods than counted. For some of these pods, it is
-    /// not known whether their owner recreates them, or whether a node takes the replacement.
+    /// Number of nodes, or of zones, whose loss may strand pods, or may strand more pods than counted. For some of
+    /// these pods, it is not known whether their owner recreates them, or whether a node takes the replacement.
     pub uncertain: usize,
-    /// The loss that strands most pods; `null` if none does.
+    /// The node or zone whose loss strands the most pods; `null` if no loss strands pods.
     pub worst: Option<LossReport>,
 }
 
@@ -114,7 +114,7 @@ pub struct LossesReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LossReport {
-    /// The node or zone that is lost.
+    /// The node or zone whose loss is considered.
     pub name: String,
     /// Number of pods that would have nowhere to run.
     pub nowhere: usize,
@@ -130,7 +130,7 @@ pub struct LossReport {
     pub pods: usize,
 }
 
-/// The cluster and the user.
+/// The cluster that the report is about, and the user who reads it.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -147,7 +147,7 @@ pub struct ClusterReport {
     pub clock_difference_seconds: Option<f64>,
 }
 
-/// The node lifecycle controller that kordon shadows.
+/// The node lifecycle controller whose actions kordon predicts.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -458,7 +458,7 @@ pub struct EvictionReport {
 }
 
 impl StatusReport {
-    /// Creates the report of a model that was refreshed at `now`.
+    /// Creates the report from the model of a cluster. `now` is the time to which the model was refreshed.
     pub fn new(model: &Model, now: Timestamp) -> Self {
         let views = &model.views;
         let nodes = model.cluster.nodes().iter();
@@ -591,7 +591,7 @@ fn last_heartbeat(model: &Model, node: &Node) -> Option<Timestamp> {
 }
 
 impl StatusNodeReport {
-    /// Creates the report of a node of a model that was refreshed at `now`.
+    /// Creates the report of one node. `now` is the time to which the model was refreshed.
     pub fn new(model: &Model, node: &Node, now: Timestamp) -> Self {
         let (cluster, views) = (&model.cluster, &model.views);
         let (health, status) = (model.health(node), model.node_status(node));

@@ -31,13 +31,14 @@ pub struct ConvertedSkin {
 /// How a colour of a skin becomes the style of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// Text of this colour.
+    /// The colour becomes the colour of the role's text.
     Text,
-    /// Bold text of this colour.
+    /// The colour becomes the colour of the role's text, which is bold.
     Bold,
-    /// A background of this colour with text that can be read on it.
+    /// The colour becomes the role's background, with text that can be read on it.
     Badge,
-    /// The skin's background, tinted with this colour. The number is the colour's share, in parts of 255.
+    /// The role's background is the skin's background, tinted with the colour. The number is the colour's share, in
+    /// parts of 255.
     Tint(u8),
 }
 
@@ -256,7 +257,8 @@ mod tests {
 
     use super::*;
 
-    /// Colours as in `skins/dracula.yaml` of derailed/k9s: its comments (#6272a4) have 3.0:1 on its background.
+    /// Colours as in `skins/dracula.yaml` of derailed/k9s: its comments (#6272a4) have a contrast of 3.0:1 on its
+    /// background.
     const DRACULA: &str = "
 comment: &comment '#6272a4'
 k9s:

@@ -112,7 +112,7 @@ impl OwnThemes {
     }
 }
 
-/// Name of the theme in a file; `None` for other files.
+/// Name of the theme that the file at `path` has; `None` if it is not a file of a theme.
 fn name_of(path: &Path) -> Option<String> {
     let is_toml = path.extension().is_some_and(|extension| extension == "toml");
     let name = path.file_stem()?.to_str().filter(|_| is_toml)?;

@@ -76,9 +76,9 @@ pub struct ProfileReport {
     pub etcd_bytes_per_minute: f64,
     /// The most bytes that writes of node status and Leases take in etcd before it is compacted.
     pub etcd_bytes_until_compaction: f64,
-    /// The longest blip of one node that does not make the node Unknown, in whole seconds.
+    /// The longest network outage of one node that does not make the node Unknown, in whole seconds.
     pub harmless_without_unknown_seconds: Option<f64>,
-    /// The longest blip of one node that evicts no pod, in whole seconds; `null` if pods are never evicted.
+    /// The longest network outage of one node that evicts no pod, in whole seconds; `null` if pods are never evicted.
     pub harmless_without_eviction_seconds: Option<f64>,
     pub blips: Vec<BlipReport>,
 }
@@ -112,7 +112,7 @@ pub struct RangeReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BlipReport {
-    /// The length of a blip.
+    /// The length of the blip, an outage of the network that ends.
     pub lasts_seconds: f64,
     /// What the blip cuts off: `one node`, `one zone` or `all nodes`.
     pub scope: &'static str,
@@ -139,7 +139,7 @@ pub struct CountReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DifferenceReport {
-    /// The flag or number that differs.
+    /// The flag or number that differs between the profiles.
     pub what: String,
     /// The value in the first profile; `null` if it is the time of an event that never happens.
     pub a: Option<String>,

@@ -60,7 +60,7 @@ fn share(part: f64, whole: f64, places: usize) -> usize {
     if whole <= 0.0 {
         return 0;
     }
-    // The value is between zero and the number of places.
+    // The rounded index is between zero and the number of places, so the cast is exact.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a few places")]
     let place = (part / whole * (places - 1) as f64).round() as usize;
     place.min(places - 1)

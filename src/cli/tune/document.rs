@@ -40,9 +40,9 @@ pub struct TunedOutages {
     pub ended: usize,
     /// Pods of the outages that ended; a pod counts in each outage of its node.
     pub ended_pods: usize,
-    /// Ended outages that were blips.
+    /// Outages that ended and were blips (shorter than `--blip`).
     pub blips: usize,
-    /// Pods of the blips.
+    /// Pods on the nodes of the blips; a pod counts in each blip of its node.
     pub blip_pods: usize,
     /// Outages whose node did not come back before it was deleted or the recording ended.
     pub not_ended: usize,
@@ -95,7 +95,7 @@ pub struct TunedSettings {
     pub toleration_seconds: f64,
     #[serde(flatten)]
     pub totals: TunedTotals,
-    /// The sum of all uncertainties.
+    /// How often any uncertainty applies: the sum of `uncertainties[].count`.
     pub uncertain: usize,
     pub uncertainties: Vec<TunedUncertainty>,
 }
@@ -247,7 +247,7 @@ pub mod tests {
         }
     }
 
-    /// A report with these settings.
+    /// A report that compares the given settings.
     pub fn report(settings: Vec<TunedSettings>) -> TuneReport {
         TuneReport {
             schema: "kordon.tune/v1",

@@ -135,7 +135,7 @@ fn name(with: &[String]) -> String {
     words.join(" ")
 }
 
-/// Prints the limits of the comparison.
+/// Prints notes on what the comparison does not show.
 fn notes(report: &TuneReport, page: &mut Page) {
     page.line(Emphasis::Plain, "");
     if let Some(present) = report.settings.iter().find(|one| one.present)

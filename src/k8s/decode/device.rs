@@ -253,7 +253,7 @@ wire! {
     }
 }
 
-/// An object of which only the existence matters.
+/// A JSON object or message whose fields are not read, because only its presence matters.
 #[derive(Debug, Default, Deserialize)]
 struct Nothing {}
 
@@ -265,7 +265,7 @@ impl<'a> Message<'a> for Nothing {
 
 fn amount(mode: &str, count: Int) -> DeviceAmount {
     match mode {
-        // The API server's default of `count` is one.
+        // The API server's default for the `count` of a device request is one.
         "" | "ExactCount" => match count.or(0) {
             0 => DeviceAmount::Exact(1),
             count => u32::try_from(count).map_or(DeviceAmount::Unknown, DeviceAmount::Exact),
@@ -531,7 +531,7 @@ wire! {
     }
 }
 
-/// Returns the counters of a set, by name.
+/// Returns the counters of a counter set, sorted by name.
 fn counters(set: &str, counters: &Entries<'_, WireAmount<'_>>, pool: &mut SharedParts) -> Vec<DeviceCounter> {
     let counter = |(name, amount): &(Cow<'_, str>, WireAmount<'_>)| DeviceCounter {
         set: pool.name(set),

@@ -78,7 +78,7 @@ impl Entry<'_> {
 /// The set of fields that a manager owns. Only `spec.unschedulable` is of interest.
 #[derive(Clone, Copy, Debug, Default)]
 struct FieldSet {
-    /// Whether `spec.unschedulable` is in the set.
+    /// Whether the manager owns `spec.unschedulable`.
     has_unschedulable: bool,
 }
 
@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for FieldSet {
     }
 }
 
-/// In protobuf the set is JSON, within a message.
+/// In protobuf, a set of managed fields is JSON within a message.
 impl<'a> Message<'a> for FieldSet {
     fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let WireValue::Bytes(json) = value

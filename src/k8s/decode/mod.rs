@@ -88,7 +88,7 @@ pub enum WatchEvent<W> {
 }
 
 impl<W> WatchEvent<W> {
-    /// Converts the object into a row of a cluster table.
+    /// Converts the event's object into the type that the cluster's tables store.
     pub fn map<R: TableObject>(self, row: impl FnOnce(W) -> R) -> ObjectEvent<R> {
         match self {
             Self::ListStarted => ObjectEvent::ListStarted,
@@ -274,14 +274,14 @@ pub struct PageEnd {
     pub bad: Vec<String>,
 }
 
-/// Purpose of a list.
+/// What the request for a list is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListPurpose {
     /// The whole list of a kind, in one or several pages.
     Whole,
     /// Some objects of a kind, prefetched before all of them are listed.
     Prefetch,
-    /// The objects of one scope, which are listed and then watched.
+    /// A part of a kind, such as the pods of a node, which is listed and then watched.
     Part,
 }
 

@@ -39,7 +39,7 @@ impl WatchError {
         Self::Failed(format!("the list is not a list of the Kubernetes API: {why}"))
     }
 
-    /// The error in words; `None` if the version has expired.
+    /// The error in words; `None` if the resource version has expired.
     pub fn words(self) -> Option<String> {
         match self {
             Self::Forbidden(words)
@@ -117,7 +117,7 @@ pub async fn get(client: &Client, path: &str, limit: Duration, longest: usize) -
     answer.await.map_err(|error| error.words().unwrap_or_else(|| "the answer has expired".into()))
 }
 
-/// Reads a whole body.
+/// Reads the whole body of a response.
 ///
 /// # Errors
 /// See [`Pieces::next`].
@@ -129,7 +129,7 @@ pub async fn collect(body: Body, silence: Duration, longest: usize) -> Result<Ve
     Ok(whole)
 }
 
-/// Reads a body in pieces.
+/// Reads the body of a response in pieces.
 #[derive(Debug)]
 pub struct Pieces {
     body: Body,
@@ -139,7 +139,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Reads a body of at most `longest` bytes, whose pieces arrive within `silence` of each other.
+    /// Reads the body of a response, of at most `longest` bytes, whose pieces arrive within `silence` of each other.
     pub const fn new(body: Body, silence: Duration, longest: usize) -> Self {
         Self { body, silence, longest, received: 0 }
     }
@@ -162,7 +162,7 @@ impl Pieces {
     }
 }
 
-/// The data of a frame; `None` at the end of the body.
+/// Returns the data of one frame of a response's body; `None` at the end of the body.
 pub fn piece(
     frame: Option<Result<http_body::Frame<Bytes>, kube::Error>>,
 ) -> Result<Option<Bytes>, WatchError> {
@@ -177,7 +177,7 @@ fn content_type(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Converts an error response.
+/// Converts a response with an error status to a [`WatchError`].
 fn response_error(status: StatusCode, headers: &HeaderMap, said: &[u8]) -> WatchError {
     let read = match Encoding::from_content_type(content_type(headers)) {
         Encoding::Json => serde_json::from_slice(said).ok().map(|status| decode::status_error(&status)),

@@ -48,7 +48,7 @@ const SILENCE: Duration = Duration::from_secs(90);
 /// Duration of a watch in seconds.
 const LIFETIME: u64 = 300;
 
-/// Maximum delay between attempts.
+/// Maximum delay between attempts to read Events.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// Delay after a watch has ended (`PAUSE`), and between attempts while Events are forbidden (`FORBIDDEN_PAUSE`).
@@ -115,7 +115,7 @@ enum EventScope {
     Cluster(Option<String>),
 }
 
-/// Receiver of the Events.
+/// Channel on which Events are reported.
 enum Reports {
     Object(mpsc::Sender<ObjectEvents>),
     Cluster(mpsc::Sender<EventsOfCluster>),

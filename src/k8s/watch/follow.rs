@@ -1,5 +1,5 @@
-//! Keeps one kind, or one scope of a kind, up to date: lists its objects, watches them, and resumes a watch that has
-//! ended. If a watch cannot be resumed, lists the objects again.
+//! Keeps one kind, or one scope of a kind (such as the pods of one node), up to date: lists its objects, watches them,
+//! and resumes a watch that has ended. If a watch cannot be resumed, lists the objects again.
 
 use std::{
     future::pending,
@@ -87,7 +87,7 @@ const PREFETCHED_AT_FIRST: usize = 20;
 /// order in which they happened.
 pub struct Follower {
     kind: FeedKind,
-    /// The scope that is followed; `None` for the whole kind.
+    /// The scope (part of the kind) that is followed; `None` for the whole kind.
     scope: Option<Scope>,
     decoder: Box<dyn AnyDecoder>,
     shared: Arc<Shared>,
@@ -99,13 +99,13 @@ pub struct Follower {
     version: Option<String>,
     /// Whether at least one list was complete.
     listed_before: bool,
-    /// Time since when the server has refused the kind; `None` after a success.
+    /// Time since when the server has refused requests for the kind; `None` after a success.
     refused_since: Option<Instant>,
     /// Number of objects in the last list.
     rows: usize,
     /// Pending request for the number of objects in the list; `None` if no such request is pending.
     counting: Option<AbortOnDropHandle<Option<usize>>>,
-    /// Keys of the objects in the last list of a scope.
+    /// Keys of the objects in the last list of a scope (part of the kind).
     found: Vec<Key>,
     /// Number of watch events since unused interned strings were last dropped.
     events: usize,
@@ -169,8 +169,8 @@ impl From<Closed> for Stop {
 
 impl Follower {
     pub fn new(kind: FeedKind, scope: Option<Scope>, shared: Arc<Shared>) -> Self {
-        // The images of nodes are decoded only if they are needed to place pods: if scopes are read or pods are
-        // watched.
+        // The images of nodes are decoded only if they are needed to place pods. This is so if a scope (part of a kind)
+        // is followed, or if pods are watched.
         let places = scope.is_some() || shared.options.kinds.contains(&FeedKind::Pods);
         Self {
             kind,
@@ -225,7 +225,7 @@ impl Follower {
         let shared = self.shared.clone();
         let turn = shared.lists.acquire().await.expect("it is never closed");
         self.start_list().await?;
-        // Only whole kinds are streamed, because a scope has few objects.
+        // Only lists of whole kinds are streamed. A scope (part of a kind) has few objects, so it is listed in pages.
         let streams = shared.streams() && self.scope.is_none();
         if streams { self.stream_list(turn).await } else { self.page_list(turn).await }
     }
@@ -247,7 +247,7 @@ impl Follower {
     async fn stream_list(&mut self, turn: SemaphorePermit<'_>) -> Result<WatchEnd, Stop> {
         let query = self.query().watched(lifetime()).streamed();
         let shared = self.shared.clone();
-        // The count is requested concurrently, so that the list does not wait for the count.
+        // The number of objects in the list is requested concurrently, so that the list does not wait for it.
         self.counting = self.is_counted().then(|| {
             self.report.requested();
             AbortOnDropHandle::new(tokio::spawn(count(shared.clone(), self.query())))
@@ -317,7 +317,7 @@ impl Follower {
         Ok(end)
     }
 
-    /// Watches from a version on.
+    /// Watches from a resource version on.
     async fn resume(&mut self, version: &str) -> Result<WatchEnd, Stop> {
         let query = self.query().watched(lifetime()).with("resourceVersion", version);
         let body = self.open(&query, OPENING).await?;
@@ -525,7 +525,7 @@ impl Follower {
     async fn on_whole_list(&mut self) -> Result<(), Closed> {
         if self.kind == FeedKind::Pods {
             // A prefetch task holds this lock while it sends pods, and sends none once the locked value is true. So no
-            // prefetched pods can arrive after the list.
+            // prefetched pods can arrive after the list of all pods.
             *self.shared.pods_whole.lock().await = true;
         }
         match self.decoder.on_list_done() {

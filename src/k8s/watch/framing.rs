@@ -80,7 +80,7 @@ impl Framing {
         Ok(Some(&self.partial[LENGTH..]))
     }
 
-    /// Moves up to `most` of the received bytes into the buffer.
+    /// Moves up to `most` of the received bytes into the buffer for incomplete events.
     fn keep(&mut self, received: &mut &[u8], most: usize) -> Result<(), WatchError> {
         self.partial.extend_from_slice(take(received, most.min(received.len())));
         if self.partial.len() > self.longest { Err(self.too_long()) } else { Ok(()) }

@@ -74,7 +74,8 @@ const LEASES_FIRST: Duration = Duration::from_secs(1);
 /// Starts all watches. They run until `cancel` is cancelled or `events` is closed.
 ///
 /// While `events` is full, the watches wait, and TCP makes the server wait too. If the list of all pods takes long, the
-/// scopes in `wanted` are read first. The kinds of devices are watched once they are in `wanted`.
+/// scopes (parts of a kind, such as the pods of one node) in `wanted` are read first. The kinds of devices are watched
+/// once they are in `wanted`.
 pub fn spawn(
     client: Client,
     options: WatchOptions,
@@ -88,7 +89,8 @@ pub fn spawn(
     run(supervise(shared, asked, wanted), events, cancel)
 }
 
-/// Starts watches of scopes. A scope is watched as soon as it is in `wanted`.
+/// Starts watches of scopes (parts of a kind, such as the pods of one node). A scope is watched as soon as it is in
+/// `wanted`.
 ///
 /// The objects of a scope must stay in it until they are deleted. A scope with a label selector does not work: an
 /// object whose labels change would seem to be deleted.
@@ -100,7 +102,7 @@ pub fn spawn_scopes(
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
-    // No pods are prefetched here, because only the scopes that are needed are read anyway.
+    // No pods are prefetched here, because only the needed parts of each kind are read anyway.
     let (not_ready, _) = mpsc::channel(1);
     let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
     shared.nodes_known.send_replace(true);
@@ -168,8 +170,8 @@ async fn supervise(
     }
 }
 
-/// Starts the watch of each scope when the scope is wanted. If a watch panics, the panic is reported and the other
-/// watches continue.
+/// Starts the watch of each scope (part of a kind) when the scope is wanted. If a watch panics, the panic is reported
+/// and the other watches continue.
 async fn supervise_scopes(shared: Arc<Shared>, mut wanted: watch::Receiver<BTreeSet<Scope>>) {
     let mut tasks = JoinSet::new();
     let mut started: BTreeSet<Scope> = BTreeSet::new();

@@ -107,7 +107,7 @@ impl CollectionQuery {
         query
     }
 
-    /// Adds a parameter, percent-encoded (RFC 3986).
+    /// Adds a parameter to the query, percent-encoded (RFC 3986).
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.0.push(if self.0.contains('?') { '&' } else { '?' });
         self.0.push_str(name);

@@ -26,7 +26,7 @@ use crate::k8s::{
 };
 use kordon_core::cluster::{NodeName, Scope};
 
-/// Maximum number of concurrent requests.
+/// Maximum number of nodes whose pods are requested at the same time.
 const AT_ONCE: usize = 2;
 
 /// Maximum number of nodes whose pods are prefetched because the nodes are not ready. For more nodes, the list of all
@@ -60,8 +60,8 @@ impl Prefetch {
         Self { shared, decoder: PodDecoder::default(), known: BTreeSet::new(), queue: VecDeque::new() }
     }
 
-    /// Runs until the list of all pods is complete. `wanted` has the scopes in view. If the list takes long, the pods
-    /// of the nodes among these scopes are prefetched.
+    /// Runs until the list of all pods is complete. `wanted` has the scopes (parts of a kind) in view. If the list
+    /// takes long, the pods of the nodes among these scopes are prefetched.
     pub async fn run(
         mut self,
         mut not_ready: mpsc::Receiver<NodeName>,

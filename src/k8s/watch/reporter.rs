@@ -1,4 +1,4 @@
-//! Sends the output of a watch to the loop: changes in batches, the health of the watch, and errors in words.
+//! Reports what a watch receives: changes in batches, the health of the watch, and errors in words.
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -24,7 +24,7 @@ const HEALTH_EVERY: Duration = Duration::from_secs(1);
 /// While only the counts in the health change, the health is sent at most once a second.
 pub struct FeedReporter {
     kind: FeedKind,
-    /// The scope that is watched; `None` for the whole kind.
+    /// The scope (part of the kind) that is watched; `None` for the whole kind.
     scope: Option<Scope>,
     shared: Arc<Shared>,
     health: FeedHealth,
@@ -85,7 +85,7 @@ impl FeedReporter {
         self.health.relists += 1;
     }
 
-    /// Sends a new state, after all earlier changes.
+    /// Sends a new state of the watch, after all changes that came before it.
     pub async fn state(&mut self, state: FeedState) -> Result<(), Closed> {
         self.flush().await?;
         self.health.state = state;
@@ -128,7 +128,7 @@ impl FeedReporter {
         [self.flush_at, health_at].into_iter().flatten().min()
     }
 
-    /// Sends everything that is due.
+    /// Sends the changes and the health that are due.
     pub async fn on_time(&mut self) -> Result<(), Closed> {
         let now = Instant::now();
         if self.flush_at.is_some_and(|at| at <= now) {

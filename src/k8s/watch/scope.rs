@@ -38,7 +38,7 @@ const RESPONSE: Duration = Duration::from_secs(60);
 /// Maximum pause in a response.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Maximum delay between attempts.
+/// Maximum delay between attempts to read a scope (part of a kind).
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// Function that creates the decoder of a kind.

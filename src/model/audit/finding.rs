@@ -244,7 +244,7 @@ impl fmt::Display for FindingSubject {
     }
 }
 
-/// A change that would help.
+/// A change that would help against a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     pub text: String,

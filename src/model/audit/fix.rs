@@ -12,7 +12,8 @@ use kordon_time::Timestamp;
 
 impl From<Suggestion> for Fix {
     fn from(suggestion: Suggestion) -> Self {
-        // A leading "and" is removed: it joins the text of a "wait" suggestion to its title in the dashboard.
+        // Removes a leading "and" from the text of a "wait" suggestion. The dashboard needs this word, because it joins
+        // the text to the suggestion's title.
         let text = suggestion.text.trim_start_matches("and ").to_owned();
         Self { command: suggestion.means.command(), text }
     }

@@ -6,7 +6,8 @@ use super::{AuditedNode, DrainAudit};
 use kordon_core::plan::Prospect;
 use kordon_time::Span;
 
-/// Counts of the audited nodes of a group. Every node is in exactly one of `drains`, `waits`, `blocked` and `unknown`.
+/// Counts of the audited nodes of a group (a pool or a zone). Every node is in exactly one of `drains`, `waits`,
+/// `blocked` and `unknown`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditGroup {
     pub nodes: usize,

@@ -15,7 +15,7 @@ use kordon_time::Timestamp;
 pub struct KnownAudit {
     pub audit: DrainAudit,
     pub at: Timestamp,
-    /// Number of changes that may alter plans, at the time of the audit.
+    /// Number of changes of the cluster that may alter plans, at the time of the audit.
     changes: u64,
 }
 

@@ -56,7 +56,7 @@ pub struct AuditedNode {
     pub takes: Option<Span>,
     /// Counts of the node's pods.
     pub totals: PlanTotals,
-    /// Unknown objects that prevent an answer; empty if there is an answer.
+    /// Unknown objects that leave the audit without an answer for the node; empty if there is an answer.
     pub gaps: Gaps,
     /// Indexes of the node's causes in [`DrainAudit::findings`].
     pub findings: Vec<usize>,
@@ -129,7 +129,8 @@ pub struct AuditWork {
     cluster: Cluster,
     rules: EvictionRules,
     now: Timestamp,
-    /// Snapshot for placements, which is passed from one plan to the next; `None` if placements are left out.
+    /// Snapshot of the cluster in which replacements are placed, passed from one plan to the next; `None` if they are
+    /// not placed.
     snapshot: Option<Snapshot>,
     /// Nodes that are not planned yet, the next one last.
     queue: Vec<NodeName>,

@@ -122,7 +122,7 @@ fn later(model: &Model) -> &'static str {
     if model.predictions.forecast().is_some_and(|forecast| goes_on(forecast)) { ", more later" } else { "" }
 }
 
-/// Whether nodes still wait for an eviction slot at the end of a forecast.
+/// Whether nodes still wait for an eviction slot (a token of their zone's rate limiter) at the end of a forecast.
 fn goes_on(forecast: &Forecast) -> bool {
     forecast.zones.iter().any(|zone| !zone.queue.is_empty())
 }

@@ -26,7 +26,7 @@ pub(super) use observations::HistoryContext;
 /// Maximum number of entries. The oldest entries are dropped first.
 pub const CAPACITY: usize = 2000;
 
-/// First words of an entry about a decision of the shadow that the controller did not make.
+/// First words of an entry about a decision that kordon's engine predicted and the cluster's controller did not make.
 pub const MISSED: &str = "expected, did not happen";
 
 /// Time after an entry within which the same event of another object joins it. The time is slightly longer than a
@@ -48,9 +48,9 @@ pub struct SessionJournal {
     /// Subjects of the newest entries. They are sets, because lookups must be fast: when a zone fails, tens of
     /// thousands of pods join one entry.
     recent_subjects: VecDeque<Arc<BTreeSet<JournalSubject>>>,
-    /// Decisions of the shadow on which the controller has not acted yet.
+    /// Decisions of kordon's engine on which the cluster's controller, which it predicts, has not acted yet.
     expectations: Expectations,
-    /// Revision of the entries: the number of their changes.
+    /// Revision of the journal's entries: the number of changes to them.
     revision: ChangeCount,
 }
 
@@ -77,13 +77,13 @@ pub struct JournalEntry {
     pub times: usize,
 }
 
-/// The subject of an entry.
+/// The subject of a journal entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JournalSubject {
     Node(NodeName),
     /// A pod, with its node if the node is known.
     Pod(Key, Option<NodeName>),
-    /// A part of kordon, a watch or an operation.
+    /// Neither a node nor a pod: a part of kordon, a watch or an operation.
     Other(String),
 }
 
@@ -196,7 +196,7 @@ impl JournalEntry {
         Self { verb: verb.into(), ..self }
     }
 
-    /// Whether the entry says that the controller did not act as its shadow predicted.
+    /// Whether the entry says that the cluster's controller did not act as kordon's engine, its shadow, predicted.
     pub fn is_disagreement(&self) -> bool {
         self.verb.starts_with(MISSED) || self.text.ends_with(WOULD_EXPLAIN)
     }
@@ -245,7 +245,7 @@ impl JournalEntry {
         self.subjects.first()
     }
 
-    /// Returns the number of subjects after the first.
+    /// Returns the number of the entry's subjects after the first.
     pub const fn others(&self) -> usize {
         self.subjects.len().saturating_sub(1)
     }
@@ -304,12 +304,13 @@ impl SessionJournal {
         self.entries().filter(move |entry| entry.subjects.iter().any(is_it))
     }
 
-    /// Revision of the entries. It changes whenever the entries change.
+    /// Revision of the journal's entries. It changes whenever they change.
     pub const fn revision(&self) -> u64 {
         self.revision.get()
     }
 
-    /// Adds an offset to the revision, so that it differs from the revisions at other moments of a playback.
+    /// Adds an offset to the revision of the entries, so that it differs from their revisions at other moments of a
+    /// playback.
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.revision.set_apart(moment);
     }
@@ -396,12 +397,13 @@ impl SessionJournal {
         }
     }
 
-    /// Expects the controller to act as the shadow has decided.
+    /// Records a decision of kordon's engine on which the cluster's controller is expected to act.
     pub(super) fn on_decision(&mut self, effect: &Effect, cluster: &Cluster) {
         self.expectations.on_decision(effect, cluster, effect.at);
     }
 
-    /// Adds the decisions of the shadow on which the controller should have acted.
+    /// Adds entries for the decisions of kordon's engine on which the cluster's controller should have acted and did
+    /// not.
     pub(super) fn on_timeout(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
         for missed in self.expectations.missed(engine, cluster, now) {
             self.add(missed);
@@ -413,9 +415,9 @@ impl SessionJournal {
         self.expectations.restart();
     }
 
-    /// Adds the outcome of an effect. Events that were recorded or written are left out, because they only describe
-    /// other effects. Decisions of a shadow are left out too: actual changes come from the watches, and missed
-    /// decisions have entries of their own.
+    /// Adds an entry for the outcome of an effect. A Kubernetes Event that was created, or recorded by a shadow, gets
+    /// none, because it only describes another effect. Other decisions of a shadow get none either: actual changes come
+    /// from the watches, and missed decisions have entries of their own.
     pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, role: ControllerRole, now: Timestamp) {
         let write = &effect.write;
         let is_silent = match (write, outcome) {

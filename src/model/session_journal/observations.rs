@@ -1,5 +1,5 @@
-//! Journal entries about nodes and their pods: for changes that the watches report, and for decisions of the shadow on
-//! which the controller did not act.
+//! Journal entries about nodes and their pods: for changes that the watches report, and for decisions of kordon's
+//! engine on which the cluster's controller did not act.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -16,11 +16,12 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time after which a decision of the shadow is reported because the controller has not acted on it: the time of two
-/// monitor passes.
+/// Time after which a decision of kordon's engine is reported because the cluster's controller has not acted on it: the
+/// time of two monitor passes.
 const SOON: Span = Span::from_secs(10);
 
-/// Maximum number of pending decisions of the shadow. The oldest decisions are dropped first.
+/// Maximum number of decisions on which the cluster's controller has not acted yet. The oldest decisions are dropped
+/// first.
 const WAITING: usize = 2000;
 
 /// A change that is worth a journal entry.
@@ -31,7 +32,7 @@ struct Observation {
     event: Option<(EventKind, Subject)>,
 }
 
-/// The object of an event of the controller.
+/// The object that an event of the controller is about.
 #[derive(Clone, Debug, PartialEq)]
 enum Subject {
     Node(NodeName),
@@ -40,7 +41,7 @@ enum Subject {
     Pod(Key),
 }
 
-/// A decision of the shadow on which the controller has not acted yet.
+/// A decision of kordon's engine on which the cluster's controller has not acted yet.
 #[derive(Clone, Debug)]
 struct Expected {
     at: Timestamp,
@@ -52,12 +53,12 @@ struct Expected {
     entry: JournalEntry,
 }
 
-/// Decisions of the shadow on which the controller has not acted yet, oldest first.
+/// Decisions of kordon's engine on which the cluster's controller has not acted yet, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations(VecDeque<Expected>);
 
 impl Expectations {
-    /// Records a decision of the shadow.
+    /// Records a decision of kordon's engine on which the controller is expected to act.
     pub fn on_decision(&mut self, effect: &Effect, cluster: &Cluster, now: Timestamp) {
         let Some(expected) = Expected::new(effect, cluster, now) else { return };
         if self.0.len() == WAITING {
@@ -66,12 +67,14 @@ impl Expectations {
         self.0.push_back(expected);
     }
 
-    /// Drops all pending decisions, because the watches were down or the controller changed.
+    /// Drops all decisions on which the controller has not acted yet, because the watches were down or the controller
+    /// changed.
     pub fn restart(&mut self) {
         self.0.clear();
     }
 
-    /// Removes the overdue decisions. Returns an entry for each decision that the shadow would still make now.
+    /// Removes the decisions on which the controller should already have acted. Returns an entry for each of them that
+    /// kordon's engine would still make now.
     pub fn missed(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> Vec<JournalEntry> {
         let due = self.0.iter().take_while(|expected| now.since(expected.at) > SOON).count();
         let missed = self.0.drain(..due).filter(|expected| expected.still_holds(engine, cluster, now));
@@ -108,7 +111,8 @@ impl Expected {
         Some(Self { at: now, kind, subject, node: node.clone(), pod, entry })
     }
 
-    /// Whether the shadow would still make this decision. If the node has sent a heartbeat since then, it would not.
+    /// Whether kordon's engine would still make this decision. It would not if the node has sent a heartbeat since the
+    /// decision.
     fn still_holds(&self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> bool {
         let Some(node) = cluster.node(&self.node) else { return false };
         match (self.kind, &self.pod) {
@@ -590,8 +594,8 @@ mod tests {
         Effect { id: EffectId(1), at: NOW, write, why: Why::default() }
     }
 
-    /// Returns the journal entries if the shadow has decided that node `a` becomes Unknown, and the controller has not
-    /// acted on this decision for `after` seconds. `node` is the node at the time of the decision.
+    /// Returns the journal entries if kordon's engine has decided that node `a` becomes Unknown, and the controller has
+    /// not acted on this decision for `after` seconds. `node` is the node at the time of the decision.
     fn missed(node: Node, change: Option<Applied>, after: i64) -> Vec<String> {
         let cluster = cluster(node);
         let engine = Engine::attach(Settings::defaults(ServerVersion::new(1, 36)), &cluster, NOW);

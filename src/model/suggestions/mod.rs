@@ -141,7 +141,7 @@ impl SuggestionKind {
         }
     }
 
-    /// Stable word for the kind.
+    /// Stable word for the kind of action in machine-readable output.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Wait => "wait",

@@ -123,7 +123,7 @@ impl PodTrouble {
         }
     }
 
-    /// Whether the state may end if nobody acts.
+    /// Whether this state of the pod may end if nobody acts.
     fn may_pass(&self) -> bool {
         let Self::Blocked(verdict) = self else { return true };
         match &**verdict {

@@ -45,7 +45,7 @@ pub struct EndpointRequest {
     pub answer: oneshot::Sender<EndpointAnswer>,
 }
 
-/// The loop's answer to a request.
+/// The loop's answer to a request to an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointAnswer {
     pub is_ok: bool,

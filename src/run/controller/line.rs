@@ -30,8 +30,8 @@ pub struct ControllerLine {
     pub text: String,
     /// The chain of causes of an effect; empty if the line is not about an effect.
     pub why: String,
-    /// The outcome of an effect: `recorded` (a shadow: not written), `done`, `conflict`, `gone` or `failed`; empty if
-    /// the line is not about an effect.
+    /// The outcome of an effect: `recorded` (by a shadow, which writes nothing), `done`, `conflict`, `gone` or
+    /// `failed`; empty if the line is not about an effect.
     pub outcome: &'static str,
 }
 

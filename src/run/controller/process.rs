@@ -179,8 +179,8 @@ impl ControllerProcess {
     /// Starts a term as a shadow: the engine decides, and nothing is written.
     fn shadow(&self) -> Term {
         let writer = EffectWriter::new(EffectTarget::Recorded, self.clock);
-        // With enforcement, this shadow is on standby and watches only the kinds that the controller needs. Without
-        // enforcement, all kinds are watched.
+        // With enforcement, this shadow only waits for the Lease, and watches only the kinds that the controller needs.
+        // Without enforcement, it watches all kinds.
         let kinds = if self.enforcement.is_some() { &OWN_KINDS[..] } else { &FeedKind::ALL[..] };
         Term::start(self, ControllerRole::Shadow, kinds, writer, None)
     }
@@ -249,7 +249,7 @@ impl ControllerProcess {
                 checks(&watch_checks(&term.session.model), &[role])
             }
         };
-        // Sending the answer fails if the client has disconnected, which is not an error.
+        // Sending the answer fails if the client of the endpoint has disconnected, which is not an error.
         let _ = answer.send(reported);
     }
 
@@ -520,7 +520,7 @@ impl Term {
     }
 }
 
-/// Background work of a term.
+/// Background work of a term (a period as shadow or as controller).
 struct BesideWork {
     forecast: Background<Forecast>,
     leaving: Background<CountedLeaving>,
@@ -545,7 +545,7 @@ impl BesideWork {
         }
     }
 
-    /// Waits for the next result. May be dropped and awaited again.
+    /// Waits for the next result of background work. May be dropped and awaited again.
     async fn finished(&mut self) -> Result<BesideResult, Failed> {
         tokio::select! {
             forecast = self.forecast.finished() => forecast.map(BesideResult::Forecast),

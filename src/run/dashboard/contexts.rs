@@ -38,7 +38,7 @@ impl fmt::Debug for ContextOpener {
 #[derive(Default)]
 pub(super) struct ContextOpening(Option<(String, BoxFuture<'static, Result<Dashboard, String>>)>);
 
-/// Why a loop has ended.
+/// Why the loop of a dashboard has ended.
 pub(super) enum End {
     /// The user quits, the keys have ended, or the loop has reached its end time.
     Quit,

@@ -10,7 +10,7 @@ pub(super) struct ClusterLink {
     /// The queue to the executor. Like `outcomes`, it is none once the executor has ended.
     effects: Option<mpsc::Sender<Effect>>,
     outcomes: Option<mpsc::Receiver<(EffectId, Outcome)>>,
-    /// Scopes to read for what is open on the screen, such as a plan.
+    /// Scopes (parts of a kind, such as the pods of one node) to read for what is open on the screen, such as a plan.
     wanted: watch::Sender<BTreeSet<Scope>>,
     events: ShownEvents,
     listed_events: ListedEvents,
@@ -19,9 +19,9 @@ pub(super) struct ClusterLink {
     kubelets: KubeletReader,
 }
 
-/// An event of the cluster.
+/// An event on the dashboard's connection to the cluster.
 pub(super) enum LinkEvent {
-    /// Data about the subject of the open detail.
+    /// Data about the object whose details are open on the screen.
     Subject(EventSubject, SubjectReport),
     /// The Events of the cluster, while their list is open.
     Events(EventsOfCluster),
@@ -104,7 +104,7 @@ impl ClusterLink {
         self.feeds.as_mut()?.try_recv().ok()
     }
 
-    /// Sends as many effects as there is room for.
+    /// Sends as many effects as there is room for in the queue to the executor.
     pub(super) fn send_effects(&self, effects: &mut Effects) {
         while effects.has_next()
             && let Some(Ok(permit)) = self.effects.as_ref().map(mpsc::Sender::try_reserve)

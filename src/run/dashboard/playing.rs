@@ -163,7 +163,7 @@ impl Loop {
         self.show_target().await;
     }
 
-    /// Shows the moment that the user wants.
+    /// Shows the moment that the user has selected.
     async fn show_target(&mut self) {
         while self.is_seeking() {
             self.past.start_step(&self.display.app);

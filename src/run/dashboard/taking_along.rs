@@ -128,7 +128,7 @@ fn with_layout(text: &str, layout: &PaneLayout) -> Option<String> {
     Some(kept.map(|line| format!("{line}\n")).collect())
 }
 
-/// Copies a text. Returns a message for the user.
+/// Copies a text to the clipboard. Returns a message for the user.
 fn copy(surface: &mut impl Surface, text: Result<String, &str>, what: &str) -> Result<String, RunError> {
     match text {
         Ok(text) if text.len() > MOST_COPIED => {

@@ -137,7 +137,7 @@ impl Work {
         }
     }
 
-    /// Starts the work that the shown model needs.
+    /// Starts the background work that the shown model needs.
     pub(super) fn start(&mut self, display: &mut Display) {
         self.start_outlook(display);
         self.start_plan(display);
@@ -378,7 +378,7 @@ impl Work {
     }
 }
 
-/// Whether there are pods to place.
+/// Whether new predictions that place pods are needed: outcomes of evicted pods, or advice for Pending pods.
 fn awaits_placing(model: &Model, now: Timestamp) -> bool {
     model.next_outcomes_job(now).is_some() || model.next_pending_job().is_some()
 }

@@ -13,7 +13,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Debug, Default)]
 pub struct SchedulingQueue {
     pods: BTreeMap<Key, Waiting>,
-    /// Pods that can be tried now.
+    /// Pods that the scheduler can try to place now.
     active: BTreeSet<Turn>,
     /// Pods that fit nowhere, by the time of their next attempt.
     parked: BTreeSet<(Timestamp, Key)>,
@@ -40,7 +40,7 @@ enum State {
     Parked {
         /// End of the backoff. The pod is not tried earlier, even if a change makes room.
         earliest: Timestamp,
-        /// Time of the next attempt.
+        /// Time of the next attempt to place the pod.
         again: Timestamp,
     },
 }

@@ -1,4 +1,4 @@
-//! The gates between waves that do not run a command.
+//! Checks of the cluster between the waves of a maintenance: the gates that do not run a command.
 
 use crate::{model::VerdictLevel, run::watched_model::WatchedModel};
 use kordon_clock::Clock;
@@ -12,16 +12,17 @@ pub struct Gates {
 }
 
 impl Gates {
-    /// Reads the state of the cluster before the start.
+    /// Reads the state of the cluster before the maintenance starts.
     pub fn new(left_out: Vec<Gate>, watched: &mut WatchedModel<'_>, clock: Clock) -> Self {
         Self { reading: GateReading::new(watched.cluster()), verdict: watched.verdict(clock).level, left_out }
     }
 
-    /// Returns the gates that fail now, each with the reason.
+    /// Returns the gates (checks before the next wave) that fail now, each with the reason.
     pub fn failures(&self, watched: &mut WatchedModel<'_>, clock: Clock) -> Vec<String> {
         let mut failures = GateReading::new(watched.cluster()).worse_than(&self.reading);
         let verdict = watched.verdict(clock);
-        // The maintenance itself may raise the verdict to Notice, so the gate fails only at Warning or above.
+        // The maintenance itself may raise the verdict on the cluster to the level Notice, so the gate fails only at
+        // Warning or above.
         if verdict.level > self.verdict && verdict.level >= VerdictLevel::Warning {
             failures.push((Gate::Verdict, verdict.text()));
         }

@@ -186,7 +186,8 @@ impl<'a> MaintenanceRun<'a> {
         let plan =
             plan.map_err(|_| Stop::Failed("working out the waves failed: this is a fault of kordon".into()))?;
         self.options.before = self.options.before.or(plan.before);
-        // Nodes that were left out at the start are not in the new plan.
+        // The new plan does not contain the nodes that were left out when the maintenance started, so their reasons are
+        // kept.
         self.outcome.left_out.retain(|(node, _)| !self.options.nodes.contains(node));
         self.outcome.left_out.extend(plan.left_out);
         self.outcome.planned = plan.waves;
@@ -194,7 +195,7 @@ impl<'a> MaintenanceRun<'a> {
         Ok(self.outcome.planned.first().cloned())
     }
 
-    /// Waits until the window of a wave opens.
+    /// Waits until the time window of a wave begins.
     async fn wait_for_start(&mut self, wave: &MaintenanceWave) -> Result<(), Stop> {
         if wave.starts > self.now() {
             self.tell(Severity::Info, "", format!("waits for the window at {}", wave.starts.to_time())).await;
@@ -335,7 +336,8 @@ impl<'a> MaintenanceRun<'a> {
         }
     }
 
-    /// Returns the write that records a stage on a node. The write leaves the node cordoned or uncordoned, as it is.
+    /// Returns the write of the annotation that records a node's maintenance stage. The write leaves the node cordoned
+    /// or uncordoned, as it is.
     fn staged(&self, name: &NodeName, stage: MaintenanceStage, before: &str) -> (NodeName, MaintenanceWrite) {
         let cordoned = self.watched.cluster().node(name).is_some_and(|node| node.unschedulable);
         (name.clone(), mark(stage, cordoned, before))
@@ -377,7 +379,7 @@ impl<'a> MaintenanceRun<'a> {
         operation
     }
 
-    /// Writes the stages of nodes. Nodes that are gone are left out.
+    /// Writes the annotations that record the maintenance stages of nodes. Nodes that are gone are left out.
     async fn write(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Result<(), Stop> {
         let cluster = self.watched.cluster();
         let is_due = |node: &Node, write: &MaintenanceWrite| match (write, &node.maintenance) {
@@ -615,7 +617,7 @@ async fn end_of_hook(running: &mut RunningHook) -> Result<(), String> {
     running.await.unwrap_or_else(|_| Err("it ended by a fault of kordon".into()))
 }
 
-/// Returns the write that records a stage on a node.
+/// Returns the write of the annotation that records a node's maintenance stage.
 fn mark(stage: MaintenanceStage, cordoned: bool, before: &str) -> MaintenanceWrite {
     MaintenanceWrite::Mark { stage, cordoned, before: before.into() }
 }

@@ -25,7 +25,7 @@ pub use words::{NoticeWords, TerminalNotice};
 pub struct NotifyOptions {
     pub on: Vec<NoticeRule>,
     pub terminal: Vec<TerminalNotice>,
-    /// Program of the command, and its arguments; empty for no command.
+    /// Program and arguments of the command that delivers notices; empty for no command.
     pub command: Vec<String>,
     pub webhook: Option<Uri>,
     pub at_most: NoticeRate,
@@ -144,7 +144,7 @@ impl Notifier {
         }
     }
 
-    /// Waits for all deliveries. Returns the reasons of the deliveries that failed.
+    /// Waits until no notice is being delivered any more. Returns the reasons of the deliveries that failed.
     pub async fn finish(&mut self) -> Vec<String> {
         let mut failures = Vec::new();
         while let Some(delivered) = self.deliveries.join_next().await {

@@ -16,11 +16,11 @@ const LONGEST_TEXT: usize = 400;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalNotice {
     Bell,
-    /// Terminals: iTerm2, Windows Terminal, Ghostty.
+    /// Escape sequence OSC 9, for iTerm2, Windows Terminal and Ghostty.
     Osc9,
-    /// Terminals: urxvt, foot, Ghostty.
+    /// Escape sequence OSC 777, for urxvt, foot and Ghostty.
     Osc777,
-    /// Terminal: kitty.
+    /// Escape sequence OSC 99, for kitty.
     Osc99,
 }
 
@@ -54,7 +54,7 @@ impl NoticeWords {
         Self { schema, at: now, kind, context, object, title, text, left_out }
     }
 
-    /// Environment variables of a command.
+    /// Environment variables for the command that delivers the notice.
     pub fn variables(&self) -> [(&'static str, &str); 5] {
         [
             ("KORDON_TITLE", &self.title),

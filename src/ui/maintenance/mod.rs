@@ -18,7 +18,7 @@ use kordon_core::{
     plan::words::counted,
 };
 
-/// Maximum width of the sheet.
+/// Maximum width of the maintenance sheet in cells.
 const WIDEST: u16 = 110;
 
 /// Maximum number of lines for the reason why a node is left out.

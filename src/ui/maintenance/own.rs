@@ -82,7 +82,7 @@ fn keys(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
     Runs::new(&format!("{pause} {does} it, {cancel} cancels it{planned}"), scene.style(Role::Dim))
 }
 
-/// The lanes of the waves that have started, followed by those of the planned waves.
+/// A lane (row of the chart) for each wave: first the waves that have started, then the planned waves.
 fn lanes(scene: &Scene, entry: &MaintenanceEntry) -> Vec<WaveLane> {
     let until = match &entry.state {
         MaintenanceState::Ended { at, .. } => *at,

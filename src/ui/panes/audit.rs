@@ -53,7 +53,7 @@ fn find<'a>(scene: &'a Scene, id: &str) -> Option<&'a Finding> {
     scene.shown.predictions.audit()?.audit.findings.iter().find(|finding| finding.id() == id)
 }
 
-/// Why the list is empty.
+/// Reason why the list of findings is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     let Some(known) = scene.shown.predictions.audit() else {
         return ("◌", "planning the drain of each node".into(), Role::FeedBusy);

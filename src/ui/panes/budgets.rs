@@ -52,7 +52,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Why the list is empty.
+/// Reason why the list of budgets is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     let is_working = scene.shown.predictions.budgets().is_none() && !scene.shown.cluster.budgets().is_empty();
     if is_working {

@@ -64,12 +64,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Why the list is empty.
+/// Reason why the list of departures is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     super::nothing(scene, FeedKind::Pods, Pane::Departures, "no pod left in this session")
 }
 
-/// Caption of the bars.
+/// Caption of the bars that show the departures per minute.
 pub(super) fn note(scene: &Scene) -> Option<Runs> {
     let text = format!("per minute, last {MINUTES}");
     (!scene.screen.departures.is_empty()).then(|| Runs::new(&text, scene.style(Role::Dim)))

@@ -128,11 +128,12 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
     }
 }
 
-/// Widths in cells of a gauge and of the trend after it.
+/// Widths in cells of a resource's gauge and of its trend, which follows the gauge.
 const GAUGE: usize = 16;
 const TREND: usize = 8;
 
-/// A row of a signal: `memory   6.1Gi  ━┃━━━╸────── ▇▆▅▄ reached in ~4m · of 32Gi · evicts below 512Mi`.
+/// Row of an eviction signal of the kubelet:
+/// `memory   6.1Gi  ━┃━━━╸────── ▇▆▅▄ reached in ~4m · of 32Gi · evicts below 512Mi`.
 fn signal_cells(scene: &Scene, signal: &SignalPressure) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     // Long names of signals do not fit the column, so they are shortened. The full text of the selected row has the
@@ -159,8 +160,8 @@ fn signal_cells(scene: &Scene, signal: &SignalPressure) -> Vec<Cell> {
     ]
 }
 
-/// The latest levels of the session as bars between their minimum and maximum; empty if they vary by at most 0.1 % of
-/// the capacity.
+/// The latest levels of an eviction signal in this session, as bars between their minimum and maximum; empty if they
+/// vary by at most 0.1 % of the capacity.
 fn trend(signal: &SignalPressure) -> String {
     let newest = &signal.samples[signal.samples.len().saturating_sub(TREND)..];
     let (low, high) = (newest.iter().min().copied().unwrap_or(0), newest.iter().max().copied().unwrap_or(0));
@@ -174,7 +175,7 @@ fn trend(signal: &SignalPressure) -> String {
     newest.iter().map(|level| strip(share(*level))).collect()
 }
 
-/// Description of a signal: `reached in ~4m · of 32Gi · evicts below 512Mi, below 1.5Gi for 1m30s`.
+/// Description of an eviction signal: `reached in ~4m · of 32Gi · evicts below 512Mi, below 1.5Gi for 1m30s`.
 fn signal_words(scene: &Scene, signal: &SignalPressure) -> String {
     let thresholds: Vec<String> = signal
         .thresholds
@@ -256,7 +257,7 @@ fn event_words(event: &ClusterEvent) -> String {
     parts.into_iter().flatten().filter(|part| !part.is_empty()).map(|part| format!(" · {part}")).collect()
 }
 
-/// A line of YAML: a sign for a match, a sign for a block, the line's key, and the rest in another style:
+/// A line of YAML: a sign for a match, a sign for a foldable block, the line's key, and the rest in another style:
 /// `›▸ labels: … 3 lines`.
 fn yaml_cell(scene: &Scene, row: &YamlRow) -> Cell {
     let line = &*row.text;

@@ -73,7 +73,7 @@ pub(super) fn note(scene: &Scene) -> Option<Runs> {
     Some(Runs::new(&format!("as before: {}", view.failure()?), scene.style(Role::FeedBroken)))
 }
 
-/// Why the list is empty.
+/// Reason why the list of Events is empty.
 fn nothing(scene: &Scene, view: &EventListView) -> Nothing {
     match view.failure() {
         Some(why) if !view.is_listed() => ("✗", format!("Events unknown: {why}"), Role::FeedBroken),

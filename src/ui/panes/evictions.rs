@@ -84,7 +84,7 @@ const fn longest_pod(width: u16) -> u16 {
     }
 }
 
-/// Why the list is empty.
+/// Reason why the list of evictions is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     let listing = !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Live));
     if !listing && scene.screen.filter(Pane::Evictions).is_empty() {
@@ -228,7 +228,7 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
     }
 }
 
-/// Chance that a pod is evicted at its time; empty if it does not depend on chance.
+/// Chance that a pod is evicted at the predicted time; empty if the eviction does not depend on chance.
 fn chance(scene: &Scene, state: &EvictionState) -> Cell {
     match state {
         EvictionState::Predicted { chance: Some(chance), .. } => {
@@ -275,7 +275,7 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
         EvictionState::Terminating { .. } => {
             let (what, role) = waits_for(&row.state, scene);
             match outcome {
-                // The outcome `stuck` already gives the reason: the node is down.
+                // The outcome `stuck` already says that the node is down, so the reason is left out.
                 Some(outcome) if outcome.kind() == OutcomeKind::Stuck && style == OutcomeStyle::Short => {
                     with_outcome(Cell::default(), &outcome)
                 }

@@ -102,7 +102,7 @@ pub fn chance_note(scene: &Scene) -> Option<Runs> {
     })
 }
 
-/// Why the chart is empty.
+/// Reason why the chart of the forecast is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     let loops = scene.shown.eviction_loops(scene.now);
     let (glyph, text, role) = match scene.shown.views.confidence {
@@ -153,13 +153,13 @@ fn nothing_more(verdict: &ClusterVerdict) -> String {
 /// at least three rows remain for lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parts {
-    /// Row of times from now.
+    /// Screen row with the times counted from now.
     ruler: Option<u16>,
-    /// Row of times of day.
+    /// Screen row with the times of day.
     clock: Option<u16>,
-    /// Area of the lanes' labels.
+    /// Area of the labels of the lanes (rows of the chart).
     labels: Rect,
-    /// Area of the lanes.
+    /// Area of the lanes (rows of the chart).
     chart: Rect,
     endpoints: Option<u16>,
     gone: Option<u16>,
@@ -267,8 +267,8 @@ fn draw_lanes(scene: &Scene, axis: &TimeAxis, parts: &Parts, buf: &mut Buffer) {
     }
 }
 
-/// Label of a lane in `room` cells: `pool-b-03 +4`, `eu-1/b: 1,666`. A name that is too long loses its domain first,
-/// then its beginning.
+/// Label of a lane (row of the chart) in `room` cells: `pool-b-03 +4`, `eu-1/b: 1,666`. A name that is too long loses
+/// its domain first, then its beginning.
 fn label(lane: &Lane, room: usize) -> String {
     let Some(first) = lane.nodes.first() else { return String::new() };
     let fitted = |name: &str, suffix: &str| {
@@ -285,7 +285,7 @@ fn label(lane: &Lane, room: usize) -> String {
     }
 }
 
-/// Content of a cell of a lane.
+/// Content of one cell of the chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LaneCell {
     Blank,
@@ -329,7 +329,7 @@ impl LaneCell {
     }
 }
 
-/// Letter for pods with nowhere to run.
+/// Letter in the chart for pods with nowhere to run.
 const fn letter(kind: OutcomeKind) -> &'static str {
     match kind {
         OutcomeKind::Pending => "P",
@@ -351,7 +351,7 @@ const fn letter(kind: OutcomeKind) -> &'static str {
     }
 }
 
-/// Cells of a lane. Marks that fall into the same cell are drawn side by side.
+/// Cells of a lane (row of the chart). Marks that fall into the same cell are drawn side by side.
 fn cells(lane: &Lane, axis: &TimeAxis, until: Timestamp) -> Vec<LaneCell> {
     let mut cells = vec![LaneCell::Blank; usize::from(axis.cells)];
     let mut fill = |from: Timestamp, to: Timestamp, cell: LaneCell| {
@@ -360,7 +360,7 @@ fn cells(lane: &Lane, axis: &TimeAxis, until: Timestamp) -> Vec<LaneCell> {
             cells[from..to].fill(cell);
         }
     };
-    // The line of a tainted node ends when its last pod leaves, or with the taint if no pod leaves.
+    // In the chart, the line of a tainted node ends when its last pod leaves, or with the taint if no pod leaves.
     let last = lane.pods.iter().map(|pods| pods.range.last).max();
     let end = lane.tainted.map_or(until, |tainted| last.unwrap_or(tainted.last).min(until));
     let lines =
@@ -432,11 +432,11 @@ fn draw_lane(scene: &Scene, axis: &TimeAxis, cells: &[LaneCell], (x, y): (u16, u
     }
 }
 
-/// A row of bars that sums up the lanes.
+/// A row of bars that sums up all lanes (rows of the chart).
 struct Sum {
     name: &'static str,
     role: Role,
-    /// Numbers of pods of a lane, each with its time.
+    /// Numbers of pods that a lane (row of the chart) adds to the sum, each with its time.
     of: fn(&Lane) -> Vec<(Timestamp, usize)>,
 }
 

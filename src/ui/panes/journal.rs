@@ -55,7 +55,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Why the list is empty.
+/// Reason why the journal is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     if !scene.screen.filter(Pane::Journal).is_empty() {
         return super::no_match(scene, Pane::Journal);
@@ -88,7 +88,7 @@ pub(super) const fn sign(level: Severity) -> (&'static str, Role) {
     }
 }
 
-/// The whole text of an entry.
+/// The whole text of a journal entry.
 pub(super) fn words(entry: &JournalEntry) -> String {
     Phrase::whole(entry).parts().concat()
 }
@@ -163,7 +163,7 @@ impl Phrase {
     }
 }
 
-/// The whole text of an entry, and its cause.
+/// The whole text of a journal entry, and its cause.
 pub(super) fn full_text(entry: &JournalEntry) -> String {
     let why = entry.why.to_string();
     let why = if why.is_empty() { String::new() } else { format!(" ← {why}") };

@@ -182,7 +182,7 @@ fn named_tabs(tabs: &[Pane], shown: Pane, width: u16) -> usize {
 fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     let mut notes = Vec::new();
     for kind in kinds(pane) {
-        // In an empty pane, the note is in the middle of the pane instead of its title.
+        // An empty pane shows the note about its watch in the middle instead of in its title.
         if let Some(note) = feed_note(scene, *kind).filter(|_| rows(scene, pane) > 0) {
             notes.push((1, note));
         }
@@ -290,7 +290,7 @@ fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
     Some(format!("by {}{}", sort.title(), arrow(sort.is_reversed())))
 }
 
-/// Sign of a sort direction. The natural direction of a column points down.
+/// Arrow for a sort direction: down for the natural direction of the column.
 const fn arrow(reversed: bool) -> &'static str {
     if reversed { " ↑" } else { " ↓" }
 }
@@ -424,10 +424,10 @@ fn marked(scene: &Scene, runs: Runs, count: usize) -> Runs {
         .and(&format!("{MARK} {} marked", text::count(count)), scene.style(Role::Accent))
 }
 
-/// Sign of a marked row.
+/// Sign of a row that the user has marked.
 const MARK: &str = "✓";
 
-/// Mark of a row, between its sign and its name.
+/// Cell between a row's glyph and its name, with a sign if the user has marked the row.
 fn mark(scene: &Scene, marked: bool) -> Cell {
     if marked { Cell::new(MARK, scene.style(Role::Accent)) } else { Cell::new(" ", scene.style(Role::Dim)) }
 }

@@ -340,7 +340,7 @@ fn cells(scene: &Scene, node: &Node, is_wide: bool, rare: &RareColumns) -> Vec<C
     cells
 }
 
-/// Header row of a group: `▾ ✖ eu-1/a  10 nodes · 2 Evicting · 8 Ready · 43 pods`.
+/// Header row of a group of nodes: `▾ ✖ eu-1/a  10 nodes · 2 Evicting · 8 Ready · 43 pods`.
 fn group(scene: &Scene, name: &str) -> Cell {
     let (dim, faint) = (scene.style(Role::Dim), scene.style(Role::Faint));
     let Some(group) = scene.screen.groups.get(name) else { return Cell::default() };
@@ -433,7 +433,7 @@ fn grace(scene: &Scene, line: &NodeLine) -> Cell {
     time_bar(scene, expires, health.grace, 6).and(" ", faint).join(scene.countdown(expires, false))
 }
 
-/// Bar of the time left until `at`, as a share of `of`.
+/// Bar of the time left until `at`, as a share of the duration `of`.
 fn time_bar(scene: &Scene, at: Timestamp, of: Span, cells: usize) -> Cell {
     let left = at.since(scene.now).or_zero();
     #[expect(clippy::cast_possible_truncation, reason = "a share")]
@@ -505,7 +505,8 @@ fn next(scene: &Scene, line: &NodeLine) -> Cell {
     }
 }
 
-/// Times until an event at which its bar is full. `LONG` is the default toleration of the controller's taints.
+/// Time left until a node's next event at which the event's bar is full: `SHORT` for a taint, `LONG` for an eviction.
+/// `LONG` is the default toleration of the controller's taints.
 const SHORT: Span = Span::from_secs(60);
 const LONG: Span = Span::from_secs(300);
 

@@ -50,7 +50,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Why the list is empty.
+/// Reason why the list of Pending pods is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     super::nothing(scene, FeedKind::Pods, Pane::Pending, "no pod waits for a node")
 }

@@ -30,7 +30,7 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// Width of the bar in cells.
+/// Width of the operation's progress bar in cells.
 const BAR: usize = 24;
 
 /// Width in cells of the longest text in the state column.
@@ -40,15 +40,19 @@ const STATE: u16 = 11;
 const BEHIND: Span = Span::from_secs(5);
 
 /// ```text
-/// ─ 2 Progress  drain n-3 · for 1m12s ─────────────────────────── p pause  C cancel ─
-/// ━━━━━━━━━━━━────────────  12 of 30 pods gone · 2 blocked · 1 terminating   done in ~35s (at most 1m4s) · 12s behind the plan
+/// ─ 2 Progress  drain n-3 · for 1m12s ──────────────────────────────── p pauses  C cancels ─
+/// ━━━━━━━━━━━━━━━━━━──────  6 of 8 pods gone · 1 blocked · 1 terminating   done in ~35s (at most 1m4s)
 /// blocked
-///     in 3s  shop/web-7d4b9    blocked     shop/web needs 3 and has 3; 4 tries
-///            shop/web          budget      web needs 3 healthy, has 3; freed if one more of its pods is Ready
+///     in 3s  shop/web-7d4b9  blocked      The disruption budget web needs 3 healthy pods and has 3 currently · 4 tries
+///            shop/web        budget       web needs 3 healthy, has 3; freed if one more of its pods is Ready
 /// nodes
-///     1m12s  n-3               draining    ██████◇✖✖───────  12 of 30 pods gone
+///     1m12s  n-3             draining     ████████████◇◇✖✖  6 of 8 pods gone · cordoned by this operation
+/// in progress
+///        3s  shop/api-4f9c1  terminating  grace period ends in 27s
 /// finished
-///         –  shop/web-5c2aa    gone        → n-4, Ready
+///         –  shop/web-5c2aa  gone         → n-4, Ready
+/// log
+///  03:01:24  • pod/shop/api-4f9c1 terminating
 /// ```
 /// Draws the shown operation. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -270,7 +274,7 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
     .cells()
 }
 
-/// Width in cells of a node's bar.
+/// Width in cells of the bar of a node's pods.
 const NODE_BAR: usize = 16;
 
 /// Bar of a node's gone, terminating, blocked and other pods: `████████◇◇✖✖────  `. Empty if no pod leaves the node.
@@ -377,7 +381,7 @@ fn why(scene: &Scene, row: &PodProgress) -> String {
                 parts.push(format!("blocked by {}", pod.finalizers.join(", ")));
             }
         }
-        // The state column already says how the pod ended.
+        // The state column already says how the pod ended, so no text is added.
         PodProgressStage::Ended(PodEnd::Gone | PodEnd::TimedOut | PodEnd::Cancelled) => {}
         PodProgressStage::Ended(PodEnd::Stays(skip)) => parts.push(skip.to_string()),
         PodProgressStage::Ended(PodEnd::Replaced) => parts.push("another pod has its name".into()),

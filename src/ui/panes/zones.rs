@@ -128,7 +128,7 @@ const INDENT: usize = 2;
 /// Layout of zones whose nodes have lines of their own.
 struct ZoneMap {
     width: usize,
-    /// Number of nodes per cell.
+    /// Number of nodes that one cell stands for.
     nodes_a_cell: usize,
 }
 
@@ -163,7 +163,7 @@ impl ZoneMap {
         (lines, selected)
     }
 
-    /// Returns the clickable part of the screen for a line.
+    /// Returns the clickable part of the screen for a line of zones or nodes.
     fn part(&self, scene: &Scene, zones: &[ZoneLine], line: MapLine) -> ScreenPart {
         match line {
             MapLine::Facts(zone) => ScreenPart::Rows { pane: Pane::Zones, first: zone },
@@ -260,7 +260,7 @@ fn not_ready(scene: &Scene, zone: &ZoneView, silent: usize) -> Cell {
     cell.and(", ", scene.style(Role::Faint)).and(&silent, scene.style(Role::NodeWarning))
 }
 
-/// Width of the bar in cells.
+/// Width in cells of the bar of nodes that are not ready.
 const BAR: usize = 8;
 
 /// Share of nodes that are not ready, with a tick at the unhealthy threshold: `━━━╎────  30%`.

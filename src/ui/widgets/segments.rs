@@ -41,7 +41,7 @@ impl Runs {
         self
     }
 
-    /// Appends other runs.
+    /// Appends other styled texts.
     #[must_use]
     pub fn join(mut self, other: Self) -> Self {
         self.0.extend(other.0);
@@ -52,7 +52,7 @@ impl Runs {
         self.0.is_empty()
     }
 
-    /// Width in cells.
+    /// Width of the styled texts in cells.
     pub fn width(&self) -> usize {
         text::width_of(&self.0)
     }
@@ -133,7 +133,7 @@ pub fn cut_line(line: Line<'static>, cells: usize) -> Line<'static> {
     let mut spans = Vec::new();
     for span in line.spans {
         let width = text::width(&span.content);
-        // Another run may follow a run that fits exactly. In that case the last cell of the exact run becomes `…`.
+        // Further text may follow a text that fits exactly. In that case the last cell of the fitting text becomes `…`.
         if width < room {
             room -= width;
             spans.push(span);

@@ -32,7 +32,7 @@ pub struct Column {
     pub priority: u8,
     /// Arrow that shows the sort direction, if the table is sorted by this column.
     pub sorted: Option<&'static str>,
-    /// Title of the column that a click on the heading sorts by.
+    /// Title of the column by which a click on the heading sorts the table.
     pub sorts_by: Option<&'static str>,
 }
 

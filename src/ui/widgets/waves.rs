@@ -6,7 +6,7 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Number of cells of a lane.
+/// Number of cells of a lane (row of one wave).
 const CELLS: i64 = 48;
 
 /// A lane: when the wave starts, when its nodes are empty, when it ends, and the text beside it.
@@ -38,7 +38,7 @@ impl WaveLane {
         Self { starts: *starts, drained, ends: ends.unwrap_or_else(|| planned.1.max(now).max(drained)), text }
     }
 
-    /// Returns the lane, moved by the time `by`.
+    /// Returns the lane (row of one wave), moved by the time `by`.
     pub fn later(self, by: Span) -> Self {
         Self { starts: self.starts + by, drained: self.drained + by, ends: self.ends + by, ..self }
     }

@@ -73,7 +73,7 @@ pub struct ForecastChecker {
     predictions: PredictionTally,
     /// Times of late forecasts, and their delays.
     pub late: Vec<(Timestamp, Span)>,
-    /// Explanations whose steps are out of order: an effect comes before its cause.
+    /// Node explanations in which an effect comes before its cause.
     pub out_of_order: Vec<String>,
 }
 
@@ -295,8 +295,8 @@ impl ForecastChecker {
         if off.is_some_and(|off| is_right && is_within(off, slow)) {
             return Verdict::Explained(SLOW.into());
         }
-        // The controller may add the taint in the pass that marks the node Unknown. So both kinds of event depend
-        // directly on the last heartbeat.
+        // A pass that finds a node silent may both mark it Unknown and taint it. So both events depend directly on the
+        // last heartbeat.
         let from_silence = matches!(event.kind, EventKind::Unknown | EventKind::NoExecute);
         let missed = found.is_some_and(|(_, why)| from_silence && self.renewed_in_a_pass(why));
         if off.is_some_and(|off| is_right && missed && is_within(off, self.tolerance + self.period)) {

@@ -47,7 +47,7 @@ pub struct Observer {
 pub struct Sample {
     pub forecast: Forecast,
     pub late: Span,
-    /// Explanations of nodes whose steps are out of order: an effect comes before its cause.
+    /// Node explanations in which an effect comes before its cause.
     pub out_of_order: Vec<String>,
 }
 
@@ -191,7 +191,7 @@ async fn observe(
     }
 }
 
-/// Returns the explanations of not Ready nodes whose steps are out of order: an effect comes before its cause.
+/// Returns the explanations of not Ready nodes in which an effect comes before its cause.
 fn out_of_order(model: &Model, forecast: &Forecast, clock: Clock) -> Vec<String> {
     let Some(engine) = &model.engine else { return Vec::new() };
     let explainer = Explainer {

@@ -100,8 +100,8 @@ impl Default for Options {
             audit: false,
             users: Vec::new(),
             lifecycle: Lifecycle::Upstream,
-            // The ServiceAccount plugin accepts a pod only if its service account exists, and a controller would have
-            // to create it.
+            // Without the ServiceAccount plugin, the API server accepts a pod whose service account no controller has
+            // created.
             no_admission: vec!["ServiceAccount"],
         }
     }

@@ -108,7 +108,8 @@ impl Stage {
             TimelineAction::Beat { node, beat } => {
                 let kubelet = self.kubelet(node)?;
                 kubelet.beat = Beat::parse(beat.as_deref());
-                // The controller may have changed these conditions to Unknown, so their transition time is now.
+                // While the kubelet was silent, the controller may have changed the node's conditions to Unknown. So
+                // the transition time of all posted conditions is now.
                 kubelet.posts.iter_mut().flat_map(BTreeMap::values_mut).for_each(|posted| posted.since = now);
                 self.beat(node, true).await?;
             }

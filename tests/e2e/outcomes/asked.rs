@@ -1,5 +1,5 @@
-//! Asks kordon questions about the cluster as it is, carries each out for real, and compares what happens with the
-//! answer. Before the next question everything is undone, and all pods are Ready again.
+//! Asks kordon what an action would do to the cluster as it is, carries out the action for real, and compares what
+//! happens with the answer. Before the next question the action is undone, and all pods are Ready again.
 
 use std::{collections::BTreeMap, fs};
 
@@ -27,7 +27,7 @@ const AT_ONCE: Span = Span::from_secs(2);
 /// A NoExecute taint that no pod tolerates.
 const TAINT: &str = "example.com/now:NoExecute";
 
-/// A question, which is then carried out.
+/// The action that a question is about. It is carried out after the question.
 #[derive(Clone, Debug)]
 enum Question {
     Drain(Vec<String>),
@@ -95,7 +95,7 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Asks a question, carries it out, and undoes it. Returns the answer, and each difference.
+    /// Asks a question, carries out the action, and undoes it. Returns the answer, and each difference.
     async fn try_one(&self, question: &Question) -> Result<(Value, Vec<String>)> {
         self.prepare().await?;
         let answer = self.answer(question).await?;
@@ -215,7 +215,7 @@ impl Asker<'_> {
         let differ = comparison::differences(answer, NAMESPACE, &happened);
         let of_nodes =
             comparison::differences(answer, NAMESPACE, &Happened { names_nodes: false, ..happened });
-        // If there are no differences when node names are ignored, then each difference is about a node.
+        // If the answer is right apart from the names of nodes, every difference is in the name of a node.
         let (at_once, others): (Vec<String>, Vec<String>) =
             differ.into_iter().partition(|text| of_nodes.is_empty() && is_placed_at_once(text, since, &pods));
         at_once.iter().for_each(|text| say(&format!("    {text}: another was placed at the same time")));

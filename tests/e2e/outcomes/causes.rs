@@ -39,8 +39,8 @@ enum Cause {
     /// A node became schedulable or unschedulable, and the prediction did not include that change yet: outcomes are
     /// computed once a second, on another thread.
     OlderPrediction,
-    /// Another pod took the room on the predicted node. All of these pods tolerate the node's taint only for some time,
-    /// so the pods that wait for the room take turns.
+    /// Another pod took the room on the predicted node. All pods that need this room tolerate the node's taint only for
+    /// some time, so they take turns.
     TakesTurns,
     /// Another pod of the same Job failed before the replacement was created, which starts a longer back-off.
     JobFailedAgain,

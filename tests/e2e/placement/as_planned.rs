@@ -1,6 +1,6 @@
 //! Compares where plans place pods with where the real scheduler places them. The environment of the plans gets the
-//! changes that the scheduler saw during a drain, in that order. Before each decision of the scheduler, it predicts
-//! where the pod lands.
+//! changes of a drain in the order in which the scheduler saw them. Before each decision of the scheduler, the
+//! environment predicts where the pod lands.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

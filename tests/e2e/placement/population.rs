@@ -98,7 +98,7 @@ fn storage() -> Vec<(&'static str, Value)> {
     let mut shared = on_host.clone();
     shared["nodeAffinity"] = in_zone("b");
     all.push((volumes, volume("shared".into(), "at-once", shared)));
-    // A volume whose location is given only by labels, with the deprecated key.
+    // A volume whose zones, a and c, are given only by the deprecated label.
     let mut labelled = volume("labelled".into(), "labelled", on_host.clone());
     labelled["metadata"]["labels"] = json!({"failure-domain.beta.kubernetes.io/zone": "a__c"});
     all.push((volumes, labelled));

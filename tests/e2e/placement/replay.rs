@@ -309,7 +309,7 @@ impl Attempt {
         }
     }
 
-    /// Describes both score tables, for the relevant nodes.
+    /// Describes the scheduler's and kordon's scores of the nodes that each of them ranks best.
     pub fn tables(&self) -> String {
         let mut out = format!("{} {}", self.at, self.pod.key);
         let predicted = match (&self.real, &self.predicted) {

@@ -118,7 +118,7 @@ impl UnhealthyPolicy {
     }
 }
 
-/// A number, or a share of the expected pods.
+/// A number of pods, or a percentage of the expected pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum IntOrPercent {

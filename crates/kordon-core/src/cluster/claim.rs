@@ -20,10 +20,10 @@ pub const DRAIN: &str = "kordon.dev/drain";
 /// The annotation of a node that a drain emptied. It stays until the node is uncordoned or drained again.
 pub const DRAINED: &str = "kordon.dev/drained";
 
-/// Interval at which a running drain renews its claim.
+/// Interval at which a running drain renews its annotation on the node.
 pub const RENEW_EVERY: Span = Span::from_secs(20);
 
-/// Time for which a claim is valid without renewal.
+/// Time for which a drain counts as running after it last renewed its annotation on the node.
 const LASTS: Span = Span::from_secs(90);
 
 /// Who cordoned a node, and why.
@@ -40,7 +40,7 @@ pub struct CordonNote {
     /// When the cordon is meant to end. The time is only shown, and has no effect.
     #[n(3)]
     pub until: Option<Timestamp>,
-    /// The operation that cordoned the node; none if the note does not name one.
+    /// The operation that cordoned the node; none if the annotation does not name one.
     #[n(4)]
     pub operation: Option<OperationId>,
 }
@@ -82,7 +82,7 @@ pub struct ClaimedSurge {
     pub replicas: i32,
 }
 
-/// The note of a complete drain: all pods that the drain had to remove are gone.
+/// The annotation of a node that a drain emptied: all pods that the drain had to remove are gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DrainedNote {
@@ -120,14 +120,14 @@ impl CordonNote {
         })
     }
 
-    /// The whole note, such as `by alice: new kernel, until 2026-11-22T14:00:00Z (1h59m left)`.
+    /// The whole text about the cordon, such as `by alice: new kernel, until 2026-11-22T14:00:00Z (1h59m left)`.
     pub fn text(&self, now: Timestamp) -> String {
         let until = self.until.zip(self.time_left(now));
         let until = until.map(|(until, left)| format!(", until {} ({left})", until.to_time()));
         format!("by {}{}", self.who(), until.unwrap_or_default())
     }
 
-    /// Parses a note; none if kordon did not write the text.
+    /// Parses the annotation of a cordoned node; none if kordon did not write the text.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         Some(Self {
@@ -162,7 +162,7 @@ impl DrainClaim {
         format!("drain by {by} (operation {operation}){age}")
     }
 
-    /// Parses a claim; none if kordon did not write the text.
+    /// Parses the annotation of a node that is being drained; none if kordon did not write the text.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         let count = |field: &str| value[field].as_u64().and_then(|pods| usize::try_from(pods).ok());
@@ -214,7 +214,7 @@ impl DrainedNote {
         json!({"by": by, "operation": operation, "at": at}).to_string()
     }
 
-    /// Parses a note; none if kordon did not write the text.
+    /// Parses the annotation of a node that a drain emptied; none if kordon did not write the text.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         Some(Self {

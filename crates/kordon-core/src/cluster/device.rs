@@ -70,7 +70,7 @@ pub struct ClaimOwner {
     pub entry: Name,
 }
 
-/// `spec.devices` of a claim.
+/// `spec.devices` of a ResourceClaim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DeviceClaimSpec {
@@ -80,7 +80,7 @@ pub struct DeviceClaimSpec {
     pub constraints: Box<[DeviceConstraint]>,
 }
 
-/// One request of a claim.
+/// One request for devices in a ResourceClaim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DeviceRequest {
@@ -92,7 +92,7 @@ pub struct DeviceRequest {
     pub alternatives: Box<[DeviceAlternative]>,
 }
 
-/// One way to satisfy a request.
+/// One way to satisfy a request for devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DeviceAlternative {
@@ -116,16 +116,16 @@ pub struct DeviceAlternative {
     pub has_unmodelled: bool,
 }
 
-/// `allocationMode` and `count`.
+/// `allocationMode` and `count` of a request for devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum DeviceAmount {
     #[n(0)]
     Exact(#[n(0)] u32),
-    /// All devices on the node that match.
+    /// All devices on the node that match the request.
     #[n(1)]
     All,
-    /// A mode that kordon does not know.
+    /// An allocation mode that kordon does not know.
     #[n(2)]
     Unknown,
 }
@@ -140,7 +140,8 @@ impl Default for DeviceAmount {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DeviceConstraint {
-    /// Names of requests, or `request/subrequest`; empty for all requests.
+    /// Names of the requests that the constraint applies to, as `request` or `request/subrequest`; empty for all
+    /// requests.
     #[n(0)]
     pub requests: Box<[Name]>,
     #[n(1)]
@@ -151,10 +152,10 @@ pub struct DeviceConstraint {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum ConstraintRule {
-    /// `matchAttribute`: all devices have the same value.
+    /// `matchAttribute`: all devices have the same value of the attribute.
     #[n(0)]
     Match(#[n(0)] Name),
-    /// `distinctAttribute`: no two devices have the same value.
+    /// `distinctAttribute`: no two devices have the same value of the attribute.
     #[n(1)]
     Distinct(#[n(0)] Name),
     /// A constraint of a kind that kordon does not know.
@@ -162,7 +163,7 @@ pub enum ConstraintRule {
     Unknown,
 }
 
-/// `status.allocation` of a claim.
+/// `status.allocation` of a ResourceClaim.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DeviceAllocation {
@@ -173,7 +174,7 @@ pub struct DeviceAllocation {
     pub nodes: Option<Box<[NodeTerm]>>,
 }
 
-/// A device that a claim got.
+/// A device that is allocated to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct AllocatedDevice {
@@ -231,7 +232,7 @@ pub struct ResourceSlice {
 pub enum DeviceNodes {
     #[n(0)]
     Node(#[n(0)] NodeName),
-    /// Nodes that match one of these terms.
+    /// Nodes that match one of these terms can use the devices.
     #[n(1)]
     Matching(#[n(0)] Box<[NodeTerm]>),
     #[n(2)]
@@ -251,10 +252,10 @@ pub enum DeviceNodes {
 pub struct Device {
     #[n(0)]
     pub name: Name,
-    /// Attributes by name, with or without a domain.
+    /// Attributes of the device by name, with or without a domain.
     #[n(1)]
     pub attributes: Box<[(Name, DeviceAttribute)]>,
-    /// Quantities by name, with or without a domain.
+    /// Capacities of the device: quantities by name, with or without a domain.
     #[n(2)]
     pub capacity: Box<[(Name, Name)]>,
     #[n(3)]
@@ -274,7 +275,7 @@ pub struct Device {
     pub has_unmodelled: bool,
 }
 
-/// The value of an attribute.
+/// The value of a device's attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum DeviceAttribute {
@@ -300,7 +301,7 @@ pub struct DeviceCounter {
     pub set: Name,
     #[n(1)]
     pub counter: Name,
-    /// The amount, in thousandths of its unit.
+    /// The amount of the counter, in thousandths of its unit.
     #[n(2)]
     pub milli: i64,
 }
@@ -327,7 +328,7 @@ pub enum DeviceTaintEffect {
     #[default]
     #[n(0)]
     None,
-    /// No claim gets the device.
+    /// The device is not allocated to claims that do not tolerate the taint.
     #[n(1)]
     NoSchedule,
     /// Like NoSchedule; pods that have the device are also deleted.
@@ -396,7 +397,7 @@ pub struct DeviceTaintRule {
     pub taint: DeviceTaint,
 }
 
-/// `spec.deviceSelector` of a rule: each part that is set must match.
+/// `spec.deviceSelector` of a DeviceTaintRule: each part that is set must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DeviceTaintSelector {

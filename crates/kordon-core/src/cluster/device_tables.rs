@@ -31,8 +31,8 @@ pub enum DeviceChange {
 }
 
 impl DeviceTables {
-    /// Returns the slices of each pool, by driver and name of the pool. Contains only slices of the pool's newest
-    /// generation, because older slices do not count.
+    /// Returns the ResourceSlices of each pool of devices, by driver and name of the pool. Contains only slices of the
+    /// pool's newest generation, because older slices do not count.
     pub fn pools(&self) -> BTreeMap<(&Name, &Name), Vec<&Arc<ResourceSlice>>> {
         let mut pools: BTreeMap<(&Name, &Name), Vec<&Arc<ResourceSlice>>> = BTreeMap::new();
         for slice in self.slices.iter() {

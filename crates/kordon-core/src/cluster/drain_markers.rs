@@ -36,7 +36,7 @@ pub(super) enum Meaning {
 use DrainStage::{Drained, Draining, Maintaining, Rebooting};
 use Meaning::{Cordon, Note, Stage};
 
-/// The part of a Node object in which a mark is.
+/// The part of a Node object that has the mark of another project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// `spec.taints`; the value of the mark is the value of the taint.
@@ -66,7 +66,7 @@ pub(super) struct DrainMarker {
 }
 
 impl DrainMarker {
-    /// Returns the marks of a node, in the order of the table.
+    /// Returns the marks of other projects on a node, in the order of `MARKERS`.
     pub fn of(node: &Node) -> impl Iterator<Item = &'static Self> {
         MARKERS.iter().filter(|marker| marker.is_on(node))
     }
@@ -82,7 +82,7 @@ impl DrainMarker {
         self.value(node).is_some_and(|value| (self.test)(node, value))
     }
 
-    /// The value of the mark; `None` if the node does not have it.
+    /// The value of the mark; `None` if the node does not have the mark.
     fn value<'a>(&self, node: &'a Node) -> Option<&'a str> {
         match self.place {
             Place::Taint => {
@@ -173,7 +173,7 @@ const REBOOT_PLANNED: &str = "reboot planned by kured";
 
 /// All marks. If a node has several, the first stage in the order of [`DrainStage`] counts, then the first row.
 const MARKERS: &[DrainMarker] = &[
-    // kubernetes-sigs/karpenter v1.14.1: pkg/apis/v1/taints.go. Before 1.0 (v0.37.0) the key was another one.
+    // kubernetes-sigs/karpenter v1.14.1: pkg/apis/v1/taints.go. Before 1.0 (v0.37.0) the taint had another key.
     taint(taint_owner::KARPENTER, taint_owner::DISRUPTED[0], any, Stage(Draining)),
     taint(taint_owner::KARPENTER, taint_owner::DISRUPTED[1], any, Stage(Draining)),
     // kubernetes/autoscaler cluster-autoscaler-1.36.1: cluster-autoscaler/utils/taints/taints.go.
@@ -222,12 +222,12 @@ const MARKERS: &[DrainMarker] = &[
     // medik8s/node-maintenance-operator 3a54cd1: internal/controller/taint.go. The taint stays for the whole
     // maintenance.
     taint(NMO, "medik8s.io/drain", any, Stage(Maintaining)),
-    // medik8s/self-node-remediation 640aac5: internal/controller/selfnoderemediation_controller.go; before 0.12 the key
-    // was another one.
+    // medik8s/self-node-remediation 640aac5: internal/controller/selfnoderemediation_controller.go; before 0.12 the
+    // taint had another key.
     taint(SNR, "remediation.medik8s.io/self-node-remediation", any, Stage(Rebooting)),
     taint(SNR, "medik8s.io/remediation", |_, value| value == "self-node-remediation", Stage(Rebooting)),
-    // medik8s/fence-agents-remediation 51f603e: api/v1alpha1/fenceagentsremediation_types.go; before 0.7 the key was
-    // another one.
+    // medik8s/fence-agents-remediation 51f603e: api/v1alpha1/fenceagentsremediation_types.go; before 0.7 the taint had
+    // another key.
     taint(FAR, "remediation.medik8s.io/fence-agents-remediation", any, Stage(Rebooting)),
     taint(FAR, "medik8s.io/fence-agents-remediation", any, Stage(Rebooting)),
     // kubernetes-sigs/cluster-api v1.14.0: api/core/v1beta2/common_types.go. Its drains leave no mark but the cordon.
@@ -237,7 +237,8 @@ const MARKERS: &[DrainMarker] = &[
         any,
         Note("replacement planned by Cluster API"),
     ),
-    // aws/aws-node-termination-handler v1.25.6: pkg/node/node.go. Set right before the cordon and the drain.
+    // aws/aws-node-termination-handler v1.25.6: pkg/node/node.go. The taints are set right before the cordon and the
+    // drain.
     taint(NTH, "aws-node-termination-handler/spot-itn", is_cordoned, Stage(Draining)),
     taint(NTH, "aws-node-termination-handler/asg-lifecycle-termination", is_cordoned, Stage(Draining)),
     taint(NTH, "aws-node-termination-handler/scheduled-maintenance", is_cordoned, Stage(Draining)),

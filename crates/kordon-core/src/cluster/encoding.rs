@@ -37,7 +37,8 @@ impl TimeBase for Dictionary {
 type ReadError = minicbor::decode::Error;
 type WriteError<W> = minicbor::encode::Error<<W as Write>::Error>;
 
-/// Returns the text that is written in place of a given text; none if the text is written unchanged.
+/// Function that redacts texts: returns the text that is written in place of a given text; none if the text is written
+/// unchanged.
 pub type Redaction = Box<dyn Fn(&str) -> Option<String> + Send>;
 
 /// Context of encoders and decoders: the texts and parts of objects that were written or read before, and the function
@@ -107,8 +108,8 @@ impl Dictionary {
         Self { redaction: Some(redaction), ..Self::default() }
     }
 
-    /// A dictionary that remembers about `most` written texts, and as many parts. Forgotten texts and parts are written
-    /// in full again, which readers do not notice.
+    /// A dictionary that remembers about `most` written texts, and as many written parts of objects. Forgotten texts
+    /// and parts are written in full again, which readers do not notice.
     pub fn remembering(most: usize) -> Self {
         Self { most: Some(most), ..Self::default() }
     }
@@ -310,14 +311,14 @@ impl<'b, C: EncodingContext> Decode<'b, C> for OperationId {
     }
 }
 
-/// Encoding of a part that many objects share: written in full once, then by its number.
+/// Encoding of a part of an object that many objects share: written in full once, then by its number.
 pub mod shared {
     use super::{
         Arc, Decode, Decoder, Dictionary, Encode, Encoder, EncodingContext, ReadError, Type, TypeId, Write,
         WriteError, next_place, place,
     };
 
-    /// Encodes a shared part.
+    /// Encodes a part of an object that many objects share.
     ///
     /// # Errors
     /// The writer failed.
@@ -334,7 +335,7 @@ pub mod shared {
         encode_with(part, |encoder, context| (**part).encode(encoder, context), encoder, context)
     }
 
-    /// Encodes a shared part. `write` writes the part in full.
+    /// Encodes a part of an object that many objects share. `write` writes the part in full.
     ///
     /// # Errors
     /// The writer failed.
@@ -358,12 +359,12 @@ pub mod shared {
         let place = next_place(*parts_in_full).map_err(minicbor::encode::Error::message)?;
         written_parts.insert(id, place);
         *parts_in_full += 1;
-        // Keeps the part, so that no other part can get its address.
+        // Keeps the part of the object in memory, so that no other part can get its address.
         parts.push(Arc::new(part.clone()));
         Ok(())
     }
 
-    /// Decodes a shared part.
+    /// Decodes a part of an object that many objects share.
     ///
     /// # Errors
     /// The data is not what [`encode`] writes.
@@ -378,7 +379,7 @@ pub mod shared {
         decode_with(read, decoder, context)
     }
 
-    /// Decodes a shared part. `read` reads a part that was written in full.
+    /// Decodes a part of an object that many objects share. `read` reads a part that was written in full.
     ///
     /// # Errors
     /// The data is not what [`encode_with`] writes.
@@ -402,11 +403,11 @@ pub mod shared {
     }
 }
 
-/// Encoding of a part behind an `Arc` that few objects share: written in full each time.
+/// Encoding of a part of an object, behind an `Arc`, that few objects share: written in full each time.
 pub mod inline {
     use super::{Arc, Decode, Decoder, Encode, Encoder, ReadError, Write, WriteError};
 
-    /// Encodes a part in full.
+    /// Encodes a part of an object in full.
     ///
     /// # Errors
     /// The writer failed.
@@ -418,7 +419,7 @@ pub mod inline {
         (**part).encode(encoder, context)
     }
 
-    /// Decodes a part that was written in full.
+    /// Decodes a part of an object that was written in full.
     ///
     /// # Errors
     /// The data is not what [`encode`] writes.
@@ -430,11 +431,12 @@ pub mod inline {
     }
 }
 
-/// Encoding of an optional part behind an `Arc`, which most objects do not have: written in full each time.
+/// Encoding of an optional part of an object, behind an `Arc`, which most objects do not have: written in full each
+/// time.
 pub mod inline_option {
     use super::{Arc, Decode, Decoder, Encode, Encoder, ReadError, Write, WriteError};
 
-    /// Encodes an optional part in full.
+    /// Encodes an optional part of an object in full.
     ///
     /// # Errors
     /// The writer failed.
@@ -446,7 +448,7 @@ pub mod inline_option {
         part.as_deref().encode(encoder, context)
     }
 
-    /// Decodes an optional part that was written in full.
+    /// Decodes an optional part of an object that was written in full.
     ///
     /// # Errors
     /// The data is not what [`encode`] writes.
@@ -457,7 +459,7 @@ pub mod inline_option {
         Ok(Option::<T>::decode(decoder, context)?.map(Arc::new))
     }
 
-    /// Returns the default for a field that is missing from a file: no part.
+    /// Returns the default for an optional part of an object that is missing from a file: no part.
     pub fn nil<T>() -> Option<Option<Arc<T>>> {
         Some(None)
     }

@@ -32,7 +32,7 @@ enum Field {
     Unschedulable,
 }
 
-/// A text that is not a field selector.
+/// Error for a text that is not a valid field selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadFieldSelector {
     #[error("invalid selector: {0:?}; can't understand it: write FIELD=VALUE or FIELD!=VALUE")]
@@ -95,7 +95,7 @@ impl FieldSelector {
         Ok(Self { terms: parts.map(term).collect::<Result<_, _>>()? })
     }
 
-    /// Whether all terms hold for a pod.
+    /// Whether a pod meets all terms of the selector.
     pub fn selects_pod(&self, pod: &Pod) -> bool {
         self.holds(|field| match field {
             Field::Name => &pod.key.name,
@@ -107,7 +107,7 @@ impl FieldSelector {
         })
     }
 
-    /// Whether all terms hold for a node.
+    /// Whether a node meets all terms of the selector.
     pub fn selects_node(&self, node: &Node) -> bool {
         self.holds(|field| match field {
             Field::Name => &node.name,

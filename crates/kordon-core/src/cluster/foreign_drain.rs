@@ -97,7 +97,7 @@ pub struct ForeignNote {
 }
 
 impl ForeignNote {
-    /// Returns the notes about a node.
+    /// Returns the notes about other projects' work on a node.
     pub fn all(cluster: &Cluster, node: &Node) -> Vec<Self> {
         let note = |marker: &'static DrainMarker| {
             let Meaning::Note(words) = marker.meaning else { return None };
@@ -124,8 +124,8 @@ pub struct CordonOrigin {
 }
 
 impl CordonOrigin {
-    /// Returns who cordoned a node, from kordon's note or, without a note, from `metadata.managedFields`. `None` if the
-    /// node is not cordoned.
+    /// Returns who cordoned a node, from kordon's annotation or, without it, from `metadata.managedFields`. `None` if
+    /// the node is not cordoned.
     pub fn find(cluster: &Cluster, node: &Node) -> Option<Self> {
         if !node.unschedulable {
             return None;

@@ -20,7 +20,7 @@ pub struct Image {
     pub size_bytes: i64,
 }
 
-/// Separator between names, which no name contains.
+/// Separator between the names of an image. No name contains it.
 const SEPARATOR: char = '\n';
 
 /// The names of an image, joined in one text to need only one allocation. A node has dozens of images, and kordon must
@@ -40,7 +40,7 @@ impl ImageNames {
         text.push_str(name);
     }
 
-    /// The names in a text that was built with [`ImageNames::push`].
+    /// Returns the image names in a text that was built with [`ImageNames::push`].
     pub const fn from_text(text: Arc<str>) -> Self {
         Self(text)
     }
@@ -53,7 +53,7 @@ impl ImageNames {
         self.iter().any(|other| other == name)
     }
 
-    /// The text with all names. Copies share it.
+    /// The text with all names of the image. Copies share this text.
     pub const fn text(&self) -> &Arc<str> {
         &self.0
     }

@@ -9,7 +9,7 @@ use kordon_time::ClusterTime;
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct JobLimits {
-    /// `spec.completions`; none for a work queue.
+    /// `spec.completions`; none for a Job that is a work queue.
     #[n(0)]
     pub completions: Option<i32>,
     /// `spec.backoffLimit`.

@@ -57,20 +57,20 @@ pub enum FeedKind {
 /// The part of a prediction that the objects of a kind decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decides {
-    /// Whether and how pods can be removed. Objects that decide this also influence where pods land.
+    /// Objects of the kind decide whether and how pods can be removed. They also influence where pods land.
     Removal,
-    /// Whether nodes are alive.
+    /// Objects of the kind decide whether nodes are alive.
     Heartbeats,
-    /// Where pods land. Objects that decide this influence no other part of a prediction.
+    /// Objects of the kind decide where pods land, and no other part of a prediction.
     Placement,
-    /// When the replacement of a pod is created.
+    /// Objects of the kind decide when the replacement of a pod is created.
     Replacement,
-    /// When the replacement of a pod starts. Unknown objects of these kinds are no gap, because kordon assumes what is
-    /// true of most of them.
+    /// Objects of the kind decide when the replacement of a pod starts. If they are unknown, they are not reported as
+    /// missing, because kordon assumes what is true of most of them.
     Attachment,
-    /// Which devices pods get, and which devices are tainted. Most clusters have no devices.
+    /// Objects of the kind decide which devices pods get, and which devices are tainted. Most clusters have no devices.
     Devices,
-    /// Nothing. Plans and placements do not depend on these objects.
+    /// Objects of the kind decide nothing: plans and placements do not depend on them.
     Nothing,
 }
 
@@ -158,7 +158,8 @@ impl FeedKind {
         }
     }
 
-    /// Whether unknown objects of the kind are no gap, because kordon assumes what is true of most of them.
+    /// Whether unknown objects of the kind are not reported as missing (a gap), because kordon assumes what is true of
+    /// most of them.
     pub(super) const fn may_be_missing(self) -> bool {
         matches!(self.decides(), Decides::Attachment)
     }
@@ -304,7 +305,7 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// The permission that would close the gap; none if no permission is missing.
+    /// The permission with which the objects would be known; none if no permission is missing.
     pub fn missing_permission(&self) -> Option<String> {
         matches!(self.known, Known::Forbidden { .. }).then(|| format!("list {}", self.kind.resource()))
     }
@@ -316,7 +317,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// Writes several gaps as one phrase. All of them must have the same reason.
+/// Writes several gaps (unknown or outdated kinds) as one phrase. All of them must have the same reason.
 fn write_gaps(f: &mut fmt::Formatter<'_>, gaps: &[&Gap]) -> fmt::Result {
     let Some(first) = gaps.first() else { return Ok(()) };
     let kinds = joined(gaps.iter().map(|gap| gap.kind.to_string()));
@@ -338,7 +339,7 @@ fn joined(all: impl Iterator<Item = String>) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// Several gaps, possibly of different kinds and reasons.
+/// Several gaps (unknown or outdated kinds), possibly with different reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gaps(pub Vec<Gap>);
 
@@ -347,17 +348,17 @@ impl Gaps {
         self.0.is_empty()
     }
 
-    /// The gaps whose objects are unknown.
+    /// Keeps only the kinds whose objects are unknown.
     pub fn unknown(self) -> Self {
         Self(self.0.into_iter().filter(|gap| !gap.known.is_known()).collect())
     }
 
-    /// The gaps whose objects have not been listed yet.
+    /// Keeps only the kinds whose objects have not been listed yet.
     pub fn not_listed(self) -> Self {
         Self(self.0.into_iter().filter(|gap| gap.known == Known::NotListed).collect())
     }
 
-    /// The gaps whose objects are known, but outdated.
+    /// Keeps only the kinds whose objects are known, but outdated.
     pub fn known(self) -> Self {
         Self(self.0.into_iter().filter(|gap| gap.known.is_known()).collect())
     }
@@ -366,13 +367,13 @@ impl Gaps {
         self.0.iter().any(|gap| gap.kind == kind)
     }
 
-    /// Whether a permission would close one of the gaps.
+    /// Whether one of the kinds is unknown because of a missing permission.
     pub fn needs_permission(&self) -> bool {
         self.0.iter().any(|gap| gap.missing_permission().is_some())
     }
 }
 
-/// Keeps one gap for each kind and reason, sorted.
+/// Keeps one gap (unknown or outdated kind) for each kind and reason, sorted.
 impl FromIterator<Gap> for Gaps {
     fn from_iter<I: IntoIterator<Item = Gap>>(gaps: I) -> Self {
         let mut gaps: Vec<Gap> = gaps.into_iter().collect();

@@ -104,7 +104,7 @@ pub struct Selector {
     pub requirements: Vec<Requirement>,
 }
 
-/// One condition of a selector; all must hold.
+/// One condition of a selector. An object must meet all conditions of the selector.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Requirement {
@@ -196,7 +196,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// A text that is not a selector.
+/// Error for a text that is not a label selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is not a label selector such as app=web,tier!=db or zone in (a,b)")]
 pub struct BadSelector(pub String);

@@ -1,7 +1,7 @@
 //! The annotation of a node that is in a maintenance. It names the maintenance and the stage of the node.
 //!
-//! A maintenance keeps its state in these annotations, so that it can be continued from another machine. The note of a
-//! node is removed when the node is done.
+//! A maintenance keeps its state in these annotations, so that it can be continued from another machine. The annotation
+//! of a node is removed when the node is done.
 
 use minicbor::{Decode, Encode};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use kordon_time::{Span, Timestamp};
 /// The annotation of a node that is in a maintenance.
 pub const MAINTENANCE: &str = "kordon.dev/maintenance";
 
-/// Interval at which a running maintenance renews one of its notes.
+/// Interval at which a running maintenance renews one of its annotations.
 pub const RENEW_NOTE_EVERY: Span = Span::from_secs(60);
 
 /// Time for which a maintenance counts as running without a renewal.
@@ -95,7 +95,7 @@ impl MaintenanceNote {
         .to_string()
     }
 
-    /// Parses a note; none if kordon did not write the text.
+    /// Parses the annotation of a node that is in a maintenance; none if kordon did not write the text.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         let stage = value["stage"].as_str()?;
@@ -108,7 +108,7 @@ impl MaintenanceNote {
         })
     }
 
-    /// Whether this note was written or renewed so recently that its maintenance counts as running.
+    /// Whether this annotation was written or renewed so recently that its maintenance counts as running.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         now < self.renewed + LASTS
     }

@@ -170,10 +170,10 @@ pub enum Change {
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
     Known(FeedKind, Known),
-    /// A scope was read completely. This change follows one change for each object of the scope:
+    /// A scope (set of objects) was read completely. This change follows one change for each object of the scope:
     /// [`ObjectEvent::Applied`] if the scope is watched, [`ObjectEvent::Prefetched`] otherwise.
     Read(Box<ScopeRead>),
-    /// How well the objects of a scope are known from now on.
+    /// How well the objects of a scope (a part of the cluster) are known from now on.
     KnownIn(Box<Scope>, Known),
 }
 
@@ -263,9 +263,9 @@ pub struct Cluster {
     leader: Option<LeaderLease>,
     clock: ClusterClock,
     knowledge: Knowledge,
-    /// How well the objects are known in each scope that kordon has read or tried to read.
+    /// How well the objects are known in each scope (set of objects) that kordon has read or tried to read.
     scopes: CowMap<Scope, Known>,
-    /// The scopes that are watched.
+    /// The scopes (sets of objects) that are watched.
     watched: CowMap<Scope, ()>,
     /// Pods by the node to which they are bound.
     by_node: PodGroups<NodeName>,
@@ -274,7 +274,7 @@ pub struct Cluster {
     /// Pods whose deletion has started.
     terminating: CowMap<Key, ()>,
     unscheduled: CowMap<Key, ()>,
-    /// The totals of each node's pods.
+    /// Totals over the pods of each node, such as their number and the sum of their requests.
     loads: CowMap<NodeName, NodeLoad>,
     device_demand: DeviceDemand,
     /// kured's locks, by the node that holds each.
@@ -498,17 +498,17 @@ impl Cluster {
         self.knowledge.of(kind, self.is_listed(kind))
     }
 
-    /// The gap of a kind; none if its objects are known as they are now.
+    /// Why the objects of a kind are unknown or outdated (a gap); none if they are known and up to date.
     pub fn gap(&self, kind: FeedKind) -> Option<Gap> {
         gap(kind, self.known(kind))
     }
 
-    /// The gaps of several kinds.
+    /// The kinds among `kinds` whose objects are unknown or outdated (gaps), each with the reason.
     pub fn gaps(&self, kinds: impl IntoIterator<Item = FeedKind>) -> Gaps {
         Gaps(kinds.into_iter().filter_map(|kind| self.gap(kind)).collect())
     }
 
-    /// The gaps of several scopes. Gaps of the same kind and reason are merged.
+    /// The gaps (unknown or outdated kinds) of several scopes. Gaps of the same kind and reason are merged.
     pub fn gaps_in(&self, scopes: impl IntoIterator<Item = Scope>) -> Gaps {
         let gap = |scope: Scope| gap(scope.kind(), self.known_in(&scope));
         scopes.into_iter().filter_map(gap).collect()
@@ -563,7 +563,7 @@ impl Cluster {
         }
     }
 
-    /// The totals of the pods of a node.
+    /// Totals over the pods of a node, such as their number and the sum of their requests.
     pub fn load(&self, node: &NodeName) -> NodeLoad {
         self.loads.get(node).copied().unwrap_or_default()
     }
@@ -574,8 +574,8 @@ impl Cluster {
         self.known_in(scope).is_known()
     }
 
-    /// How well the objects of a scope are known. They are known if all objects of their kind are known, if the scope
-    /// itself was read, or if another scope was read that [covers](Scope::covers) it.
+    /// How well the objects of a scope (set of objects) are known. They are known if all objects of their kind are
+    /// known, if the scope itself was read, or if another scope was read that [covers](Scope::covers) it.
     pub fn known_in(&self, scope: &Scope) -> Known {
         let all = self.known(scope.kind());
         if all.is_known() {
@@ -853,7 +853,8 @@ fn gap(kind: FeedKind, known: Known) -> Option<Gap> {
     (known != Known::Live && !is_assumed).then_some(Gap { kind, known })
 }
 
-/// Updates the groups after a pod changed. `group_of` returns the group of a pod; none if the pod is in no group.
+/// Updates an index of pods by group after a pod changed. `group_of` returns the group of a pod; none if the pod is in
+/// no group.
 fn regroup<K: Ord + Clone>(
     delta: &Delta<Pod>,
     groups: &mut PodGroups<K>,

@@ -46,7 +46,7 @@ pub fn nearest_pod(key: &Key, cluster: &Cluster) -> Option<Key> {
     elsewhere(&key.name).or_else(here).or_else(anywhere)
 }
 
-/// Returns the scopes of the pods among which [`nearest_pod`] looks: the pods of the namespace, because they can be
+/// Returns the scopes (sets of pods) in which [`nearest_pod`] looks: the pods of the namespace, because they can be
 /// read faster, and all pods.
 pub fn scopes_near_pod(key: &Key) -> [Scope; 2] {
     [Some(key.namespace.clone()), None].map(|namespace| Scope::PodsWith(namespace, Selector::default()))

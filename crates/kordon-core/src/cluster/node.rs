@@ -68,14 +68,14 @@ pub struct Node {
     #[n(15)]
     pub terminating: bool,
     /// Who cordoned the node with kordon, and why. Outdated if another client has uncordoned the node, because only
-    /// kordon removes this note.
+    /// kordon removes this annotation.
     #[cbor(n(16), with = "encoding::inline_option", has_nil)]
     pub cordon_note: Option<Arc<CordonNote>>,
     /// Who is draining the node with kordon.
     #[cbor(n(17), with = "encoding::inline_option", has_nil)]
     pub drain_claim: Option<Arc<DrainClaim>>,
     /// The drain that emptied the node. Outdated if another client has uncordoned the node, because only kordon removes
-    /// this note.
+    /// this annotation.
     #[cbor(n(18), with = "encoding::inline_option", has_nil)]
     pub drained: Option<Arc<DrainedNote>>,
     /// The maintenance that the node is in.
@@ -104,11 +104,12 @@ pub struct Node {
     pub annotations: Option<Labels>,
 }
 
-/// A client that set a field of an object: one of `metadata.managedFields`.
+/// A client that set a field of an object, from an entry of `metadata.managedFields`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct FieldManager {
-    /// The name that the client gave, else the start of its User-Agent: usually the name of its executable.
+    /// The field manager that the client named in its request, else the start of the client's User-Agent, which is
+    /// usually the name of the client's executable.
     #[n(0)]
     pub manager: Name,
     /// Whether the field was set by server-side apply.

@@ -55,7 +55,7 @@ impl KnownNodeClaims {
 }
 
 impl NodeClaim {
-    /// The condition of this type, if it is True.
+    /// The condition of the NodeClaim that has this type, if the condition is True.
     pub fn true_condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions
             .iter()

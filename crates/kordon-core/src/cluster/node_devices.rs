@@ -15,7 +15,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtendedResource {
     pub name: Name,
-    /// Amount in `status.allocatable`; zero while its device plugin is gone.
+    /// Amount of the resource in `status.allocatable`; zero while the resource's device plugin is gone.
     pub allocatable: i64,
     /// Amount that the unfinished pods on the node request, as far as pods are known.
     pub requested: i64,

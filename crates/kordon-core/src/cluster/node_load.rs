@@ -1,8 +1,8 @@
-//! The totals of the pods of each node.
+//! Totals over the pods of each node, such as the sum of their requests.
 
 use super::{cow_map::CowMap, names::NodeName, pod::Pod, resources::Resources};
 
-/// The totals of the pods of one node.
+/// Totals over the pods of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeLoad {
     /// Pods bound to the node, finished ones included.

@@ -10,7 +10,7 @@ use super::Name;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct OperationId(Name);
 
-/// A text that is not the id of an operation.
+/// Error for a text that is not the id of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not the id of an operation, as in drain-20260102-030101-q3w4e: `kordon journal` lists those that exist"

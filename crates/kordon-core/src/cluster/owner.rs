@@ -73,7 +73,7 @@ pub enum OwnerKind {
     /// A Node: the pod is a mirror pod.
     #[n(1)]
     Node,
-    /// A kind that is not watched.
+    /// A kind of owner that kordon does not watch.
     #[n(2)]
     Other {
         #[n(0)]
@@ -85,12 +85,12 @@ pub enum OwnerKind {
 }
 
 impl OwnerKind {
-    /// Returns a kind that is not watched.
+    /// Returns the kind of an owner that kordon does not watch, from its name and API group.
     pub fn other(kind: impl Into<Name>, group: impl Into<Name>) -> Self {
         Self::Other { kind: kind.into(), group: Some(group.into()) }
     }
 
-    /// Returns whether this is the given kind of the given API group. In recordings of older releases, only the kind is
+    /// Returns whether the owner has this kind and API group. In recordings of older releases, only the kind is
     /// compared, because the group is not known.
     pub fn is(&self, kind: &str, group: &str) -> bool {
         match self {

@@ -400,7 +400,7 @@ pub enum LocalVolume {
 }
 
 impl LocalVolume {
-    /// All kinds in the order of the encoding. New kinds are appended.
+    /// All kinds of local volumes, in the order of the encoding. New kinds are appended.
     const ALL: [Self; 4] = [Self::EmptyDir, Self::Memory, Self::HostPath, Self::Ephemeral];
 
     pub const fn as_str(self) -> &'static str {

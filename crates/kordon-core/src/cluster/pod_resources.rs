@@ -117,7 +117,7 @@ pub enum QosClass {
     #[default]
     #[n(1)]
     Burstable,
-    /// No container has requests or limits.
+    /// No container of the pod has requests or limits.
     #[n(2)]
     BestEffort,
 }

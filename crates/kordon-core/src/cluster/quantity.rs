@@ -102,7 +102,8 @@ fn decimal(whole: &str, fraction: &str, exponent: i32) -> i64 {
     units.saturating_add(i64::from(rest.bytes().any(|digit| digit != b'0')))
 }
 
-/// Computes `whole.fraction * 1024^power * 10^places`, rounded up. A step saturates only if the result is beyond `i64`.
+/// Computes `whole.fraction * 1024^power * 10^places`, rounded up. A step of the computation saturates only if the
+/// result is beyond `i64`.
 fn binary(whole: &str, fraction: &str, places: i32, power: u32) -> i64 {
     // Digits after the 18th are ignored, so that results within `i64` do not overflow `i128` on the way.
     let fraction = &fraction[..fraction.len().min(18)];

@@ -48,21 +48,22 @@ pub struct QuotaLimit {
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum QuotaCount {
-    /// `pods`: one, until the pod has finished.
+    /// For a limit on `pods`: one for each pod, until the pod has finished.
     #[n(0)]
     Pod,
-    /// `count/pods`: one, as long as the object exists.
+    /// For a limit on `count/pods`: one for each pod, as long as the object exists.
     #[n(1)]
     Object,
-    /// `requests.X`, and `cpu`, `memory`, `ephemeral-storage` and `hugepages-X` without a prefix.
+    /// The pod's request, for limits on `requests.X`, and on `cpu`, `memory`, `ephemeral-storage` and `hugepages-X`
+    /// without a prefix.
     #[n(2)]
     Request(#[n(0)] Name),
-    /// `limits.X`.
+    /// The pod's limit, for limits on `limits.X`.
     #[n(3)]
     Limit(#[n(0)] Name),
 }
 
-/// A condition that a quota sets on pods.
+/// A scope of a quota: a condition that the quota sets on pods.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum QuotaScope {
@@ -78,13 +79,13 @@ pub enum QuotaScope {
     /// `PriorityClass`: the pod has a class (true), or none (false).
     #[n(3)]
     HasPriorityClass(#[n(0)] bool),
-    /// A scope that kordon does not know.
+    /// A scope of the quota that kordon does not know.
     #[n(4)]
     Other(#[n(0)] Name),
 }
 
 impl Quota {
-    /// Whether the quota counts a pod; `None` if this depends on a scope that kordon does not know.
+    /// Whether the quota counts a pod; `None` if this depends on a scope of the quota that kordon does not know.
     pub fn counts(&self, pod: &Pod) -> Option<bool> {
         let holds: Vec<Option<bool>> = self.scopes.iter().map(|scope| scope.holds(pod)).collect();
         if holds.contains(&Some(false)) {
@@ -166,7 +167,7 @@ impl QuotaScope {
         })
     }
 
-    /// Parses a scope from its name, and the operator and values of its expression.
+    /// Parses a scope of a quota from its name, and the operator and values of its expression.
     pub fn parse(name: &str, operator: &str, values: Box<[Name]>) -> Self {
         match (name, operator) {
             ("Terminating", _) => Self::Deadline(true),

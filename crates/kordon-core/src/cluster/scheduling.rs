@@ -88,7 +88,7 @@ impl SchedulingSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodDeviceClaim {
-    /// Name of the entry.
+    /// Name of the entry in `spec.resourceClaims`.
     #[n(0)]
     pub entry: Name,
     /// The ResourceClaim, which other pods may use, too; `None` if each pod gets its own claim from a template.
@@ -146,10 +146,10 @@ pub enum NodeOperator {
     Exists,
     #[n(3)]
     DoesNotExist,
-    /// The value is an integer greater than this integer.
+    /// The label's value is an integer greater than this integer.
     #[n(4)]
     Gt(#[n(0)] i64),
-    /// The value is an integer less than this integer.
+    /// The label's value is an integer less than this integer.
     #[n(5)]
     Lt(#[n(0)] i64),
     /// The requirement is invalid: its whole term matches nothing.
@@ -288,7 +288,7 @@ pub enum PodVolume {
         #[n(1)]
         class: Name,
     },
-    /// A disk named in the pod's spec.
+    /// A disk that the pod's spec names directly, without a claim.
     #[n(2)]
     Disk(#[n(0)] Disk),
 }

@@ -26,7 +26,7 @@ pub enum Scope {
     NodesWith(Selector),
     Node(NodeName),
     Pods,
-    /// Pods with labels that match the selector. Without a namespace: in all namespaces.
+    /// Pods with labels that match the selector; in all namespaces if no namespace is given.
     PodsWith(Option<Namespace>, Selector),
     PodsOn(NodeName),
     Pod(Key),
@@ -48,18 +48,18 @@ pub enum Scope {
     Devices(FeedKind),
 }
 
-/// A scope that was read completely.
+/// A scope (set of objects) that was read completely.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeRead {
     pub scope: Scope,
-    /// The version at which the scope was read.
+    /// The resource version at which the scope was read.
     pub version: Version,
     /// The keys of the objects that were found. The namespace of a cluster-scoped object is empty.
     pub found: Vec<Key>,
     pub by: ReadBy,
 }
 
-/// How a scope was read.
+/// How a scope (set of objects) was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadBy {
     /// A single request, which reports no later changes.
@@ -69,7 +69,7 @@ pub enum ReadBy {
 }
 
 impl Scope {
-    /// Returns the scope of all objects of the same kind.
+    /// Returns the scope of all objects of this scope's kind.
     pub fn whole(&self) -> Self {
         match self {
             Self::Nodes | Self::NodesWith(_) | Self::Node(_) => Self::Nodes,

@@ -126,12 +126,12 @@ impl AccessModes {
         modes
     }
 
-    /// Whether these modes let only one node at a time use a volume.
+    /// Whether these access modes let only one node at a time use a volume.
     pub const fn is_single_node(self) -> bool {
         (self.read_write_once || self.read_write_once_pod) && !self.read_only_many && !self.read_write_many
     }
 
-    /// Whether these modes include all modes of `others`.
+    /// Whether these access modes include all modes of `others`.
     pub const fn cover(self, others: Self) -> bool {
         (self.read_write_once || !others.read_write_once)
             && (self.read_only_many || !others.read_only_many)

@@ -35,10 +35,10 @@ impl<T: TableObject> TableObject for &T {
     }
 }
 
-/// A report of a watch about one kind.
+/// A report of a watch about the objects of one kind.
 #[derive(Clone, Debug)]
 pub enum ObjectEvent<T: TableObject> {
-    /// A list starts. Known objects stay until [`ObjectEvent::ListDone`].
+    /// A list of all objects starts. Known objects stay until [`ObjectEvent::ListDone`].
     ListStarted,
     /// An object of the list.
     Listed(T),
@@ -143,7 +143,7 @@ impl<T: TableObject + PartialEq> Table<T> {
         self.rows.is_empty()
     }
 
-    /// Whether a list has been completed.
+    /// Whether all objects of the kind have been listed at least once.
     pub fn is_synced(&self) -> bool {
         self.synced
     }

@@ -18,9 +18,10 @@ const KUBECTL: &str = "kubectl";
 /// What the system-upgrade-controller does with a node, or may have done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum UpgradePlan {
-    /// The pod of a job is on the node and has not finished.
+    /// The pod of an upgrade job is on the node and has not finished.
     Runs { plan: Name, pod: Key, created: ClusterTime },
-    /// The pod of a job has failed, and no other runs. The node is uncordoned only once a job completes.
+    /// The pod of an upgrade job has failed, and no other upgrade job runs. The node is uncordoned only once such a job
+    /// completes.
     Failed { plan: Name, pod: Key, created: ClusterTime },
     /// Plans were applied to the node earlier, so a cordon by kubectl may come from a job of the controller.
     Applied { plans: Vec<String> },

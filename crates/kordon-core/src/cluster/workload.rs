@@ -102,7 +102,7 @@ pub struct PriorityClass {
     pub value: i32,
     #[n(3)]
     pub global_default: bool,
-    /// Whether `preemptionPolicy` is Never.
+    /// Whether pods of this PriorityClass never preempt others (`preemptionPolicy: Never`).
     #[n(4)]
     pub never_preempts: bool,
 }
@@ -127,7 +127,7 @@ pub struct NamespaceObject {
     pub version: Version,
     #[n(2)]
     pub labels: Labels,
-    /// Whether `status.phase` is Terminating.
+    /// Whether the namespace is being deleted: its `status.phase` is Terminating.
     #[n(3)]
     pub terminating: bool,
 }

@@ -98,12 +98,12 @@ impl Acts {
     }
 }
 
-/// Numbers and durations of a controller's acts.
+/// Totals of a controller's acts: how many there were, and how long they took.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ActsTotals {
     pub unreachable: usize,
     pub evicted: usize,
-    /// Unnecessary evictions: the node came back within the time given to [`Acts::totals`].
+    /// Unnecessary evictions: the pod's node came back within the time given to [`Acts::totals`].
     pub unnecessary: usize,
     /// Evictions for which the recording ends too early to tell whether they were unnecessary. The node was still
     /// silent at the end, and the time given to [`Acts::totals`] was not over.
@@ -115,7 +115,7 @@ pub struct ActsTotals {
     pub eviction: Option<Spread>,
 }
 
-/// Median and maximum of several times.
+/// Median and maximum of several durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
     pub median: Span,

@@ -71,9 +71,9 @@ pub struct Counterfactual {
     heard: BTreeMap<NodeName, Timestamp>,
     /// The pods that the engine marked not ready, in their state before the mark.
     marked: BTreeMap<Key, Arc<Pod>>,
-    /// The pods that the engine evicted, with the time at which their kubelet ends them.
+    /// The pods that the engine evicted, with the time at which the pod's kubelet ends it.
     ending: BTreeMap<Key, Timestamp>,
-    /// The evicted pods on silent nodes, by node. Their kubelet ends these pods when it is back.
+    /// The evicted pods on silent nodes, by node. The kubelet of the node ends them when it is back.
     held: BTreeMap<NodeName, BTreeSet<Key>>,
     replacements: Replacements,
     /// Pods that the engine has evicted and the recording has not, with the time of the eviction.
@@ -139,7 +139,8 @@ impl Counterfactual {
         self.outages.start()
     }
 
-    /// Converts a recorded change for the model's cluster. `cluster` is that cluster before the change.
+    /// Converts a recorded change into the changes of the model's cluster. `cluster` is the model's cluster before the
+    /// change.
     pub fn on_change(&mut self, change: Change, cluster: &Cluster, now: Timestamp) -> Vec<Change> {
         match change {
             Change::Node(event) => self.on_node_event(event, cluster, now),
@@ -179,7 +180,7 @@ impl Counterfactual {
         pods.map(|pod| Change::Pod(ObjectEvent::Applied(self.as_created(&pod, cluster)))).collect()
     }
 
-    /// Handles a gap in the recording, whose content is unknown.
+    /// Handles a gap in the recording. What happened during the gap is unknown.
     pub fn on_gap(&mut self, now: Timestamp) {
         self.uncertain.add(Uncertainty::Gap, 1);
         self.outages.on_gap(now);
@@ -287,7 +288,7 @@ impl Counterfactual {
         }
     }
 
-    /// Handles a heartbeat at `at`. `before` is the time of the previous heartbeat, if known.
+    /// Handles a heartbeat of a node at `at`. `before` is the time of the node's previous heartbeat, if known.
     fn observe_outage(
         &mut self,
         name: &NodeName,
@@ -325,13 +326,13 @@ impl Counterfactual {
     }
 }
 
-/// Position of a recorded event in a list of objects. The first list is passed on as a list, later lists are passed on
-/// as changes.
+/// Position of a recorded event in a watch's list of objects. The watch's first list is passed on as a list, its later
+/// lists as changes.
 enum ListStage {
     Started,
     Listed,
     Done,
-    /// The event is not part of a list.
+    /// The event is a change outside a list.
     Changed,
 }
 

@@ -37,8 +37,7 @@ impl Counterfactual {
             match stage {
                 ListStage::Started => nodes.insert(0, ObjectEvent::ListStarted),
                 ListStage::Done => nodes.push(ObjectEvent::ListDone),
-                // The recording had this node before the list, and the node has not changed: list it as the model has
-                // it.
+                // A watch lists its objects again, and this node has not changed: list it as it is in the model.
                 ListStage::Listed if nodes.is_empty() => {
                     nodes.extend(listed.map(|node| ObjectEvent::Listed((*node).clone())));
                 }
@@ -170,7 +169,7 @@ impl Counterfactual {
     }
 }
 
-/// The recorded node `new`, with conditions and taints maintained by the controller taken from `known`.
+/// The recorded node `new`. Its conditions and taints that the controller maintains are taken from `known`.
 fn merged(old: &Node, new: &Node, known: &Node) -> Node {
     Node {
         version: next_version(new, known),

@@ -30,7 +30,7 @@ pub struct RecordedOutage {
 /// How an outage ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutageEnd {
-    /// A heartbeat came, and the node was Ready.
+    /// The node came back: a heartbeat arrived, and the node was Ready.
     Back(Timestamp),
     /// The node was deleted.
     Deleted(Timestamp),
@@ -45,7 +45,7 @@ pub struct AffectedPod {
     pub uid: Uid,
     /// Whether and when the pod's owner recreates the pod.
     recreation: Recreation,
-    /// Whether the engine's cluster has the pod.
+    /// Whether the pod exists in the engine's cluster (the model).
     is_here: bool,
 }
 
@@ -65,11 +65,11 @@ pub struct Paid {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OutageCost {
     pub outages: usize,
-    /// Number of pods on the nodes; a pod counts once for each outage.
+    /// Number of pods on the nodes with outages. A pod counts once for each outage.
     pub pods: usize,
-    /// The time in which the pods on the nodes ran nowhere, summed over pods.
+    /// The time in which pods of nodes with outages ran nowhere, summed over pods.
     pub nowhere: Span,
-    /// The number of pods on the nodes that were evicted.
+    /// The number of evicted pods of nodes with outages.
     pub moves: usize,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct OutageTracker {
     starts: Vec<Span>,
 }
 
-/// The start of an outage.
+/// When an outage started, and whether the node was silent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OutageStart {
     pub from: Timestamp,
@@ -122,7 +122,7 @@ pub(super) struct OutageStart {
 }
 
 impl RecordedOutage {
-    /// The length of the outage. An open outage counts up to the end of the recording.
+    /// The length of the outage. An outage that did not end counts up to the end of the recording.
     pub const fn length(&self) -> Span {
         self.end.at().since(self.from)
     }
@@ -323,7 +323,7 @@ fn runs_again(
         (None, OutageEnd::Open(_)) => return scope.end,
         (None, OutageEnd::Deleted(_)) => end,
         (Some(moved), _) if pod.recreation == Recreation::Immediately || !outage.is_silent => moved,
-        // The kubelet ends the pod when the kubelet is back, or the pod is deleted with its node.
+        // An evicted pod is gone when its kubelet is back and ends it, or when it is deleted with its node.
         (Some(_), OutageEnd::Back(_) | OutageEnd::Deleted(_)) => end,
         (Some(_), OutageEnd::Open(_)) => return scope.end,
     };

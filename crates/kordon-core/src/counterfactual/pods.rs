@@ -33,7 +33,7 @@ impl Counterfactual {
             match stage {
                 ListStage::Started => pods.insert(0, ObjectEvent::ListStarted),
                 ListStage::Done => pods.push(ObjectEvent::ListDone),
-                // The recording had this pod before the list, and the pod has not changed: list it as the model has it.
+                // A watch lists its objects again, and this pod has not changed: list it as it is in the model.
                 ListStage::Listed if pods.is_empty() => {
                     pods.extend(listed.map(|pod| ObjectEvent::Listed((*pod).clone())));
                 }
@@ -91,7 +91,7 @@ impl Counterfactual {
         Some(if is_listed { ObjectEvent::Listed(created) } else { ObjectEvent::Applied(created) })
     }
 
-    /// A new recorded pod, with the replaced default tolerations.
+    /// A newly recorded pod, in which the default tolerations are replaced.
     pub(super) fn as_created(&self, pod: &Pod, cluster: &Cluster) -> Pod {
         let version = cluster.pod(&pod.key).map_or(pod.version, |known| next_version(pod, known));
         Pod { version, tolerations: self.tolerations.replace(&pod.tolerations), ..pod.clone() }

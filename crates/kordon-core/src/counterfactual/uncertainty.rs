@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A reason why the cluster might have behaved differently with these settings.
+/// A reason why the cluster might have behaved differently with the other settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uncertainty {
     /// A heartbeat, the return of a node, or a deletion by somebody else was close to a deadline, so the result depends
@@ -73,7 +73,7 @@ impl Uncertainty {
     }
 }
 
-/// How often each reason applies.
+/// How often each reason for uncertainty applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uncertainties(BTreeMap<Uncertainty, usize>);
 

@@ -23,7 +23,7 @@ pub const WOULD_EXPLAIN: &str = "would explain it";
 /// Observations of the controller, and the flags already reported.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
-    /// The time of each zone's last NoExecute taint that took a token.
+    /// The time of each zone's last NoExecute taint that took a token of the zone's rate limiter.
     tainted: BTreeMap<ZoneKey, Timestamp>,
     reported: BTreeSet<&'static str>,
 }
@@ -66,7 +66,8 @@ impl Audit {
         })
     }
 
-    /// Checks a node that was tainted with a token. Returns a warning if the eviction rate did not allow it yet.
+    /// Checks a node that was tainted with a token of its zone's rate limiter. Returns a warning if the eviction rate
+    /// did not allow the taint yet.
     pub fn on_taint(
         &mut self,
         node: &NodeName,
@@ -80,7 +81,8 @@ impl Audit {
         let rate = zone.limiter.rate();
         let state = zone.state.unwrap_or(ZoneState::Initial);
         if rate == 0.0 {
-            // The controller may have requested the first taint before the zone's state changed.
+            // The zone evicts nothing now, but the controller may have requested the taint before the zone's state
+            // changed.
             let (flag, value) = match state {
                 ZoneState::PartialDisruption => (
                     "secondary-node-eviction-rate",
@@ -116,7 +118,7 @@ impl Audit {
         self.reported.iter().copied()
     }
 
-    /// Forgets all observations, because a new controller has full buckets and its own flags.
+    /// Forgets all observations, because a new controller has full rate limiters and its own flags.
     pub fn restart(&mut self) {
         *self = Self::default();
     }

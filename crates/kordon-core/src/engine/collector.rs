@@ -13,7 +13,7 @@ use super::{
 use crate::cluster::{Cluster, Delta, Key, Name, Node, NodeName, OUT_OF_SERVICE, Phase, Pod};
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-/// The time from one pass to the next.
+/// Time from one pass of the pod garbage collector to the next.
 const PERIOD: Span = Span::from_secs(20);
 /// How long a node's name must be missing before its pods are orphans.
 const QUARANTINE: Span = Span::from_secs(40);
@@ -26,13 +26,14 @@ const EVICTED: &str = "Evicted";
 pub struct Collector {
     /// Time of one pass. Every other pass is a whole number of periods away.
     tick: Timestamp,
-    /// How well the times of passes are known.
+    /// How well the times of the collector's passes are known.
     certainty: Certainty,
     /// The earliest time of the next pass.
     not_before: Timestamp,
     /// Names of missing nodes: pods are bound to them, and no node has the name.
     missing: BTreeSet<NodeName>,
-    /// Time at which each name leaves quarantine. A name stays in quarantine even if its node comes back.
+    /// Time at which each missing node's name leaves quarantine. A name stays in quarantine even if its node comes
+    /// back.
     quarantine: BTreeMap<NodeName, Timestamp>,
     /// Nodes with the out-of-service taint.
     out_of_service: BTreeSet<NodeName>,
@@ -165,7 +166,7 @@ impl Collector {
         Some(self.pass_at(due.max(earliest)))
     }
 
-    /// The first pass at or after `at`.
+    /// The first pass of the pod garbage collector at or after `at`.
     fn pass_at(&self, at: Timestamp) -> Timestamp {
         let into = at.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos());
         if into == 0 { at } else { at + Span::from_nanos(PERIOD.as_nanos() - into) }
@@ -194,7 +195,7 @@ impl Collector {
         orphaned
     }
 
-    /// Missing nodes that still have pods.
+    /// Names of missing nodes to which pods are still bound.
     pub fn missing(&self, cluster: &Cluster) -> impl Iterator<Item = &NodeName> {
         self.missing.iter().filter(move |node| cluster.load(node).pods > 0)
     }

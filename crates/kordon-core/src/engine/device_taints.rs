@@ -48,7 +48,7 @@ pub struct TaintRulePreview {
 }
 
 impl TaintRulePreview {
-    /// Number of namespaces of the pods.
+    /// Number of namespaces of the pods that the rule would delete.
     pub fn namespaces(&self) -> usize {
         self.pods.iter().map(|pod| &pod.namespace).collect::<BTreeSet<_>>().len()
     }
@@ -126,9 +126,9 @@ fn taints_of_slices(cluster: &Cluster) -> BTreeMap<DeviceId, Vec<(Name, DeviceTa
     with_slice.collect()
 }
 
-/// The taints that evict pods.
+/// The device taints that evict pods, from slices and from DeviceTaintRules.
 struct EvictingTaints<'a> {
-    /// Taints of slices, with the name of the slice.
+    /// Taints that drivers set in slices, by device, with the name of the slice.
     of_slices: BTreeMap<DeviceId, Vec<(Name, DeviceTaint)>>,
     /// Taints of DeviceTaintRules. Each rule counts as if its effect were NoExecute.
     rules: Vec<&'a DeviceTaintRule>,

@@ -38,8 +38,8 @@ impl Engine {
                         record.restart_grace(HeartbeatSource::DisruptionEnd, now);
                     }
                     if self.out.has_recorded_no_execute(&node.name) {
-                        // The recorded taint change was not made by the controller: forget it, because the node keeps
-                        // its taints.
+                        // The controller has not made the taint change that a dry run recorded. Forget the change,
+                        // because the node keeps its taints.
                         self.out.forget(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
                     }
                 }
@@ -117,10 +117,10 @@ impl Engine {
     }
 }
 
-/// Which zones get a new rate.
+/// Which zones get a new eviction rate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Changed {
     All,
-    /// Only zones whose state changed.
+    /// Only zones whose state changed get a new eviction rate.
     Only,
 }

@@ -7,7 +7,7 @@ use kordon_time::{ClusterTime, Timestamp};
 /// A write that the engine requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
-    /// Identifies the effect when its [`Outcome`] comes back.
+    /// Identifies the effect, so that its [`Outcome`] can be assigned to it.
     pub id: EffectId,
     /// Time at which the engine requested the write.
     pub at: Timestamp,
@@ -187,7 +187,7 @@ pub struct UnknownCondition {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
     pub object: EventObject,
-    /// Whether the event's type is Warning. Otherwise it is Normal.
+    /// Whether the event's type is Warning instead of Normal.
     pub warning: bool,
     pub reason: &'static str,
     pub message: String,
@@ -216,11 +216,11 @@ impl std::fmt::Display for EventObject {
 pub enum Outcome {
     /// The write was made, and the watch will show the change.
     Done,
-    /// Recorded and not written (dry-run). The shadowed controller may write it.
+    /// Dry run: the write was recorded instead of being sent. The shadowed controller may make the write.
     Recorded,
     /// The object changed after the engine's decision, or was replaced by another object of the same name.
     Conflict,
-    /// The object is gone.
+    /// The object to write to is gone.
     Gone,
     /// Any other error.
     Failed(String),

@@ -35,7 +35,8 @@ pub struct Evictor {
 #[derive(Clone, Debug)]
 enum Timer {
     Running(Running),
-    /// The deletion was recorded and not written (dry-run): the shadowed controller may still delete the pod.
+    /// Dry run: the deletion of the pod was recorded instead of being sent. The shadowed controller may still delete
+    /// the pod.
     Overdue(Running),
     /// The pod was deleted. Up to 1.32 this tombstone keeps later timers of the pod from starting, until the tombstone
     /// is cancelled (docs/upstream/node-lifecycle.md#7.8).
@@ -51,7 +52,7 @@ struct Running {
     why: Why,
 }
 
-/// Owner of the timers, which decides when they start.
+/// Owner of the timers. The owner decides when timers start.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum TimerSource {
     /// kordon is the controller: timers start when an event is processed, regardless of the taint's timeAdded.
@@ -84,7 +85,7 @@ pub enum Tolerance<'a> {
     },
 }
 
-/// Input of the evictor's decisions, and the outbox for its effects.
+/// The input on which taint eviction bases its decisions, and the outbox for its effects.
 pub struct Context<'a> {
     pub cluster: &'a Cluster,
     pub rules: &'a ControllerRules,
@@ -209,15 +210,17 @@ impl Evictor {
         }
     }
 
-    /// Marks a timer overdue after the deletion of its pod was recorded and not written. The timer stays overdue until
-    /// the deletion is observed or cancelled.
+    /// Marks a timer overdue after the deletion of its pod was recorded in a dry run instead of being sent. The timer
+    /// stays overdue until the deletion is observed or cancelled.
     fn overdue(&mut self, pod: &Key, running: Running) {
         self.timers.insert(pod.clone(), Timer::Overdue(running));
     }
 
-    /// Handles a pod that became Terminating. If the pod's deletion was recorded, the deletion has now been observed.
+    /// Handles a pod that became Terminating. If a dry run had recorded the pod's deletion, the deletion has now been
+    /// observed.
     fn on_terminating(&mut self, pod: &Key, out: &mut Outbox) {
-        // Skip the search if no deletion was recorded, because only recorded deletions make timers overdue.
+        // Skip the search if no deletion was recorded in a dry run, because only recorded deletions make timers
+        // overdue.
         if out.has_recorded()
             && let Some(Timer::Overdue(_)) = self.timers.get(pod)
         {
@@ -226,18 +229,18 @@ impl Evictor {
         out.forget_deletion(pod);
     }
 
-    /// Handles a deletion that was recorded and not written (dry-run): see [`Timer::Overdue`].
+    /// Handles a deletion that was recorded in a dry run instead of being sent: see [`Timer::Overdue`].
     pub fn on_recorded(&mut self, pod: &Key, at: Timestamp, why: Why) {
         self.overdue(pod, Running { created: at, fires: at, certainty: Certainty::Observed, why });
     }
 
-    /// Handles a deletion that was written. Returns the time at which the deletion was due.
+    /// Handles a deletion that succeeded. Returns the time at which the deletion was due.
     pub fn on_deleted(&mut self, pod: &Key) -> Option<Timestamp> {
         self.requested.remove(pod)
     }
 
-    /// Handles a failed deletion. As upstream, the failure removes the pod's entry, so that the next relevant event of
-    /// the pod or its node can schedule a new deletion.
+    /// Handles a failed deletion. As upstream, the failure removes the pod's timer entry, so that the next relevant
+    /// event of the pod or its node can schedule a new deletion.
     pub fn on_failed(&mut self, pod: &Key) {
         self.requested.remove(pod);
         if let Some(Timer::Tombstone) = self.timers.get(pod) {
@@ -320,7 +323,7 @@ impl Evictor {
                 return LeavingPods { any: true, expiry: Expiry::At(running.fires) };
             }
             if self.requested.contains_key(&pod.key) {
-                // If the outcome is that the deletion was only recorded, the pod's timer becomes overdue.
+                // If the deletion is recorded in a dry run instead of being sent, the pod's timer becomes overdue.
                 expiry = Expiry::AnyTime;
             }
         }
@@ -348,8 +351,8 @@ impl Evictor {
                 let Some(FirstTimer { span, taint, .. }) = first_timer(&pod.tolerations, &tolerated) else {
                     return;
                 };
-                // A taint without timeAdded may be older than the others. The timer may then have started earlier, so
-                // the known start is only the latest possible one.
+                // A taint without timeAdded may be older than the other taints. The timer may then have started
+                // earlier, so the known start is only the latest possible one.
                 let is_latest = |taint| start(taint).certainty == Certainty::AtLatest;
                 let start = match taints.iter().any(is_latest) {
                     true => TolerationStart { certainty: Certainty::AtLatest, ..start(taint) },
@@ -450,7 +453,7 @@ impl Evictor {
         }
     }
 
-    /// Cancels a timer and records the event (docs/upstream/node-lifecycle.md#7.7).
+    /// Cancels a pod's timer and records upstream's event (docs/upstream/node-lifecycle.md#7.7).
     fn cancel(&mut self, pod: &Key, cause: Cause, context: &mut Context<'_>) {
         if let Some(Timer::Running(running)) = self.timers.remove(pod) {
             self.by_time.remove(&(running.fires, pod.clone()));
@@ -461,7 +464,7 @@ impl Evictor {
         context.out.forget_deletion(pod);
     }
 
-    /// Cancels a timer that is replaced at once. Records upstream's event, but sends no notice.
+    /// Cancels a pod's timer, which the caller replaces at once. Records upstream's event, but sends no notice.
     fn replace(&mut self, pod: &Key, cause: Cause, context: &mut Context<'_>) {
         if let Some(Timer::Running(running)) = self.timers.remove(pod) {
             self.by_time.remove(&(running.fires, pod.clone()));

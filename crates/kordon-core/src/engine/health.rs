@@ -139,7 +139,8 @@ impl NodeHealth {
         record
     }
 
-    /// Counts the Lease as a heartbeat when it was renewed. Used after the watches were down.
+    /// Counts the last renewal of the Lease as a heartbeat at the time of the renewal. Used after the watches were
+    /// down.
     pub fn catch_up(&mut self, lease: Option<&Arc<Lease>>, clock: ClusterClock, now: Timestamp) {
         let Some(lease) = lease else { return };
         if let Some(renewed) = lease.heartbeat()
@@ -383,7 +384,7 @@ fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, 
         return false;
     }
     let same_transition = saved.is_some_and(|saved| saved.last_transition == ready.last_transition);
-    // A status post starts the record afresh from the node object, and drops the saved Lease.
+    // A status post makes a new health record from the node object, and drops the saved Lease.
     *record = NodeHealth {
         ready_transition: if same_transition { record.ready_transition } else { noticed },
         pods_to_retry: record.pods_to_retry,
@@ -413,7 +414,7 @@ fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<
 
 /// Returns the new conditions of a silent node. Conditions that are already Unknown are left out.
 fn unknown_conditions(node: &Node, now: ClusterTime) -> Vec<UnknownCondition> {
-    // Reason and message, created once for all conditions of the node.
+    // Reason and message of an Unknown condition, created once for all conditions of the node.
     let never =
         LazyCell::new(|| ["NodeStatusNeverUpdated", "Kubelet never posted node status."].map(Name::from));
     let stopped =
@@ -487,7 +488,7 @@ mod tests {
         Arc::new(Lease { renewed: Some(written(renewed)), ..Lease::default() })
     }
 
-    /// Grace period 50 s, startup grace period 60 s.
+    /// Settings with a grace period of 50 s and a startup grace period of 60 s.
     fn settings() -> Settings {
         Settings::defaults(ServerVersion::new(1, 36))
     }

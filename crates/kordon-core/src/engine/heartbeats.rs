@@ -36,7 +36,7 @@ pub(super) struct Renewals {
     last: Timestamp,
     tenths: [u16; KEPT],
     len: u8,
-    /// Whether the last change of the Lease may have brought forward the time at which the node is late.
+    /// Whether, after the last change of its Lease, the node may count as late at an earlier time than before.
     is_hastened: bool,
     /// The node's own renewal interval: the median of the kept intervals, or a quarter of the Lease's duration while
     /// too few intervals are known.
@@ -184,8 +184,8 @@ impl Heartbeats {
         renewals
     }
 
-    /// Whether the last change of the node's Lease may have brought forward the time at which the node is late. A
-    /// renewal normally postpones that time, but a shorter renewal interval can outweigh the renewal.
+    /// Whether, after the last change of its Lease, the node may count as late at an earlier time than before. A
+    /// renewal normally postpones this time, but a shorter renewal interval can outweigh the renewal.
     pub fn is_hastened(&self, node: &NodeName) -> bool {
         self.of(node).is_some_and(|renewals| renewals.is_hastened)
     }

@@ -33,7 +33,7 @@ pub struct Legacy {
 }
 
 impl Legacy {
-    /// Registers an added node object as unmarked, even if an older node of the same name was evicted
+    /// Registers an added node object as not evicted (unmarked), even if an older node of the same name was evicted
     /// (docs/upstream/node-lifecycle.md#12.11).
     pub fn register(&mut self, node: &NodeName) {
         self.status.insert(node.clone(), EvictionStatus::Unmarked);
@@ -44,12 +44,12 @@ impl Legacy {
         self.rounds.remove(node);
     }
 
-    /// The status of a node; unmarked if it is not registered.
+    /// The eviction status of a node; unmarked if the node is not registered.
     pub fn status(&self, node: &NodeName) -> EvictionStatus {
         self.status.get(node).copied().unwrap_or_default()
     }
 
-    /// Sets the status of a registered node and returns the old one; ignores other nodes.
+    /// Sets the eviction status of a registered node and returns the old one. Ignores nodes that are not registered.
     fn set(&mut self, node: &NodeName, status: EvictionStatus) -> EvictionStatus {
         self.status.get_mut(node).map(|known| std::mem::replace(known, status)).unwrap_or_default()
     }
@@ -87,7 +87,8 @@ impl Engine {
         }
     }
 
-    /// Registers every node. A shadow registers nodes with pods marked NodeLost as evicted.
+    /// Registers every node. If the engine shadows a controller, a node counts as evicted if any of its pods is marked
+    /// NodeLost.
     pub(super) fn register_all(&mut self, cluster: &Cluster) {
         self.register_nodes(cluster);
         if self.rules.profile == Profile::Legacy && self.shadow.is_some() {
@@ -161,8 +162,9 @@ impl Engine {
         }
     }
 
-    /// Starts the deletion rounds of waiting nodes, as far as the zones' limiters allow (upstream `doEvictionPass`). A
-    /// queued node is evicted even if it has become ready or changed its zone (docs/upstream/node-lifecycle.md#8.5).
+    /// Starts the deletion rounds of waiting nodes, as far as the zones' rate limiters allow (upstream
+    /// `doEvictionPass`). A queued node is evicted even if it has become ready or changed its zone
+    /// (docs/upstream/node-lifecycle.md#8.5).
     pub(super) fn evict_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
         let mut due: Vec<(QueueEntry, ZoneKey, Cause)> = Vec::new();
         for (key, zone) in &mut self.zones {
@@ -307,7 +309,8 @@ impl Engine {
         self.forget_round(cluster, node);
     }
 
-    /// Forgets a node's deletion round and the recorded writes to its pods, so that they can be requested again.
+    /// Forgets a node's deletion round, and the writes to its pods that a dry run recorded, so that they can be
+    /// requested again.
     fn forget_round(&mut self, cluster: &Cluster, node: &NodeName) {
         self.legacy.rounds.remove(node);
         for pod in cluster.pods_on(node) {

@@ -5,7 +5,7 @@ use kordon_time::{Span, Timestamp};
 /// The size of every zone's bucket (upstream `EvictionRateLimiterBurst`).
 const BURST: f64 = 1.0;
 
-/// Allows evictions at a rate, or none at all.
+/// Rate limiter: gives tokens for evictions at a rate, or none at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limiter {
     /// Never gives a token. Upstream's stopped limiter reports the rate 1: see [`Limiter::swap`].
@@ -13,10 +13,10 @@ pub enum Limiter {
     Bucket(Bucket),
 }
 
-/// A bucket of one token, filled at a rate.
+/// A token bucket that holds at most one token, filled at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
-    /// Tokens per second, in 32 bits like the flags.
+    /// Tokens per second, in 32 bits like the flags of kube-controller-manager.
     rate: f32,
     tokens: f64,
     last: Timestamp,
@@ -104,7 +104,7 @@ impl Bucket {
             return false;
         }
         let tokens = self.tokens_at(now);
-        // Upstream rounds the wait down to whole nanoseconds.
+        // Upstream rounds the wait for a token down to whole nanoseconds.
         let wait_nanos = (1.0 - tokens) / rate * 1e9;
         if wait_nanos >= 1.0 {
             return false;

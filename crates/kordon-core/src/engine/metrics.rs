@@ -10,10 +10,10 @@ use kordon_time::Span;
 
 /// The values of the controllers' metrics since the engine started.
 ///
-/// In a dry run, recorded effects count as written.
+/// In a dry run, the engine's writes are recorded instead of being sent, but count as made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
-    /// Values by zone. A dropped zone keeps its row, as upstream keeps its series.
+    /// Values by zone. The values of a dropped zone stay, as upstream keeps the series of its metrics.
     pub zones: BTreeMap<ZoneKey, ZoneMetrics>,
     /// `taint_eviction_controller_pod_deletions_total`.
     pub pod_deletions: u64,
@@ -91,7 +91,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Upstream's upper bounds, in seconds.
+    /// Upper bounds of the buckets of upstream's histogram, in seconds.
     pub const BOUNDS: [f64; 12] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 180.0, 240.0];
 
     fn observe(&mut self, span: Span) {

@@ -107,7 +107,7 @@ pub struct Engine {
     /// (docs/upstream/node-lifecycle.md#2.1).
     records: CowMap<NodeName, NodeHealth>,
     heartbeats: Heartbeats,
-    /// Start of the controller; none if unknown.
+    /// Time at which the controller started; none if unknown.
     controller_started: Option<Timestamp>,
     /// The nodes that a pass has registered (upstream `knownNodeSet`).
     registered: BTreeSet<NodeName>,
@@ -138,7 +138,7 @@ pub struct Engine {
     /// For each zone, how many nodes the tainting loop taints in the middle of the next pass that changes the zone's
     /// state.
     tainted_mid_pass: BTreeMap<ZoneKey, usize>,
-    /// Uncertain taints waiting to be polled; only forecasts have them.
+    /// Zones whose next taints are uncertain, waiting to be polled; only forecasts have them.
     uncertain: VecDeque<UncertainTaints>,
     /// Queue events waiting to be polled; only forecasts have them.
     queue_events: VecDeque<QueueEvent>,
@@ -201,7 +201,7 @@ impl Engine {
     }
 
     /// Creates an engine that shadows a running controller. It estimates probeTimestamps from the times that kubelets
-    /// wrote, eviction timers from the taints' timeAdded, and limiters from the last taints of each zone.
+    /// wrote, eviction timers from the taints' timeAdded, and rate limiters from the last taints of each zone.
     pub fn attach(settings: Settings, cluster: &Cluster, now: Timestamp) -> Self {
         Self::attach_with(Outbox::default(), settings, cluster, now)
     }
@@ -611,7 +611,7 @@ impl Engine {
         }
     }
 
-    /// Returns the evictor with its context: cluster, rules, outbox and time.
+    /// Returns the state of taint eviction, with its context: cluster, rules, outbox and time.
     fn evictor<'a>(
         &'a mut self,
         cluster: &'a Cluster,
@@ -653,7 +653,8 @@ impl Engine {
         }
     }
 
-    /// Handles an effect whose object is gone. An eviction is complete then; any other effect was not written.
+    /// Handles an effect whose object is gone. An eviction is complete when its object is gone; any other effect was
+    /// not written.
     fn on_gone(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
         match write {
             Write::MarkPodLost { pod, node, .. }
@@ -669,9 +670,9 @@ impl Engine {
         }
     }
 
-    /// Handles an effect that was recorded and not written, because the shadowed controller may write it. The engine
-    /// requests the effect again only after it has observed the controller's write, or after the reason for the effect
-    /// has disappeared.
+    /// Handles an effect that was recorded in a dry run instead of being sent. The shadowed controller may make the
+    /// write. The engine requests the effect again only after it has observed the controller's write, or after the
+    /// reason for the effect has disappeared.
     fn on_recorded(&mut self, cluster: &Cluster, effect: &Effect, now: Timestamp) {
         self.out.record(effect);
         match &effect.write {
@@ -679,8 +680,8 @@ impl Engine {
                 self.marking.remove(node);
                 self.adopt(cluster, node, now);
                 // Dequeue the node until the controller has written Unknown: while Ready is True, the tainting loop
-                // would waste a token on it. A node that already has a taint stays known to the queue, because its
-                // taint is swapped without a token.
+                // would waste a token of the rate limiter on it. A node that already has a taint stays known to the
+                // queue, because replacing its taint needs no token.
                 for zone in self.zones.values_mut().filter(|zone| zone.queue.is_waiting(node)) {
                     zone.queue.remove(node);
                 }
@@ -697,8 +698,8 @@ impl Engine {
         }
     }
 
-    /// Reverts the assumptions made for an effect that was not written. The engine requests the effect again on the
-    /// next occasion.
+    /// Reverts what the engine assumed when it requested an effect that was then not written. The engine requests the
+    /// effect again on the next occasion.
     fn on_not_written(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
         match write {
             Write::MarkUnknown { node, .. } => {

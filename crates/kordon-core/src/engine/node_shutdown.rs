@@ -32,7 +32,7 @@ impl ShutdownGroup<'_> {
         Some(self.starts? + self.longest)
     }
 
-    /// Latest time at which a pod of the group has ended; `None` if the start of the shutdown is not known.
+    /// Latest time at which this pod of the group has ended; `None` if the start of the shutdown is not known.
     pub fn end_of(&self, pod: &Pod) -> Option<Timestamp> {
         Some(self.starts? + pod.grace)
     }

@@ -21,13 +21,13 @@ pub struct Outbox {
     in_flight: BTreeMap<EffectId, Arc<Effect>>,
     /// The effects in flight, by subject.
     busy: BTreeMap<EffectSubject, EffectId>,
-    /// The effects that were recorded and not written. An outage of a zone records an effect for each of tens of
-    /// thousands of pods, so copies of the outbox share the map.
+    /// The effects that were recorded in a dry run instead of being sent. An outage of a zone records an effect for
+    /// each of tens of thousands of pods, so copies of the outbox share the map.
     recorded: CowMap<EffectSubject, Recorded>,
     audience: Audience,
 }
 
-/// An effect that was recorded and not written.
+/// An effect that was recorded in a dry run instead of being sent.
 #[derive(Clone, Debug)]
 struct Recorded {
     /// Version of the object on which the engine based the effect.
@@ -39,7 +39,7 @@ struct Recorded {
 /// Who receives effects and notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Audience {
-    /// An executor receives the effects, and users receive the notices. All effects and notices are sent.
+    /// All effects are sent to an executor, and all notices to users.
     #[default]
     World,
     /// A forecast: only effects that later decisions depend on are sent.
@@ -80,7 +80,7 @@ impl EffectSubject {
     }
 }
 
-/// Returns the version of the object that a write was based on. Returns the default for events, and for deletions,
+/// Returns the version of the object on which a write was based. Returns the default for events, and for deletions,
 /// which check the uid instead.
 fn basis(write: &Write) -> Version {
     match write {
@@ -94,8 +94,8 @@ fn basis(write: &Write) -> Version {
 }
 
 impl Outbox {
-    /// Requests a write, unless a write with the same subject is in flight or was recorded for the same version.
-    /// Returns whether this call requested the write.
+    /// Requests a write, unless a write with the same subject is in flight, or a dry run has recorded one for the same
+    /// version of the object. Returns whether this call requested the write.
     pub fn propose(&mut self, write: Write, why: Why, now: Timestamp) -> bool {
         let id = EffectId(self.last.0 + 1);
         if let Some(subject) = EffectSubject::from_write(&write) {
@@ -145,17 +145,17 @@ impl Outbox {
         self.busy.contains_key(subject)
     }
 
-    /// Whether any effect was recorded and not written.
+    /// Whether any effect was recorded in a dry run instead of being sent.
     pub fn has_recorded(&self) -> bool {
         !self.recorded.is_empty()
     }
 
-    /// Whether a change of the node's NoExecute taints was recorded and not written.
+    /// Whether a change of the node's NoExecute taints was recorded in a dry run instead of being sent.
     pub fn has_recorded_no_execute(&self, node: &NodeName) -> bool {
         self.has_recorded() && self.is_recorded(&EffectSubject::Taints(node.clone(), TaintEffect::NoExecute))
     }
 
-    /// The nodes whose change of NoExecute taints was recorded and not written, sorted by name.
+    /// The nodes whose change of NoExecute taints was recorded in a dry run instead of being sent, sorted by name.
     pub fn recorded_no_execute(&self) -> impl Iterator<Item = &NodeName> {
         let subjects =
             self.recorded.keys().skip_while(|subject| matches!(subject, EffectSubject::Unknown(_)));
@@ -166,24 +166,24 @@ impl Outbox {
         of_taints.filter(|(_, effect)| **effect == TaintEffect::NoExecute).map(|(node, _)| node)
     }
 
-    /// Whether an effect with this subject was recorded and not written.
+    /// Whether an effect with this subject was recorded in a dry run instead of being sent.
     pub fn is_recorded(&self, subject: &EffectSubject) -> bool {
         self.recorded.contains_key(subject)
     }
 
-    /// Forgets a recorded effect that was observed or is no longer needed.
+    /// Forgets an effect that was recorded in a dry run, because the effect was observed or is no longer needed.
     pub fn forget(&mut self, subject: &EffectSubject) {
         self.recorded.remove(subject);
     }
 
-    /// Forgets the recorded deletion of a pod, because the deletion was observed or is no longer needed.
+    /// Forgets the recorded deletion of a pod (dry run), because the deletion was observed or is no longer needed.
     pub fn forget_deletion(&mut self, pod: &Key) {
         if self.has_recorded() {
             self.forget(&EffectSubject::PodDeleted(pod.clone()));
         }
     }
 
-    /// Forgets all recorded effects on a pod that is gone.
+    /// Forgets all recorded effects (dry run) on a pod that is gone.
     pub fn forget_pod(&mut self, pod: &Key) {
         if self.recorded.is_empty() {
             return;
@@ -199,7 +199,7 @@ impl Outbox {
         }
     }
 
-    /// Removes an effect from those in flight when its outcome comes back. Returns none if the id is unknown.
+    /// Removes an effect from those in flight, because its outcome has come back. Returns none if the id is unknown.
     pub fn complete(&mut self, id: EffectId) -> Option<Arc<Effect>> {
         let effect = self.in_flight.remove(&id)?;
         if let Some(subject) = EffectSubject::from_write(&effect.write) {
@@ -208,7 +208,7 @@ impl Outbox {
         Some(effect)
     }
 
-    /// Remembers an effect that was recorded and not written.
+    /// Remembers an effect that was recorded in a dry run instead of being sent.
     pub fn record(&mut self, effect: &Effect) {
         let Some(subject) = EffectSubject::from_write(&effect.write) else { return };
         let is_no_execute = matches!(subject, EffectSubject::Taints(_, TaintEffect::NoExecute));
@@ -216,7 +216,8 @@ impl Outbox {
         self.recorded.insert(subject, Recorded { basis: basis(&effect.write), effect: kept });
     }
 
-    /// The recorded changes of NoExecute taints, which the shadowed controller should have made.
+    /// The changes of NoExecute taints that were recorded in a dry run, and that the shadowed controller should have
+    /// made.
     pub fn overdue(&self) -> impl Iterator<Item = &Effect> {
         self.recorded.values().filter_map(|recorded| recorded.effect.as_ref())
     }

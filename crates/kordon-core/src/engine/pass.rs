@@ -44,7 +44,7 @@ impl Engine {
         if let PassScope::Unsettled(unsettled) = &mut self.scope {
             unsettled.expire_graces(cluster, &self.rules, now);
         }
-        // Take the records out, because this loop also borrows the rest of the engine.
+        // Take the health records out of the engine, because this loop also borrows the rest of it.
         let mut records = std::mem::take(&mut self.records);
         let mut findings = match &self.scope {
             PassScope::All | PassScope::AllOnce => self.assess_all(cluster, &mut records, now),
@@ -80,7 +80,8 @@ impl Engine {
         findings
     }
 
-    /// Assesses the unsettled nodes ([`PassScope`]). Settled nodes keep the counts of the pass that settled them.
+    /// Assesses the nodes that may need work (*unsettled*, see [`PassScope`]). All other nodes keep the counts of an
+    /// earlier pass.
     fn assess_unsettled(
         &self,
         cluster: &Cluster,
@@ -103,8 +104,8 @@ impl Engine {
         findings
     }
 
-    /// Assesses one node and counts it in its zone. `is_recorded` says whether a change of its NoExecute taints is
-    /// recorded.
+    /// Assesses one node and counts it in its zone. `is_recorded` says whether a dry run recorded a change of its
+    /// NoExecute taints.
     fn assess(
         &self,
         record: &mut NodeHealth,
@@ -214,7 +215,7 @@ impl Engine {
         nodes
     }
 
-    /// Sorts rows into the order of passes: first the nodes of [`Engine::set_order`], then the others by name. The rows
+    /// Sorts nodes into the order of passes: first the nodes of [`Engine::set_order`], then the others by name. `rows`
     /// must be sorted by node name.
     fn sort_by_order<T>(&self, rows: &mut [T], node: impl Fn(&T) -> &Arc<Node>) {
         if !self.order.is_empty() {
@@ -554,7 +555,7 @@ impl Engine {
 /// The findings of a pass, before it acts on them.
 #[derive(Debug)]
 struct PassFindings {
-    /// Whether any queue knows a node. If none does, the queues are not searched.
+    /// Whether any zone's queue knows a node. If none does, the queues are not searched.
     queues_know_nodes: bool,
     census: BTreeMap<ZoneKey, Census>,
     /// The nodes that the pass may have to act on, in the order of the pass.

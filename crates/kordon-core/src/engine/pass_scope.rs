@@ -19,40 +19,40 @@ pub enum PassScope {
     /// All nodes, always: heartbeats can arrive at any time.
     #[default]
     All,
-    /// All nodes in the next pass, only unsettled nodes afterwards.
+    /// All nodes in the next pass. After it, only the *unsettled* nodes, which may need work.
     AllOnce,
     Unsettled(UnsettledNodes),
 }
 
-/// The unsettled nodes, and the counts and grace periods of the settled ones.
+/// The nodes that may need work (unsettled), and the counts and grace periods of all others (settled).
 #[derive(Clone, Debug, Default)]
 pub struct UnsettledNodes {
     pub nodes: BTreeSet<NodeName>,
     /// Time of the last pass.
     pub last_pass: Timestamp,
-    /// The counts of the settled nodes.
+    /// The counts of the settled nodes, which need no work.
     pub settled: BTreeMap<ZoneKey, Census>,
-    /// Ends of the settled nodes' grace periods. If a node changes, its entry stays, and later causes one unnecessary,
-    /// harmless look at the node.
+    /// Ends of the grace periods of settled nodes, which need no work until then. If a node changes, its entry stays,
+    /// and later makes a pass look at the node once without need.
     ends: BTreeSet<(Timestamp, NodeName)>,
 }
 
 impl PassScope {
-    /// Adds a new node to the unsettled ones.
+    /// Adds a new node to those that passes look at (the unsettled nodes).
     pub fn on_added(&mut self, node: &Node) {
         if let Self::Unsettled(unsettled) = self {
             unsettled.nodes.insert(node.name.clone());
         }
     }
 
-    /// Unsettles a node that changed. `old` is its state before the change.
+    /// Makes the next passes look at a node that changed. `old` is the node before the change.
     pub fn on_changed(&mut self, old: &Node, rules: &ControllerRules) {
         if let Self::Unsettled(unsettled) = self {
             unsettled.unsettle(old, rules);
         }
     }
 
-    /// Unsettles a node whose Lease changed.
+    /// Makes the next passes look at a node whose Lease changed.
     pub fn on_lease(&mut self, node: &NodeName, cluster: &Cluster, rules: &ControllerRules) {
         if let Self::Unsettled(unsettled) = self
             && let Some(node) = cluster.node(node)
@@ -70,7 +70,7 @@ impl PassScope {
 }
 
 impl UnsettledNodes {
-    /// Unsettles the nodes whose grace period has ended.
+    /// Makes the next passes look at the nodes whose grace period has ended.
     pub fn expire_graces(&mut self, cluster: &Cluster, rules: &ControllerRules, now: Timestamp) {
         while self.ends.first().is_some_and(|(ends, _)| *ends < now) {
             let Some((_, name)) = self.ends.pop_first() else { return };
@@ -80,8 +80,8 @@ impl UnsettledNodes {
         }
     }
 
-    /// Settles a node. `zone` is the zone that counts the node, none for an excluded node. `grace_ends` is the end of
-    /// the node's grace period, none if the period is over or never ends.
+    /// Makes passes skip a node, which needs no work for now. `zone` is the zone that counts the node, none for an
+    /// excluded node. `grace_ends` is the end of the node's grace period, none if the period is over or never ends.
     pub fn settle(&mut self, node: &Node, zone: Option<&ZoneKey>, grace_ends: Option<Timestamp>) {
         self.nodes.remove(&node.name);
         if let Some(zone) = zone {
@@ -101,7 +101,8 @@ impl UnsettledNodes {
         if zone.excludes(node, rules) {
             return;
         }
-        // If this was the last counted node of its zone, the zone is dropped too: a pass's census has no empty zones.
+        // If this was the last counted node of its zone, the zone is dropped too, because a pass's counts have no empty
+        // zones.
         zone::discount(&mut self.settled, &zone.key, node.ready().map(|ready| ready.status))
             .expect("a settled node is counted in its zone");
     }

@@ -39,11 +39,11 @@ pub struct QueueEntry {
     pub added: Timestamp,
 }
 
-/// The result of processing an entry.
+/// The result of processing a node of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processed {
     Done,
-    /// The entry is tried again after this time.
+    /// The node is tried again after this time.
     RetryAfter(Span),
 }
 
@@ -83,7 +83,7 @@ impl Queue {
         self.waiting.insert(*position, entry);
     }
 
-    /// Whether an entry has exactly the time `at`.
+    /// Whether a node waits in the queue with exactly the time `at`.
     pub fn has_entry_at(&self, at: Timestamp) -> bool {
         self.waiting.range((at, 0)..=(at, u64::MAX)).next().is_some()
     }
@@ -228,7 +228,7 @@ mod tests {
 
     fn process(queue: &mut Queue, now: Timestamp, result: impl Fn(&str) -> Processed) -> Vec<String> {
         let mut seen = Vec::new();
-        // The limiter always has a token, so only the queue's own conditions end the processing.
+        // The rate limiter always has a token, so only the queue's own conditions end the processing.
         let mut limiter = Limiter::full(UNLIMITED, Timestamp::EPOCH);
         queue.process(&mut limiter, now, |entry| {
             seen.push(entry.node.to_string());

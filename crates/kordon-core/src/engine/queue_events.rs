@@ -1,5 +1,5 @@
-//! Queue events of a forecast: which nodes compete for a zone's tokens. Upstream's choice among these nodes is random
-//! (docs/upstream/node-lifecycle.md#12.24).
+//! Queue events of a forecast: which nodes compete for the tokens of a zone's rate limiter. Upstream's choice among
+//! these nodes is random (docs/upstream/node-lifecycle.md#12.24).
 
 use super::{Engine, queue::QueueChange};
 use crate::cluster::{NodeName, ZoneKey};
@@ -8,7 +8,7 @@ use kordon_time::Timestamp;
 /// An event in a zone's queue during a forecast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueEvent {
-    /// A node started or stopped waiting since the zone last had a token.
+    /// A node started or stopped waiting, since the zone's rate limiter last had a token.
     Changed { zone: ZoneKey, change: QueueChange },
     /// The zone's rate limiter had a token, and one of the waiting nodes was tainted with it.
     Tainted { zone: ZoneKey, node: NodeName, at: Timestamp },

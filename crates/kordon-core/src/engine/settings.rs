@@ -14,7 +14,7 @@ pub struct ServerVersion {
 }
 
 impl ServerVersion {
-    /// The newest release whose controllers and scheduler have been compared with the rules here.
+    /// The newest release whose controllers and scheduler have been compared with kordon's rules.
     pub const NEWEST_TESTED: Self = Self::new(1, 38);
 
     pub const fn new(major: u32, minor: u32) -> Self {
@@ -92,10 +92,11 @@ pub struct Settings {
     pub large_cluster_size_threshold: Setting<i32>,
     /// `--unhealthy-zone-threshold`: a zone is partially disrupted from this share of not-ready nodes on.
     pub unhealthy_zone_threshold: Setting<f32>,
-    /// `--enable-taint-manager`: whether NoExecute taints evict pods; if not, legacy mode does. Removed in 1.27, and
-    /// true since.
+    /// `--enable-taint-manager`: whether NoExecute taints evict pods; if not, legacy mode does. The flag was removed in
+    /// 1.27. Since then, the value is always true.
     pub enable_taint_manager: Setting<bool>,
-    /// `--pod-eviction-timeout`: in legacy mode, how long pods stay on a node that is not ready. Removed in 1.27.
+    /// `--pod-eviction-timeout`: in legacy mode, how long pods stay on a node that is not ready. The flag was removed
+    /// in 1.27.
     pub pod_eviction_timeout: Setting<Span>,
     /// `--terminated-pod-gc-threshold`: how many finished pods are kept. With zero or less, all finished pods are kept.
     pub terminated_pod_gc_threshold: Setting<i32>,
@@ -332,7 +333,7 @@ impl Settings {
         self
     }
 
-    /// The rules of behaviour that changed between releases.
+    /// The rules of the controllers' behaviour that changed between releases.
     pub fn rules(&self) -> ControllerRules {
         let Controllers { node_lifecycle, taint_eviction, .. } = self.controllers.value;
         let rules = ControllerRules::for_version(self.version);

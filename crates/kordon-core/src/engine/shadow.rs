@@ -27,14 +27,14 @@ use kordon_time::{ClusterTime, Span, Timestamp};
 /// `--leader-elect-lease-duration`).
 const LEASE_DURATION: Span = Span::from_secs(15);
 
-/// Tolerated delay of the controller's writes, because requests and watches take time. If a predicted write is still
-/// missing this long after the time that the settings allow, the prediction is dropped.
+/// Tolerated delay of the controller's writes, because requests and watches take time. A prediction of a write is
+/// dropped if the write is still missing this long after the time that the settings allow.
 const LATENESS: Span = Span::from_secs(1);
 
 /// Time without a write after which a pass of the controller counts as ended.
 const GATHERING: Span = Span::from_millis(300);
 
-/// Maximum time between a pass of the shadow and a pass of the controller that count as simultaneous.
+/// Maximum time between two passes, one of the shadow and one of the controller, that count as simultaneous.
 const SAME_PHASE: Span = Span::from_millis(50);
 
 /// The state of the controller that the shadow follows.
@@ -54,7 +54,7 @@ pub struct Shadow {
     expected: BTreeMap<NodeName, Expected>,
     /// Last observed pass of the controller; `None` after the shadow has made its own pass.
     followed: Option<FollowedPass>,
-    /// Whether the controller's writes fit kordon's settings.
+    /// Checks whether the controller's writes fit kordon's settings.
     audit: Audit,
 }
 
@@ -109,7 +109,7 @@ impl Shadow {
         !self.leader_expired
     }
 
-    /// Expects the controller to taint the node, or to delete its pods, now.
+    /// Expects that the controller taints the node, or deletes the node's pods, now.
     pub fn expect_turn(&mut self, node: &NodeName, zone: &ZoneKey, now: Timestamp) {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
     }
@@ -119,12 +119,12 @@ impl Shadow {
         self.followed.as_ref().map(|pass| pass.last_write)
     }
 
-    /// The status of Ready that the followed pass found on a node which it then marked Unknown.
+    /// The status of Ready that the controller's last observed pass found on a node before it marked the node Unknown.
     pub fn found_by_controller(&self, node: &NodeName) -> Option<ConditionStatus> {
         self.followed.as_ref()?.found.get(node).copied()
     }
 
-    /// Forgets the followed pass, after the shadow has made its own.
+    /// Forgets the controller's last observed pass, after the shadow has made its own pass.
     pub fn forget_followed_pass(&mut self) {
         self.followed = None;
     }
@@ -153,7 +153,8 @@ fn leader_renewed(cluster: &Cluster, now: Timestamp) -> Option<Timestamp> {
 }
 
 impl Engine {
-    /// Estimates health, zones and limiters as the running controller should have them.
+    /// Estimates the health of nodes, the states of zones and the rate limiters that the running controller should
+    /// have.
     pub(super) fn estimate(&mut self, cluster: &Cluster, now: Timestamp) {
         let started = leader_started(cluster);
         let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
@@ -200,7 +201,7 @@ impl Engine {
             let found = old.ready().map_or(ConditionStatus::Unknown, |ready| ready.status);
             self.observe_unknown(new, found, now);
         }
-        // A swap of one NoExecute taint for the other needs no token.
+        // The controller needs no token of the zone's rate limiter to replace one of its NoExecute taints by the other.
         let tainted = |node: &Node| taints::controllers_own(node).next().is_some();
         match (tainted(old), tainted(new)) {
             (false, true) => self.observe_taint(cluster, new, now),
@@ -255,7 +256,7 @@ impl Engine {
         }
     }
 
-    /// Handles a node that the controller tainted with a token of the node's zone.
+    /// Handles a node that the controller tainted with a token of the zone's rate limiter.
     fn observe_taint(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
         let key = node.zone();
         self.observe_turn(cluster, &node.name, &key, now);
@@ -265,7 +266,7 @@ impl Engine {
         let warning = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
         self.out.warn(warning, now);
         zone.queue.mark_processed(&node.name);
-        // The controller took the token now, even if the shadow predicted another time.
+        // The controller took the rate limiter's token now, even if the shadow predicted another time.
         zone.limiter.drain(now);
     }
 
@@ -288,7 +289,7 @@ impl Engine {
         }
     }
 
-    /// Whether the shadow expects a taint on the node. If the controller does not add the taint in time, the node is
+    /// Whether the shadow expects the controller to taint the node. If the taint does not come in time, the node is
     /// queued again.
     pub(super) fn awaits_taint(&mut self, node: &NodeName) -> bool {
         self.shadow.as_ref().is_some_and(|shadow| shadow.expected.contains_key(node))
@@ -406,7 +407,7 @@ impl Engine {
         self.controller_started = Some(started);
         self.zones.clear();
         self.estimate(cluster, now);
-        // A new controller adds the taints once more, and every zone starts with a full bucket.
+        // A new controller adds the taints once more, and starts with a full rate limiter for every zone.
         for zone in self.zones.values_mut() {
             *zone = Zone { census: zone.census, ..Zone::new(&self.settings, now) };
         }

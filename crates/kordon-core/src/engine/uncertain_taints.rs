@@ -20,12 +20,13 @@ pub struct UncertainTaints {
     pub zone: ZoneKey,
     /// The waiting nodes.
     pub among: Vec<NodeName>,
-    /// Maximum number of nodes that can be tainted.
+    /// Maximum number of waiting nodes that can be tainted in the middle of the pass.
     pub at_most: usize,
 }
 
 impl Engine {
-    /// Returns the next taints that a forecast cannot predict; none if all were polled.
+    /// Returns the waiting nodes of the next zone in which a forecast cannot predict the taints; none if all were
+    /// polled.
     pub fn poll_uncertain_taints(&mut self) -> Option<UncertainTaints> {
         self.uncertain.pop_front()
     }
@@ -55,8 +56,8 @@ impl Engine {
         census.iter().filter_map(open).collect()
     }
 
-    /// Reports the zones whose rate has fallen: with a lower rate, it matters which nodes were tainted before the rate
-    /// fell.
+    /// Reports the zones whose eviction rate has fallen in this pass. Only there it matters which nodes were tainted
+    /// before the rate fell.
     pub(super) fn report_uncertain(&mut self, open: Vec<(f32, UncertainTaints)>) {
         let fell = |(before, chance): (f32, UncertainTaints)| {
             let after = self.zones.get(&chance.zone).map_or(0.0, |zone| zone.limiter.rate());

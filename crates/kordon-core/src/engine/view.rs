@@ -21,7 +21,7 @@ use crate::cluster::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// When the engine must be woken, and why.
+/// When the engine must be called next, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deadline {
     pub at: Timestamp,
@@ -70,11 +70,11 @@ pub enum NodeStage {
 /// not change. Ordered from the shortest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Expiry {
-    /// The result may change whenever the engine does anything.
+    /// The result about the node may change whenever the engine does anything.
     AnyTime,
-    /// The result may change from this time on.
+    /// The result about the node may change from this time on.
     At(Timestamp),
-    /// The result is valid until the node, its Lease, its pods or the leader of the controllers changes.
+    /// The result about the node is valid until the node, its Lease, its pods or the leader of the controllers changes.
     OnChange,
 }
 
@@ -104,15 +104,15 @@ pub struct ZoneView {
     pub not_ready: usize,
     /// The eviction rate: the number of nodes that get a NoExecute taint per second; 0 if evictions are stopped.
     pub rate: f32,
-    /// The waiting nodes, sorted by name: upstream's order among them is random.
+    /// The nodes of the zone that wait for their taint, sorted by name: upstream's order among them is random.
     pub queue: Vec<NodeName>,
-    /// When the next token is available; none if the rate is 0.
+    /// When the zone's rate limiter has its next token; none if the rate is 0.
     pub next_token: Option<Timestamp>,
 }
 
 impl ZoneView {
-    /// Whether two views of a zone have the same content. The next token is compared only while nodes wait for it,
-    /// because otherwise its time moves with the clock.
+    /// Whether two views of a zone have the same content. The time of the rate limiter's next token is compared only
+    /// while nodes wait for the token, because otherwise it moves with the clock.
     pub fn says_the_same(&self, other: &Self) -> bool {
         let next_token = if self.queue.is_empty() { self.next_token } else { other.next_token };
         *self == Self { next_token, ..other.clone() }
@@ -131,7 +131,7 @@ impl ZoneView {
     }
 }
 
-/// The pending eviction of a pod. It is never due if the pod tolerates the taints of its node.
+/// The pending eviction of a pod. It is never due if the pod tolerates the taints of its node without a time limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingEviction {
     pub pod: Key,
@@ -142,7 +142,7 @@ pub struct PendingEviction {
 }
 
 impl PendingEviction {
-    /// Sort key: soonest first, evictions that are never due last.
+    /// Sort key of pending evictions: soonest first, evictions that are never due last.
     pub(super) fn order(&self) -> (Timestamp, NodeName, Key) {
         (self.due.at().unwrap_or(Timestamp::MAX), self.node.clone(), self.pod.clone())
     }
@@ -374,7 +374,8 @@ impl Engine {
         };
         let orphans = self.collector.as_ref().map_or_else(Vec::new, |collector| collector.pending(cluster));
         if !orphans.is_empty() {
-            // An orphan has a second entry if its taint eviction timer still runs. The earlier entry counts.
+            // A pod on a missing node has a second pending eviction if its taint eviction timer still runs. The earlier
+            // one counts.
             let mut first: BTreeMap<Key, PendingEviction> = BTreeMap::new();
             for eviction in pending.into_iter().chain(orphans) {
                 let known = first.get(&eviction.pod);

@@ -66,21 +66,21 @@ pub enum Cause {
     Ready,
     /// A condition, or the cordon, that requires a NoSchedule taint.
     ConditionTaint { condition: Name },
-    /// The node has the opposite NoExecute taint, which is swapped without a token.
+    /// The node has the opposite NoExecute taint. Replacing it needs no token of the zone's rate limiter.
     Swapped,
     /// The node waits in its zone's queue, at this eviction rate (nodes per second).
     Queued { zone: ZoneKey, state: ZoneState, rate: f32 },
-    /// The zone's limiter gave a token to the node.
+    /// The zone's rate limiter gave a token to the node.
     Token { zone: ZoneKey },
     /// Every zone is fully disrupted: master disruption mode.
     AllZonesDown,
     /// No node of the zone is ready, and `--full-disruption=pause` keeps its pods.
     ZonePaused,
-    /// The NoExecute taint on the node, and how well its start is known.
+    /// The NoExecute taint on the node, its start, and how well the start is known.
     Tainted { key: Name, since: Timestamp, certainty: Certainty },
     /// A device of the pod has a NoExecute taint: the device, the key of the taint, who set it, and since when.
     DeviceTainted { device: Name, taint: Name, by: Name, since: Timestamp },
-    /// The machine of the node stops, since this time.
+    /// The machine of the node has been stopping since this time (graceful node shutdown).
     ShuttingDown { since: Timestamp },
     /// The kubelet ends the pod before its machine stops, critical pods after all others.
     EndedByKubelet { grace: Span, is_critical: bool },
@@ -106,13 +106,13 @@ pub enum Cause {
     OfDaemonSet,
     /// The pod garbage collector's next pass.
     CollectorPass,
-    /// The pod is bound to a node that has been missing for the whole quarantine.
+    /// The pod is bound to a node that has been missing for the pod garbage collector's whole quarantine.
     Orphaned { node: Name, certainty: Certainty },
     /// The pod's node is not ready and has the out-of-service taint.
     OutOfService,
     /// The pod was deleted before it was scheduled.
     NeverScheduled,
-    /// More finished pods exist than the threshold allows.
+    /// There are more finished pods than `--terminated-pod-gc-threshold` allows.
     FinishedBeyond { threshold: i32 },
 }
 

@@ -58,7 +58,7 @@ impl NodeZone {
         }
     }
 
-    /// Reads the labels again if they changed.
+    /// Reads the node's labels again if they changed.
     pub fn refresh(&mut self, node: &Node) {
         if !self.labels.is_same_list(&node.labels) {
             *self = Self::from_node(node);
@@ -130,7 +130,7 @@ impl Census {
     }
 }
 
-/// Counts a node in its zone.
+/// Adds a node to the counts of its zone.
 pub fn count(census: &mut BTreeMap<ZoneKey, Census>, zone: &ZoneKey, current: Option<ConditionStatus>) {
     match census.get_mut(zone) {
         Some(census) => census.count(current),
@@ -138,7 +138,8 @@ pub fn count(census: &mut BTreeMap<ZoneKey, Census>, zone: &ZoneKey, current: Op
     }
 }
 
-/// Reverts [`count`], and drops a zone without counted nodes. Returns none if the zone is unknown.
+/// Removes a node from the counts of its zone (reverts [`count`]), and drops a zone without counted nodes. Returns none
+/// if the zone is unknown.
 pub fn discount(
     census: &mut BTreeMap<ZoneKey, Census>,
     zone: &ZoneKey,
@@ -152,8 +153,8 @@ pub fn discount(
     Some(())
 }
 
-/// The census of each zone, counted from the current nodes. The census of the last pass ([`Zone::census`]), which
-/// decides a zone's state, can differ until the controller's next pass.
+/// The counts of ready and not-ready nodes of each zone now. The counts of the last pass ([`Zone::census`]), which
+/// decide a zone's state, can differ until the controller's next pass.
 #[derive(Clone, Debug, Default)]
 pub struct PresentNodes(BTreeMap<ZoneKey, Census>);
 
@@ -164,7 +165,7 @@ impl PresentNodes {
         present
     }
 
-    /// Updates the censuses after a change of a node.
+    /// Updates the counts of the zones after a change of a node.
     pub fn follow(&mut self, delta: &Delta<Node>, rules: &ControllerRules) {
         if let Some(node) = &delta.old {
             self.remove(node, rules);
@@ -174,7 +175,7 @@ impl PresentNodes {
         }
     }
 
-    /// Returns the census of a zone, which is zero for a zone without counted nodes.
+    /// Returns the counts of a zone; zero for a zone without counted nodes.
     pub fn census(&self, zone: &ZoneKey) -> Census {
         self.0.get(zone).copied().unwrap_or_default()
     }
@@ -208,7 +209,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// A new zone: Initial, with a full bucket and an empty queue (upstream `addPodEvictorForNewZone`).
+    /// A new zone: Initial, with a full rate limiter and an empty queue (upstream `addPodEvictorForNewZone`).
     pub fn new(settings: &Settings, now: Timestamp) -> Self {
         Self {
             state: Some(ZoneState::Initial),

@@ -27,7 +27,7 @@ const AHEAD: Span = Span::from_secs(35);
 /// Maximum delay of the watches. A forecast that is made within this time after a change may not include the change
 /// yet.
 const DELAY: Span = Span::from_secs(1);
-/// Maximum number of errors that are kept, for the median.
+/// Maximum number of errors of predicted times that are kept to compute their median.
 const ERRORS: usize = 10_000;
 /// Maximum number of misses that are kept. The oldest are dropped.
 const MISSES: usize = 100;
@@ -56,7 +56,7 @@ pub struct Accuracy {
     counts: BTreeMap<EventKind, EventCounts>,
     /// Error of each prediction: the predicted time minus the time at which the event happened.
     errors: VecDeque<Span>,
-    /// Largest number of nodes that competed for the token of one predicted event.
+    /// Largest number of nodes that competed for one token of their zone's rate limiter in a predicted event.
     most_among: usize,
     misses: VecDeque<Miss>,
     outcomes: OutcomeRecord,
@@ -68,11 +68,12 @@ struct Predictions {
     made: Timestamp,
     /// Predicted events, sorted by time. An overdue event keeps the time for which an earlier forecast predicted it.
     events: Vec<ControllerEvent>,
-    /// For each event, the number of nodes that compete for the event's token; one if the outcome is certain.
+    /// For each event, the number of nodes that compete for the same token of their zone's rate limiter; one if the
+    /// outcome is certain.
     among: Vec<usize>,
     /// Whether anything could be predicted when the forecast was made.
     is_possible: bool,
-    /// Nodes for which chance decides whether they are tainted.
+    /// Nodes for which the forecast leaves it to chance whether they are tainted.
     uncertain: BTreeSet<NodeName>,
 }
 
@@ -98,7 +99,8 @@ struct Surprise {
 pub struct EventCounts {
     /// Events that a forecast predicted at least [`NOTICE`] in advance and for about the right time.
     pub on_time: usize,
-    /// Events that were on time, although chance decided which of several nodes got the token.
+    /// Events that were on time, although chance decided which of several nodes got the token of the zone's rate
+    /// limiter.
     pub by_chance: usize,
     /// Events caused by a change that the compared forecast may not include.
     pub unforeseeable: usize,
@@ -238,7 +240,8 @@ pub struct AccuracyReport {
     pub earliest: Option<Span>,
     /// Largest time by which an event happened later than predicted; none if no event was late.
     pub latest: Option<Span>,
-    /// Largest number of nodes that competed for the token of one predicted event; zero if no event depended on chance.
+    /// Largest number of nodes that competed for one token of their zone's rate limiter; zero if no event depended on
+    /// chance.
     pub most_among: usize,
     /// The last events that were missed, oldest first.
     pub misses: Vec<Miss>,
@@ -465,8 +468,8 @@ impl Accuracy {
         }
     }
 
-    /// Whether the event follows from a change that another component made at or after `since`. Such a change is one to
-    /// the event's node, or to another node of the zone if the event depends on the zone's rate and queue.
+    /// Whether the event follows from a change that another component made at or after `since`: a change of the event's
+    /// node, or of another node of the zone if the event depends on the zone's rate and queue.
     fn is_surprised(&self, event: &ControllerEvent, since: Timestamp) -> bool {
         let affects = |surprise: &&Surprise| match event.kind {
             EventKind::Unknown => surprise.node == event.node,

@@ -6,7 +6,8 @@ use super::{Forecast, ForecastStep, ForecastTotals};
 use crate::cluster::{Cluster, Key, NodeName};
 
 impl Forecast {
-    /// Removes the steps that `baseline` also predicts for the same time. Keeps all steps of the failing nodes.
+    /// Removes the steps that the forecast without the failure (`baseline`) also predicts for the same time. Keeps all
+    /// steps of the failing nodes.
     pub fn subtract(&mut self, baseline: &Self, failing: &BTreeSet<NodeName>) {
         let expected: BTreeSet<_> = baseline.steps.iter().map(|step| (step.at, &step.kind)).collect();
         let stays = |step: &ForecastStep| {

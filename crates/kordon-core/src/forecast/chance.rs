@@ -88,12 +88,12 @@ impl Chances {
         Self(zones)
     }
 
-    /// Sets the chance of each step; none if its time is certain.
+    /// Sets the chance of each predicted step; none if the time of the step is certain.
     pub fn add_to(&self, steps: &mut [ForecastStep]) {
         let tokens = self.0.values().flat_map(|contest| &contest.tokens);
         let tokens: BTreeMap<(Timestamp, &NodeName), &Chance> =
             tokens.filter_map(|token| Some(((token.at, &token.node), token.chance.as_ref()?))).collect();
-        // Chance of each node's last taint, which the node's evictions share.
+        // Chance of each node's last taint. The evictions from the node have the same chance.
         let mut of_node: BTreeMap<NodeName, Option<Chance>> = BTreeMap::new();
         for step in steps {
             let node = step.kind.node();
@@ -151,7 +151,7 @@ impl DeletedRange {
         self.least < self.most
     }
 
-    /// Subtracts deletions that should not be counted.
+    /// Subtracts a number of deletions that should not be counted.
     pub(super) fn without(self, deletions: usize) -> Self {
         Self {
             least: self.least.saturating_sub(deletions),
@@ -161,7 +161,7 @@ impl DeletedRange {
     }
 }
 
-/// Writes `12`, or `8 to 20, 13 expected` if the number depends on chance.
+/// Writes the number of deleted pods: `12`, or `8 to 20, 13 expected` if it depends on chance.
 impl fmt::Display for DeletedRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_by_chance() {
@@ -178,8 +178,8 @@ struct Contest {
     contenders: BTreeMap<NodeName, Contender>,
     /// Sum of the probabilities that each of the `contenders` still waits.
     total: f64,
-    /// Factor by which the tokens since the last [`Contest::end_spells`] have reduced the probability that a node
-    /// waits.
+    /// Factor by which the tokens since the last [`Contest::end_spells`] have reduced each node's probability of still
+    /// waiting.
     remaining: f64,
     /// Lower bound of the weights of the `contenders`.
     smallest: f64,
@@ -191,14 +191,14 @@ struct Contest {
     among: Option<Arc<[NodeName]>>,
 }
 
-/// A node that may still wait.
+/// A node that may still wait for a token of the zone's rate limiter.
 #[derive(Debug, PartialEq)]
 struct Contender {
-    /// Index of the first token that the node waits for.
+    /// Index of the first token of the rate limiter that the node waits for.
     since: usize,
     /// Weight of the node. The weight times [`Contest::remaining`] is the probability that the node waits.
     weight: f64,
-    /// Whether the node had a token in the order of the forecast, and has left its queue.
+    /// Whether the node has got a token and left its queue in the order of the forecast.
     is_tainted: bool,
 }
 
@@ -208,11 +208,11 @@ struct Token {
     at: Timestamp,
     /// The node that gets this token in the order of the forecast.
     node: NodeName,
-    /// Chance that `node` gets this token; none if no other node may get it.
+    /// Chance that `node` gets this token of the rate limiter; none if no other node may get it.
     chance: Option<Chance>,
 }
 
-/// A range of tokens, any one of which may have gone to a node.
+/// A node, and the range of tokens of the rate limiter from which it may have got one.
 #[derive(Debug, PartialEq)]
 struct Spell {
     node: NodeName,
@@ -250,7 +250,8 @@ impl Contest {
                     self.among = None;
                 }
             }
-            // A node that was tainted in the order of the forecast stays: it may still wait in another order.
+            // A node that was tainted in the order of the forecast stays a contender: it may still wait in another
+            // order.
             QueueChange::StopsWaiting(node) => {
                 if self.contenders.get(&node).is_some_and(|contender| !contender.is_tainted) {
                     self.leave(&node);
@@ -267,7 +268,8 @@ impl Contest {
         }
     }
 
-    /// Gives a token to the waiting nodes: each has the same chance, one divided by the number of nodes that wait.
+    /// Gives a token of the rate limiter to one of the waiting nodes. Each has the same chance: one divided by their
+    /// number.
     fn on_token(&mut self, node: NodeName, at: Timestamp) {
         let contenders = &self.contenders;
         let among = self.among.get_or_insert_with(|| contenders.keys().cloned().collect());
@@ -289,7 +291,7 @@ impl Contest {
     }
 
     /// Ends all ranges of tokens, and starts new ones for the nodes that still wait. A node that waits in the order of
-    /// the forecast stays, however small its probability has become.
+    /// the forecast stays a contender, however small its probability has become.
     fn end_spells(&mut self) {
         let since = self.tokens.len();
         let remaining = if self.total <= NONE { 0.0 } else { self.remaining };
@@ -308,7 +310,7 @@ impl Contest {
         }
     }
 
-    /// The deletion times of the pods on each node that may get a token.
+    /// The deletion times of the pods on each node that may get a token of the rate limiter.
     fn schedules(&self, cluster: &Cluster) -> BTreeMap<&NodeName, Schedule> {
         let nodes = self.spells.iter().map(|spell| &spell.node);
         let nodes: BTreeSet<&NodeName> = nodes.chain(self.tokens.iter().map(|token| &token.node)).collect();
@@ -361,7 +363,7 @@ impl Contest {
     }
 }
 
-/// Sums the counts of the first `nodes` nodes. Each item is a count and the number of nodes that have this count.
+/// Sums the pod counts of the first `nodes` nodes. Each item is a pod count and the number of nodes with this count.
 fn sum_of_first<'a>(counts: impl Iterator<Item = &'a (usize, usize)>, mut nodes: usize) -> usize {
     let mut sum = 0;
     for (count, of_nodes) in counts {
@@ -373,7 +375,7 @@ fn sum_of_first<'a>(counts: impl Iterator<Item = &'a (usize, usize)>, mut nodes:
 }
 
 impl Contender {
-    /// Returns the range of tokens that the node may have got; none for an empty range.
+    /// Returns the range of tokens from which the node may have got one; none for an empty range.
     fn ended(self, node: NodeName, before: usize) -> Option<Spell> {
         let tokens = self.since..before;
         (!tokens.is_empty()).then_some(Spell { node, tokens, weight: self.weight })
@@ -436,7 +438,8 @@ const fn as_f64(count: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Reference implementation: the probability that each node gets each token, computed node by node.
+    /// Reference implementation: the probability that each node gets each token of the rate limiter, computed node by
+    /// node.
     #[derive(Default)]
     struct NodeByNode {
         waits: BTreeMap<NodeName, f64>,

@@ -26,9 +26,9 @@ pub struct ControllerEvent {
 pub enum EventKind {
     /// The node becomes Unknown.
     Unknown,
-    /// The node gets a NoExecute taint, with a token of its zone.
+    /// The node gets a NoExecute taint, with a token of the zone's rate limiter.
     NoExecute,
-    /// The node gets a NoExecute taint in place of the opposite one, which needs no token.
+    /// The node gets a NoExecute taint in place of the opposite one. This needs no token of the zone's rate limiter.
     Swap,
     /// A pod is deleted because of its node's taints.
     Deletion,
@@ -67,7 +67,7 @@ impl ControllerEvent {
         Some(Self { at: step.at, kind, zone: zone(&node), node, pod: step.kind.pod().cloned() })
     }
 
-    /// Identifies the event, without its time.
+    /// Identifies the event by its kind, node and pod, without its time.
     pub fn identity(&self) -> (EventKind, &NodeName, Option<&Key>) {
         (self.kind, &self.node, self.pod.as_ref())
     }
@@ -116,7 +116,7 @@ fn taint_delay<'a>(
     }
 }
 
-/// The absolute size of an error.
+/// Absolute value of an error in time.
 pub fn magnitude(off: Span) -> Span {
     off.max(-off)
 }

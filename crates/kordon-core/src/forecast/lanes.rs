@@ -27,7 +27,7 @@ pub struct Chart {
     pub deleted: DeletedRange,
 }
 
-/// Past and predicted events of one node or of several.
+/// A lane of the chart: past and predicted events of one node or of several.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lane {
     /// The nodes of the lane, sorted by name; at least one.
@@ -114,7 +114,7 @@ impl Lane {
         }
     }
 
-    /// Adds a predicted event. `turns` are the times at which the node may be tainted.
+    /// Adds a predicted event to the lane. `turns` are the times at which the node may be tainted.
     fn add(&mut self, step: &ForecastStep, turns: Option<TimeRange>, tainted: &mut Option<Timestamp>) {
         let at = step.at;
         match &step.kind {
@@ -149,7 +149,7 @@ impl Lane {
         }
     }
 
-    /// Combines at least one lane into a single lane.
+    /// Combines the lanes, at least one, into a single lane.
     fn folded(lanes: &[&Self], fold: LaneFold) -> Self {
         let mut folded = lanes[0].clone();
         lanes[1..].iter().for_each(|other| folded.take(other));
@@ -176,7 +176,7 @@ impl Lane {
         self.pods.extend(other.pods.iter().cloned());
     }
 
-    /// Key of lanes that may be combined: the zone, and all times as multiples of `unit`.
+    /// Key by which lanes are combined: the zone, and all times as multiples of `unit`.
     fn likeness(&self, unit: Span) -> (&ZoneKey, Vec<Option<(i64, i64)>>) {
         let rounded = |at: Timestamp| at.as_nanos().div_euclid(unit.as_nanos().max(1));
         let range = |range: TimeRange| (rounded(range.first), rounded(range.last));

@@ -66,9 +66,9 @@ pub struct Forecast {
     pub removed: BTreeSet<NodeName>,
     /// The nodes that are down within the forecast, but not at its end, with the time from which they take pods again.
     pub recovered: BTreeMap<NodeName, Timestamp>,
-    /// Times of deletions after the end of the forecast, by pod; only deletions whose timers already run.
+    /// Times at which pods are deleted after the end of the forecast; only deletions whose timers already run.
     pub later: BTreeMap<Key, Timestamp>,
-    /// The chart; empty until [`Forecast::with_chart`] makes it.
+    /// The chart of the forecast; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,
     /// The chances with which nodes get the tokens of their zones' rate limiters, for [`Forecast::deleted`].
     chances: Arc<Chances>,
@@ -87,7 +87,8 @@ pub struct ForecastStep {
     pub at: Timestamp,
     pub kind: ForecastKind,
     pub why: Why,
-    /// Number of pods that are marked not ready with the event, and so leave the endpoints of their Services.
+    /// Number of pods that the controller marks not ready together with the event, so that they leave the endpoints of
+    /// their Services.
     pub not_ready: usize,
     /// The chance that the event happens at this time, if several nodes wait for one token of their zone's rate
     /// limiter; none if the time is certain.
@@ -323,7 +324,7 @@ impl Run {
         run
     }
 
-    /// Runs until `until`, and appends the events to `steps`.
+    /// Runs the copies of engine and cluster until `until`, and appends the predicted events to `steps`.
     pub(crate) fn run_until(
         &mut self,
         until: Timestamp,

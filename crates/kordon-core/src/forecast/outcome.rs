@@ -9,12 +9,12 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// Outcomes of the pods that leave, of pods that stay on lost nodes, and of preempted pods.
+/// Outcomes of pods that leave their node, of pods that stay on a lost node, and of preempted pods.
 #[derive(Clone, Debug, Default)]
 pub struct LeavingOutcomes {
-    /// Outcomes of the pods that leave.
+    /// Outcomes of the pods that leave their node.
     pub by_pod: BTreeMap<Key, PodOutcome>,
-    /// Pods of lost nodes that are not deleted within the forecast and have nowhere to run.
+    /// Pods with nowhere to run that stay on their lost node, because the forecast does not delete them.
     pub staying: BTreeMap<Key, OutcomeKind>,
     /// Pods on other nodes that are preempted for the placed replacements.
     pub preempted: BTreeMap<Key, PreemptedFor>,

@@ -20,7 +20,7 @@ use kordon_time::{Span, Timestamp};
 pub const SETTLES: Span = Span::from_secs(60);
 /// Evictions of pods of one owner within this time belong to one group.
 const AT_ONCE: Span = Span::from_secs(1);
-/// Maximum number of differences that are kept. The oldest are dropped.
+/// Maximum number of differences between predicted and observed outcomes that are kept. The oldest are dropped.
 const KEPT: usize = 100;
 
 /// Compares the outcomes of evicted pods with their predicted outcomes.
@@ -28,7 +28,7 @@ const KEPT: usize = 100;
 pub struct OutcomeRecord {
     /// The pods whose outcome is not read yet, in order of their evictions.
     open: VecDeque<OpenCase>,
-    /// Pods by owner, in order of creation. Only for the owners of evicted pods, and only pods created since the
+    /// New pods by owner, in order of creation. Contains only owners of evicted pods, and only pods created since the
     /// eviction.
     created: BTreeMap<Uid, Vec<CreatedPod>>,
     counts: OutcomeScore,
@@ -43,7 +43,7 @@ struct OpenCase {
     /// Time at which the outcome will be read.
     due: Timestamp,
     /// Whether the forecast predicts a replacement, but not the time of its creation. The outcome is then read
-    /// [`SETTLES`] after the owner creates a pod for its group.
+    /// [`SETTLES`] after the owner creates a pod for this group of evictions.
     awaits_creation: bool,
     group: Group,
     pod: Key,
@@ -66,8 +66,8 @@ enum ReplacementRule {
     SameName,
     /// The new pod on the node of the evicted pod: a DaemonSet has one pod on each node.
     SameNode,
-    /// Any pod that the owner created for the group, preferably the one on the node for which the replacement was
-    /// predicted.
+    /// Any pod that the owner created for the group of evictions, preferably the one on the node for which the
+    /// replacement was predicted.
     Any,
 }
 
@@ -87,14 +87,14 @@ struct CreatedPod {
     at: Timestamp,
     key: Key,
     uid: Uid,
-    /// The oldest group that lacked a replacement when the pod was created.
+    /// The oldest group of evictions that lacked a replacement when the pod was created.
     group: Option<Group>,
     node: Option<NodeName>,
     /// Whether the pod has ever been Ready.
     has_run: bool,
 }
 
-/// The parts of a predicted outcome that are compared.
+/// The parts of a predicted outcome that are compared with the observed one.
 #[derive(Clone, Debug)]
 struct PredictedOutcome {
     kind: OutcomeKind,
@@ -199,7 +199,7 @@ pub struct OutcomeReport {
     pub counts: OutcomeScore,
     /// Numbers of pods whose predicted and observed outcomes differ, by these two outcomes.
     pub differences: Vec<OutcomeDifferences>,
-    /// The last differences, oldest first.
+    /// The last differences between predicted and observed outcomes, oldest first.
     pub last: Vec<OutcomeDifference>,
 }
 
@@ -212,7 +212,7 @@ pub struct OutcomeDifferences {
 }
 
 impl OutcomeDifferences {
-    /// Whether the predicted outcome names a node for each replacement.
+    /// Whether outcomes of the predicted kind name a node for the replacement.
     fn had_nodes(&self) -> bool {
         let words = [OutcomeKind::Moves.word(), OutcomeKind::Preempts.word()];
         words.contains(&self.predicted)
@@ -405,8 +405,8 @@ impl OutcomeRecord {
 }
 
 impl PredictedOutcome {
-    /// Returns the parts of a predicted outcome that are compared; none for an unknown outcome and for
-    /// [`PodOutcome::LeftOut`].
+    /// Returns the parts of a predicted outcome that are compared with the observed one; none for an unknown outcome
+    /// and for [`PodOutcome::LeftOut`].
     fn from_outcome(outcome: &PodOutcome) -> Option<Self> {
         let among = match outcome {
             PodOutcome::Moves { among, .. } => Some(among.clone()),
@@ -482,12 +482,12 @@ mod tests {
     }
 
     impl OutcomeRecord {
-        /// The pod is created and placed.
+        /// Records a pod that is created and placed on a node.
         fn create(&mut self, pod: Pod, now: Timestamp) {
             self.on_pod(&Delta { old: None, new: Some(Arc::new(pod)) }, now);
         }
 
-        /// Returns the outcome of the oldest evicted pod, in a cluster without pods.
+        /// Reads the outcome of the oldest evicted pod, in a cluster without pods.
         fn read(&mut self) -> Became {
             let case = self.open.pop_front().expect("an evicted pod");
             self.became(&case, &Cluster::default())

@@ -34,9 +34,10 @@ pub struct Succession {
 pub struct SuccessionCounts {
     /// Outcomes of the pods that are deleted within the forecast.
     pub evicted: OutcomeCounts,
-    /// Outcomes of the pods on lost nodes that are not deleted within the forecast, terminating ones included.
+    /// Outcomes of the pods that stay on lost nodes, because they are not deleted within the forecast; terminating pods
+    /// included.
     pub left_behind: OutcomeCounts,
-    /// Outcomes of the pods on other nodes that the replacements preempt.
+    /// Outcomes of the pods on other nodes that replacements preempt.
     pub preempted: OutcomeCounts,
 }
 
@@ -83,7 +84,7 @@ pub struct Successor {
     /// forecast.
     pub evicted: Option<Timestamp>,
     pub outcome: PodOutcome,
-    /// Where the replacement lands, whenever it is created; none without a replacement.
+    /// Where the replacement lands, even if it is created after the forecast; none without a replacement.
     pub landing: Option<Landing>,
     /// When the replacement is created; none if it is not created within the forecast.
     pub created: Option<Timestamp>,
@@ -242,7 +243,7 @@ impl Forecast {
     }
 
     /// Returns the outcomes of the pods on failing nodes. The forecast must assume the failure of these nodes. As in
-    /// N-1, pods of other nodes are not counted.
+    /// the N-1 analysis of node losses, pods of other nodes are not counted.
     pub fn successors_of<E: Environment>(
         &self,
         failing: &BTreeSet<NodeName>,
@@ -331,7 +332,7 @@ impl Forecast {
         pods.into_iter().map(leaving).collect()
     }
 
-    /// Times at which the pods leave and are gone.
+    /// Times at which the deleted pods leave, and at which they are gone.
     fn departures<E: Environment>(
         &self,
         assumptions: &Assumptions,
@@ -351,7 +352,8 @@ impl Forecast {
                 let ended = || self.gone(known, step.at, assumptions, environment);
                 let (gone, detached) = match step.kind {
                     ForecastKind::Removed { .. } => (removed, by_force),
-                    // The kubelet also waits until the volumes are unmounted (`WaitForAllPodsUnmount`).
+                    // When a machine stops, the kubelet waits until the pod's volumes are unmounted
+                    // (`WaitForAllPodsUnmount`).
                     ForecastKind::Ended { .. } => (Some(step.at), Some(step.at)),
                     ForecastKind::Unknown { .. }
                     | ForecastKind::NoExecute { .. }

@@ -29,13 +29,13 @@ impl ForecastTotals {
 }
 
 impl Forecast {
-    /// The steps after `now`.
+    /// The predicted steps that happen after `now`.
     pub fn after(&self, now: Timestamp) -> &[ForecastStep] {
         &self.steps[self.steps.partition_point(|step| step.at <= now)..]
     }
 
-    /// Numbers of the events that have not happened at `now`. Includes events that were overdue when the forecast was
-    /// made.
+    /// Numbers of the predicted events that have not happened at `now`. Includes events that were overdue when the
+    /// forecast was made.
     pub fn totals(&self, now: Timestamp) -> ForecastTotals {
         let mut totals = ForecastTotals::default();
         let is_ahead = |step: &&ForecastStep| step.at > now || step.at <= self.made;

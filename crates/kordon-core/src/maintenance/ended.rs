@@ -67,13 +67,13 @@ impl MaintenanceEndKind {
 }
 
 impl MaintenanceEnd {
-    /// A summary of the end: `12 nodes done in 38m, 96 pods moved`.
+    /// A summary of an ended maintenance: `12 nodes done in 38m, 96 pods moved`.
     pub fn in_short(&self) -> String {
         in_short(self.outcome.done(), self.ended.since(self.began), self.outcome.moves)
     }
 }
 
-/// A summary of progress: `12 nodes done in 38m, 96 pods moved`.
+/// A summary of the progress of a maintenance: `12 nodes done in 38m, 96 pods moved`.
 pub fn in_short(done: usize, took: Span, moves: usize) -> String {
     let (nodes, pods) = (counted(done, "node", "nodes"), counted(moves, "pod", "pods"));
     format!("{nodes} done in {}, {pods} moved", Span::from_secs(took.as_secs()))

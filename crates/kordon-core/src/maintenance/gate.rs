@@ -7,7 +7,7 @@ use crate::cluster::{Cluster, Key, Namespace, Pod};
 /// A condition that must hold before a maintenance continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gate {
-    /// The verdict on the cluster is no worse than before the start.
+    /// kordon's verdict on the cluster is no worse than before the start, or is at most a notice.
     Verdict,
     /// No controller has more pods without a node than before the start.
     Pending,
@@ -34,7 +34,7 @@ impl fmt::Display for Gate {
 /// A controller with its namespace, for example `web ReplicaSet/api-7d`.
 type Controller = (Namespace, String);
 
-/// The state that the gates compare, at one moment.
+/// The state of the cluster that the gates compare, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GateReading {
     pending: BTreeMap<Controller, usize>,
@@ -82,7 +82,7 @@ impl GateReading {
     }
 }
 
-/// The controller of a pod; `None` for a pod without one, and for the mirror of a static pod.
+/// The controller of a pod; `None` for a pod without one, and for the mirror pod of a static pod.
 fn controller(pod: &Pod) -> Option<Controller> {
     let owner = pod.owner.as_ref().filter(|_| !pod.mirror)?;
     Some((pod.key.namespace.clone(), format!("{}/{}", owner.kind.as_str(), owner.name)))

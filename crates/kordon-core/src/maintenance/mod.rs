@@ -58,9 +58,9 @@ pub struct MaintenanceOptions {
     /// Whether the loss of a node or zone must be no worse between waves than before the start. The check simulates
     /// each loss for each wave.
     pub keeps_headroom: bool,
-    /// The loss of a node or zone that must not become worse; `None` for the worst loss before the start.
+    /// Limit for the number of pods that the loss of a node or zone may strand; `None` for the number before the start.
     pub before: Option<WorstLoss>,
-    /// Limits that no wave may break.
+    /// Guard rails that no wave may break.
     pub guards: Guards,
     /// Times at which waves may run: start and end of each, in order; empty for any time.
     pub windows: Vec<(Timestamp, Timestamp)>,
@@ -108,7 +108,7 @@ impl From<&Headroom> for WorstLoss {
 pub struct MaintenanceWave {
     pub nodes: Vec<NodeName>,
     pub starts: Timestamp,
-    /// When the last pod is likely gone.
+    /// When the last pod that the wave removes is likely gone.
     pub drained: Timestamp,
     /// When all nodes are likely back and settled, and every moved pod that is expected to become Ready again is Ready.
     pub ends: Timestamp,
@@ -158,13 +158,13 @@ pub struct WorkloadDown {
 pub enum LeftOutReason {
     /// The drain of the node does not complete, even if no other node is drained. The text says why.
     Drain(String),
-    /// These pods would have nowhere to run.
+    /// This number of pods would have nowhere to run.
     NoRoom { pods: usize },
     /// The loss of a node or zone would be worse after the wave.
     Headroom { after: WorstLoss, before: WorstLoss },
     /// The drain of the node would break a guard rail. The text says which.
     Guard(String),
-    /// The wave fits into no window.
+    /// The wave fits into none of the time windows in which waves may run.
     NoWindow { takes: Span },
 }
 
@@ -175,7 +175,7 @@ pub struct MaintenanceCost {
     pub nodes: usize,
     /// From the start of the first wave to the end of the last.
     pub takes: Span,
-    /// Number of moves of pods.
+    /// Number of times that a pod moves to another node.
     pub moves: usize,
     /// Number of pods that move more than once.
     pub moved_again: usize,

@@ -7,7 +7,7 @@ use crate::cluster::{
 };
 use kordon_time::Timestamp;
 
-/// The nodes that a maintenance has not completed.
+/// A maintenance as the notes on its nodes show it: the nodes that it has not completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaintenanceNotes {
     pub operation: OperationId,
@@ -38,7 +38,7 @@ impl MaintenanceNotes {
         found.into_values().collect()
     }
 
-    /// The notes of one maintenance; `None` if it has no node left.
+    /// The maintenance with this id; `None` if no node has a note of it.
     pub fn find(cluster: &Cluster, operation: &OperationId) -> Option<Self> {
         Self::all(cluster).into_iter().find(|notes| notes.operation == *operation)
     }
@@ -59,7 +59,7 @@ impl MaintenanceNotes {
             || self.claims.iter().any(|claim| claim.is_fresh(now))
     }
 
-    /// The nodes in one of these stages.
+    /// The nodes of the maintenance that are in one of these stages.
     pub fn in_stages(&self, stages: &[MaintenanceStage]) -> Vec<NodeName> {
         let is_in = |(_, note): &(&NodeName, &MaintenanceNote)| stages.contains(&note.stage);
         self.nodes.iter().filter(is_in).map(|(node, _)| node.clone()).collect()

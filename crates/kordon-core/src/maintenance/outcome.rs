@@ -42,7 +42,7 @@ pub struct NodeRecord {
     pub failed: Option<String>,
 }
 
-/// A new result for a node.
+/// A step that a node has completed in the maintenance, or its failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeResult {
     Drained,
@@ -58,7 +58,7 @@ pub enum NodeResult {
 pub struct PastWave {
     pub nodes: Vec<NodeName>,
     pub starts: Timestamp,
-    /// When the last node of the wave was empty; `None` until every node has been empty.
+    /// When the drain of the wave's last node ended; `None` until every node has been drained.
     pub drained: Option<Timestamp>,
     /// When the last node of the wave was back in service; `None` until every node is back.
     pub ends: Option<Timestamp>,
@@ -100,7 +100,7 @@ impl MaintenanceOutcome {
         }
     }
 
-    /// Counts the pods of a drain.
+    /// Adds the pods of a drain to the numbers of left pods and repeated evictions.
     pub fn count_pods(&mut self, progress: &OperationProgress) {
         for pod in &progress.pods {
             let is_gone = matches!(pod.stage, PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced));
@@ -136,7 +136,7 @@ impl MaintenanceOutcome {
 
     fn wave(&self, number: usize, StartedWave { starts, planned }: StartedWave) -> PastWave {
         let of_wave = || self.nodes.iter().filter(move |(_, record)| record.wave == number);
-        // The latest `time` of the wave's nodes; `None` until every node of the wave has one.
+        // Returns the latest `time` among the wave's nodes; `None` until every node of the wave has one.
         let last = |time: fn(&NodeRecord) -> Option<Timestamp>| {
             of_wave().map(|(_, record)| time(record)).reduce(|one, other| Some(one?.max(other?))).flatten()
         };

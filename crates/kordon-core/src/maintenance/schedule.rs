@@ -35,14 +35,14 @@ pub(super) fn plan(
     }
 }
 
-/// The waves so far, and the remaining nodes.
+/// A schedule that is being computed: its waves so far, and the nodes that are in no wave yet.
 struct Schedule<'a> {
     options: &'a MaintenanceOptions,
     rules: EvictionRules,
     state: WaveState,
     now: Timestamp,
-    /// Nodes that are not done, those with the fewest pods first. A pod that lands on another of these nodes has to
-    /// move again.
+    /// Nodes that are in no wave yet, those with the fewest pods first. A pod that lands on another of these nodes has
+    /// to move again.
     left: Vec<NodeName>,
     /// Worst loss of a node or zone before the start; `None` if it is unknown, or if the loss is allowed to become
     /// worse.
@@ -57,7 +57,7 @@ fn worst_loss(cluster: &Cluster, rules: EvictionRules) -> Option<WorstLoss> {
     headroom(cluster, &snapshot, || true).map(|headroom| WorstLoss::from(&headroom))
 }
 
-/// A possible wave, with the state after it.
+/// A possible wave, with the predicted cluster after it.
 struct Found {
     wave: MaintenanceWave,
     after: WaveState,
@@ -197,7 +197,7 @@ impl<'a> Schedule<'a> {
         wave
     }
 
-    /// Why these drains are not allowed; `None` if they are.
+    /// Why the drains of a wave are not allowed; `None` if they are.
     fn objection(&self, trial: &Trial, wave: &WavePlan) -> Option<LeftOutReason> {
         let breach = || trial.breach(wave, &self.state, &self.options.guards).map(LeftOutReason::Guard);
         wave.objection(self.options.allows_pending).or_else(breach)
@@ -217,7 +217,8 @@ impl<'a> Schedule<'a> {
             && self.options.max_per_zone.is_none_or(|most| zones.values().all(|nodes| *nodes <= most))
     }
 
-    /// Returns the wave with the state after it, unless the loss of a node or zone would then be worse than before.
+    /// Returns the wave with the predicted cluster after it, unless the loss of a node or zone would then be worse than
+    /// before the maintenance.
     fn accepted(&self, drains: &WavePlan, ahead: &BTreeSet<NodeName>) -> Result<Found, LeftOutReason> {
         let mut wave = drains.wave(&self.state, self.options, ahead);
         let after = self.state.after(&drains.plan, self.rules, wave.ends);
@@ -232,7 +233,7 @@ impl<'a> Schedule<'a> {
         Ok(Found { wave, after })
     }
 
-    /// When a wave of this length can start; `None` if it fits into no window.
+    /// When a wave of this length can start; `None` if it fits into none of the time windows for waves.
     fn start_of(&self, takes: Span) -> Option<Timestamp> {
         if self.options.windows.is_empty() {
             return Some(self.now);

@@ -79,7 +79,7 @@ impl WaveState {
         after
     }
 
-    /// Removes a pod that a replacement preempts, and adds its own replacement.
+    /// Removes a pod that a replacement preempts, and adds the preempted pod's own replacement.
     fn move_preempted(&mut self, preempted: &PreemptedPod) {
         let Some(pod) = self.cluster.pod(&preempted.pod).cloned() else { return };
         self.remove(&pod);
@@ -140,7 +140,7 @@ impl WaveState {
     }
 
     /// Adds a replacement of `pod` to this node. A replacement that is not Ready keeps the old pod's `ending`, which
-    /// has the reason.
+    /// says why.
     fn add_replacement(&mut self, pod: &Arc<Pod>, node: &NodeName, is_ready: bool) {
         self.made += 1;
         let name = if SchedulingRequest::keeps_name_of(pod) {

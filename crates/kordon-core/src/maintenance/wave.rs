@@ -23,11 +23,11 @@ pub(super) struct Trial {
     cluster: Cluster,
     snapshot: Snapshot,
     rules: EvictionRules,
-    /// Nodes that are cordoned, whether they are drained or not.
+    /// Nodes that are cordoned in advance, whether this wave drains them or not.
     pub ahead: BTreeSet<NodeName>,
 }
 
-/// The drains of a wave.
+/// The nodes of a wave, and the plan that drains them.
 #[derive(Clone, Debug)]
 pub(super) struct WavePlan {
     pub nodes: Vec<NodeName>,
@@ -109,12 +109,12 @@ impl WavePlan {
         self.plan.pods.iter().filter(|row| matches!(row.verdict, Verdict::LeavesAfter { .. }))
     }
 
-    /// Whether the outcome of a pod is unknown.
+    /// Whether the outcome of any pod of the wave is unknown.
     pub fn has_unknown(&self) -> bool {
         self.plan.pods.iter().any(|row| row.outcome.kind() == OutcomeKind::Unknown)
     }
 
-    /// The wave, if its drains start at `starts`.
+    /// The wave, if its drains start at the time for which they are planned.
     pub fn wave(
         &self,
         state: &WaveState,
@@ -164,7 +164,7 @@ const fn may_time_out(warning: &Warning) -> usize {
     }
 }
 
-/// Whether this pod prevents the end of a drain, or may prevent it.
+/// Whether this pod prevents the end of its drain, or may prevent it.
 fn holds_up(row: &PodPlan) -> bool {
     row.outcome.kind() == OutcomeKind::Blocked || matches!(row.verdict, Verdict::Undecided { .. })
 }

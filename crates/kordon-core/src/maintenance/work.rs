@@ -13,7 +13,7 @@ pub enum WaitFor {
     Kubelet,
     /// `status.nodeInfo.kernelVersion` has changed.
     Kernel,
-    /// The node has no taint with this key.
+    /// The node does not have the taint with this key any more.
     TaintGone(Name),
     /// The node has an annotation with this key.
     AnnotationSet(Name),

@@ -128,8 +128,8 @@ fn is_grave(plan: &Plan) -> bool {
     let ignores_budgets = match &plan.action {
         Action::Drain { options, .. } => options.disable_eviction || options.grace == Some(Span::ZERO),
         Action::Evict { options, .. } | Action::Delete { options, .. } => options.grace == Some(Span::ZERO),
-        // Deleting a node is grave if its pods run on, or if a finalizer keeps the node. The finalizer's controller may
-        // do more than kordon knows: Karpenter drains the node and terminates its machine.
+        // Deleting a node needs the grave confirmation if the node's pods run on, or if a finalizer keeps the node. The
+        // finalizer's controller may do more than kordon knows: Karpenter drains the node and terminates its machine.
         Action::DeleteNode { .. } => plan.warnings.iter().any(|warning| {
             matches!(warning, Warning::MachineRuns { pods: 1.., .. } | Warning::NodeHeld { .. })
         }),

@@ -7,10 +7,10 @@ use crate::{
     plan::BlockedDrain,
 };
 
-/// Number of pods in each part of a drain. Pods that stay on the node are not counted.
+/// Numbers of a drain's pods by state: gone, terminating, and so on. Pods that stay on the node are not counted.
 ///
-/// For a drain of this process, the operation knows the part of each pod ([`OperationProgress::count`]). For a drain of
-/// another process, the claim on the node has the total, and the pods on the node and their budgets show the parts
+/// For a drain of this process, the operation knows the state of each pod ([`OperationProgress::count`]). For a drain
+/// of another process, the claim on the node has the total, and the pods on the node and their budgets show the states
 /// ([`DrainCount::from_claim`]).
 ///
 /// [`OperationProgress::count`]: super::OperationProgress::count
@@ -23,7 +23,7 @@ pub struct DrainCount {
     pub finished: usize,
 }
 
-/// How a drain counts a pod.
+/// The state in which a drain counts a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainPart {
     /// Deleted.
@@ -97,7 +97,8 @@ impl DrainCount {
         self.terminating + self.blocked + self.waiting + self.finished
     }
 
-    /// The parts that have pods, except `Gone`. Parts that delay the drain most come first.
+    /// The states in which pods are left, all but `Gone`, each with the number of pods. States that delay the drain
+    /// most come first.
     pub fn parts_left(&self) -> impl Iterator<Item = (DrainPart, usize)> {
         let parts = [
             (DrainPart::Blocked, self.blocked),

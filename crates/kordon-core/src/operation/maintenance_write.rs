@@ -5,9 +5,9 @@ use crate::cluster::MaintenanceStage;
 /// A write of a maintenance to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MaintenanceWrite {
-    /// Notes the stage on the node. `cordoned` says whether the node is to be cordoned; a cordon of somebody else is
-    /// left alone. `before` is the state of the machine before its work.
+    /// Writes the stage of the maintenance into a note, an annotation of the node. `cordoned` says whether the node is
+    /// to be cordoned; a cordon of somebody else is left alone. `before` is the state of the machine before its work.
     Mark { stage: MaintenanceStage, cordoned: bool, before: String },
-    /// Removes the note, and uncordons the node if this maintenance cordoned it.
+    /// Removes the maintenance's note from the node, and uncordons the node if this maintenance cordoned it.
     Release,
 }

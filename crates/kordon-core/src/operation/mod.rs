@@ -74,7 +74,7 @@ pub struct Operation {
     groups: Tasks<PodGroup>,
     pods: Tasks<PodTask>,
     surges: Tasks<SurgeTask>,
-    /// For each budget, its version and the number of retries that this version has triggered.
+    /// For each budget, the last version that triggered retries of evictions, and how many retries it triggered.
     woken: BTreeMap<Key, (Version, i32)>,
     /// Requests without an outcome yet.
     in_flight: BTreeMap<RequestId, Subject>,
@@ -128,7 +128,7 @@ pub struct PriorPod {
 pub struct OperationNotice {
     pub at: Timestamp,
     pub level: Severity,
-    /// The object in kubectl's notation; empty if the message is about no particular object.
+    /// The object that the message is about, in kubectl's notation; empty if there is none.
     pub subject: String,
     pub text: String,
 }
@@ -137,7 +137,7 @@ pub struct OperationNotice {
 enum Phase {
     Nodes,
     Pods,
-    /// Claims are being removed. At `until`, the operation stops waiting for outstanding requests.
+    /// The operation removes its claims from nodes. At `until`, it stops waiting for outstanding requests.
     Closing {
         until: Timestamp,
     },
@@ -271,7 +271,7 @@ impl Operation {
         }
     }
 
-    /// Adds a task for each pod of the plan, in the plan's order.
+    /// Adds the pods of the plan to the pods of the operation, in the plan's order.
     fn add_pods(&mut self, plan: &Plan) {
         let places = match &plan.action {
             Action::Drain { .. } => self.nodes.indices().map(Some).collect(),
@@ -501,7 +501,7 @@ impl Operation {
         })
     }
 
-    /// Does everything that is possible before another request has an outcome.
+    /// Takes all steps of the operation that are possible before the next outcome of a request.
     fn advance(&mut self, cluster: &Cluster, now: Timestamp) {
         if self.ended.is_some() {
             return;

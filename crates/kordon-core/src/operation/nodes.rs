@@ -17,14 +17,14 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The work on one node.
+/// A node that the operation writes to, with its goal and progress.
 #[derive(Clone, Debug)]
 pub(super) struct NodeTask {
     pub(super) node: NodeName,
     uid: Uid,
     goal: NodeGoal,
     stage: Stage,
-    /// The stage that the report shows.
+    /// The node's stage as the progress report shows it.
     pub(super) shown: NodeProgressStage,
     tries: u32,
     /// Whether the node's cordon is from this operation.
@@ -43,7 +43,7 @@ pub(super) struct NodeTask {
     sent: Option<Vec<Taint>>,
 }
 
-/// The desired state of a node.
+/// What the operation is to achieve on a node.
 #[derive(Clone, Debug)]
 pub(super) enum NodeGoal {
     /// Cordoned, and claimed by the drain.
@@ -84,7 +84,7 @@ pub(super) enum NodeDecision {
 
 pub(super) type NodeIndex = TaskIndex<NodeTask>;
 
-/// Maximum number of attempts on a node.
+/// Maximum number of attempts to read and write a node.
 const TRIES: u32 = 10;
 
 /// Maximum number of attempts to remove a claim.
@@ -152,7 +152,7 @@ impl NodeTask {
         self.renew_at = self.renew_at.map(|at| at.min(now));
     }
 
-    /// When the claim is renewed next.
+    /// When the operation's claim on the node is renewed next; `None` if no renewal is planned.
     pub(super) const fn renews_at(&self) -> Option<Timestamp> {
         self.renew_at
     }
@@ -192,8 +192,8 @@ impl Operation {
     ) {
         let node = &mut self.nodes[place];
         if node.stage == Stage::Done {
-            // The operation gave up the node before this response. It still has to know about a successful write, so
-            // that it can remove the claim.
+            // The operation gave up the node before this response arrived. It still has to know about a successful
+            // claim, so that it can remove the claim.
             if outcome == RequestOutcome::Done && matches!(node.goal, NodeGoal::Claim) {
                 node.claimed = true;
                 node.cordoned = node.cordons;
@@ -271,7 +271,7 @@ impl Operation {
             },
             NodeGoal::Delete => "deleted",
             NodeGoal::Maintain(MaintenanceWrite::Release) => "back in service",
-            // No notice, because a maintenance reports the stages of its nodes itself.
+            // Send no notice here, because a maintenance reports the stages of its nodes itself.
             NodeGoal::Maintain(MaintenanceWrite::Mark { .. }) => return,
             NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => "undone",
         };
@@ -440,7 +440,7 @@ impl Operation {
         )
     }
 
-    /// Applies the edits to the taints that the node had when it was read.
+    /// Applies edits of taints to the taints that the node had when it was read.
     fn taint(
         &mut self,
         place: NodeIndex,
@@ -450,7 +450,7 @@ impl Operation {
         now: Timestamp,
     ) -> NodeDecision {
         if self.nodes[place].sent.as_deref() == Some(&node.taints[..]) {
-            // The earlier write has succeeded, but its response was lost.
+            // The earlier write of these taints has succeeded, but its response was lost.
             return NodeDecision::Unchanged;
         }
         let after = match edits.over(node) {

@@ -19,16 +19,16 @@ pub(super) struct PodTask {
     pub(super) uid: Uid,
     pub(super) group: GroupIndex,
     pub(super) stage: PodProgressStage,
-    /// How the drain counted the pod when the watch last reported the pod.
+    /// State in which the drain counted the pod when the watch last reported the pod.
     seen: DrainPart,
     pub(super) tries: u32,
-    /// Number of consecutive server errors.
+    /// Number of consecutive server errors for requests to remove the pod.
     failures: u32,
     /// Version of the budget when it last refused the pod. A later version that allows disruptions triggers a retry.
     refused_at: Version,
     /// Whether the pod was bound to the node after the plan was made.
     pub(super) late: bool,
-    /// The surge that makes room for the pod's eviction; `None` if there is none.
+    /// The Deployment that is scaled up before the pod is evicted (a surge); `None` if there is none.
     pub(super) surge: Option<SurgeIndex>,
 }
 
@@ -39,9 +39,9 @@ pub(super) struct PodGroup {
     pub(super) node: Option<NodeIndex>,
     pods: Vec<PodIndex>,
     state: State,
-    /// When the group times out; `None` without a timeout.
+    /// When the operation gives up the group's pods; `None` without a timeout.
     deadline: Option<Timestamp>,
-    /// Number of lists that contained pods bound to the node after the plan was made.
+    /// Number of lists of the node's pods that contained pods bound to the node after the plan was made.
     rounds: u32,
 }
 
@@ -61,8 +61,8 @@ enum State {
 pub(super) type PodIndex = TaskIndex<PodTask>;
 pub(super) type GroupIndex = TaskIndex<PodGroup>;
 
-/// Maximum number of evictions in flight. It is small, so that evictions stay roughly in order and a cancellation takes
-/// effect soon.
+/// Maximum number of evictions and deletions in flight. It is small, so that pods are removed roughly in order and a
+/// cancellation takes effect soon.
 const AT_ONCE: usize = 8;
 
 /// Number of consecutive server errors after which the operation gives up a pod.
@@ -72,11 +72,11 @@ const FAILURES: u32 = 10;
 /// operation gives up the node.
 const ROUNDS: u32 = 5;
 
-/// Retry delay for a stale budget, if the server gives no delay.
+/// Delay before an eviction is retried if the pod's budget is stale and the server gives no delay.
 const STALE: Span = Span::from_secs(10);
 
-/// Maximum time for which a pod waits for the new pod of a surge. The pod is then evicted, even if its budget does not
-/// seem to allow it.
+/// Maximum time for which a pod waits for the new pod of its scaled-up Deployment. The pod is then evicted, even if its
+/// budget does not seem to allow it.
 const SURGE: Span = Span::from_secs(30);
 
 /// Delay before the next list, if a list and the watch differ on a pod.
@@ -185,7 +185,7 @@ impl Operation {
         for place in self.groups.indices() {
             self.advance_group(cluster, place, now);
         }
-        // Groups that have just ended may let waiting groups start.
+        // Start waiting groups of pods, because other groups may just have ended.
         if self.start_groups(now) {
             self.advance_pods(cluster, now);
         }
@@ -306,7 +306,8 @@ impl Operation {
         }
     }
 
-    /// Whether all pods in the scope of this pod are known, so that the pod is gone if the cluster does not contain it.
+    /// Whether all pods of this pod's node are known, or this pod alone if the action names it. If the cluster then
+    /// does not contain the pod, the pod is gone.
     fn knows(&self, cluster: &Cluster, place: PodIndex) -> bool {
         let task = &self.pods[place];
         let scope = match self.groups[task.group].node {
@@ -417,7 +418,7 @@ impl Operation {
     ) {
         let task = &mut self.pods[place];
         if task.stage != PodProgressStage::Requested {
-            // The operation gave up the pod or saw it terminating before this response arrived.
+            // Before this response arrived, the operation gave up the pod or saw it terminating.
             return;
         }
         let tries = task.tries;
@@ -425,7 +426,7 @@ impl Operation {
             Retry::Every(span) => span,
             Retry::Kubectl | Retry::OnRecovery => Span::from_secs(5),
         };
-        // Retries are spread, because many requests may be refused at the same time.
+        // Spread retries over time, because many requests may be refused at the same moment.
         let spread = Span::from_millis(37 * i64::try_from(place.number() % 32).unwrap_or(0));
         let blocked = |by, wait: Span| PodProgressStage::Blocked { by, until: now + wait };
         let stage = match outcome {
@@ -464,7 +465,7 @@ impl Operation {
         };
         let is_stopped = self.cancelled || self.groups[task.group].is_done();
         let stage = match stage {
-            // There is no retry, because the group or the operation was stopped.
+            // Nothing is retried, because the pod's group or the operation was stopped.
             PodProgressStage::Blocked { .. } if is_stopped => PodProgressStage::Ended(PodEnd::Cancelled),
             stage => stage,
         };
@@ -707,7 +708,7 @@ impl Operation {
 enum Late {
     ToRemove,
     Stays,
-    /// Not known yet, because the watch has not reported the pod.
+    /// It is not known whether the pod leaves, because the watch has not reported the pod yet.
     Unknown,
 }
 

@@ -65,7 +65,7 @@ impl OperationProgress {
         of_node.filter_map(|pod| pod.part).collect()
     }
 
-    /// The number of pods that stay.
+    /// The number of pods that stay on their nodes.
     pub fn stay(&self) -> usize {
         self.pods.iter().filter(|pod| pod.part.is_none()).count()
     }
@@ -114,7 +114,7 @@ pub struct NodeProgress {
     pub cordoned: bool,
 }
 
-/// Stage of a node.
+/// How far the operation is with a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeProgressStage {
     Waiting,
@@ -152,7 +152,7 @@ pub enum NodeIncomplete {
     Forbidden(String),
     /// The server refused the request, or the request failed too often.
     Failed(String),
-    /// Some pods of the node are left, because they were refused or blocked or did not terminate.
+    /// Some pods of the node are left: their eviction was refused or blocked, or they did not terminate.
     PodsLeft {
         pods: usize,
     },
@@ -160,7 +160,7 @@ pub enum NodeIncomplete {
     KeepsFilling,
     TimedOut,
     Cancelled,
-    /// Another node could not be cordoned, so no pod was evicted.
+    /// No pod of the node was evicted, because another node could not be cordoned.
     NotStarted,
 }
 
@@ -204,7 +204,7 @@ pub struct SurgeProgress {
     pub stage: SurgeProgressStage,
 }
 
-/// Stage of a surge.
+/// How far the operation is with a Deployment that is scaled up while its pods leave (a surge).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SurgeProgressStage {
     Waiting,
@@ -216,12 +216,12 @@ pub enum SurgeProgressStage {
     NotScaled(String),
     /// The Deployment was scaled up, and somebody else has changed it since: it is left as it is.
     LeftAlone(String),
-    /// The Deployment is still scaled up, because the write back failed.
+    /// The Deployment is still scaled up, because the write that scales it back failed.
     Stranded(String),
 }
 
 impl SurgeProgressStage {
-    /// Stable identifier of the variant.
+    /// Stable identifier of this stage of a surge.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -262,7 +262,7 @@ pub enum BlockedBy {
     Trouble(String),
 }
 
-/// Final stage of a pod.
+/// Final stage of a pod that the operation was to remove.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodEnd {
     Gone,
@@ -271,7 +271,7 @@ pub enum PodEnd {
     Recorded,
     /// The plan skips the pod.
     Stays(Skip),
-    /// The pod may only be removed with a further option.
+    /// The plan does not remove the pod without a further option.
     Refused(String),
     /// The pod has the name of a pod that this operation removed. It replaces the removed pod, and is left alone.
     Successor,
@@ -282,7 +282,7 @@ pub enum PodEnd {
 }
 
 impl PodEnd {
-    /// Whether the pod needs no further attention.
+    /// Whether the pod ended as intended, so that the operator need not look at it.
     pub const fn is_success(&self) -> bool {
         match self {
             Self::Gone | Self::Replaced | Self::Recorded | Self::Stays(_) => true,
@@ -295,7 +295,7 @@ impl PodEnd {
         }
     }
 
-    /// Stable identifier of the variant.
+    /// Stable identifier of this final stage of a pod.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Gone => "gone",

@@ -80,7 +80,7 @@ impl RequestKind {
         }
     }
 
-    /// The object in kubectl's notation.
+    /// The object of the request, in kubectl's notation.
     pub fn object(&self) -> String {
         match self {
             Self::ReadNode { node } | Self::ListPods { node } | Self::Patch(NodePatch { node, .. }) => {
@@ -101,7 +101,7 @@ impl RequestKind {
 }
 
 impl fmt::Display for RequestKind {
-    /// The verb, for example "evict".
+    /// Writes the verb of the request, for example "evict".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ReadNode { .. } | Self::ReadScale { .. } => "read",
@@ -162,7 +162,7 @@ pub enum RequestOutcome {
     Node(Box<Node>),
     Pods(Vec<(Key, Uid)>),
     Scale(DeploymentScale),
-    /// The object does not exist.
+    /// The object of the request does not exist.
     Gone,
     /// Another object now has the name of the object in the request.
     OtherObject,
@@ -193,7 +193,7 @@ pub enum RequestOutcome {
 }
 
 impl RequestOutcome {
-    /// Stable identifier of the variant.
+    /// Stable identifier of this outcome of a request.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Recorded => "recorded",

@@ -65,8 +65,8 @@ impl Risk {
     pub const fn is_grave(self) -> bool {
         match self {
             Self::Lost | Self::PreemptedLost | Self::DataLost | Self::BudgetIgnored => true,
-            // The operator need not type the name of the context, because the options of the plan already show these
-            // risks, or an override has its own words to type.
+            // These three risks need no typed name of the context: the options of the plan already show the risk, or
+            // its override has words of its own to type.
             Self::DuplicateIdentity | Self::Waits | Self::Blocked => false,
         }
     }

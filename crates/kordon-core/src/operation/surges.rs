@@ -17,7 +17,7 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The work on one Deployment.
+/// A Deployment that the operation scales up and back (a surge), with the progress of the surge.
 #[derive(Clone, Debug)]
 pub(super) struct SurgeTask {
     surge: Surge,
@@ -25,16 +25,16 @@ pub(super) struct SurgeTask {
     request: SurgeRequest,
     /// Whether a write that scales the Deployment up has been sent. It may have taken effect, even without a response.
     is_sent: bool,
-    /// Dry run: the write is only recorded, so no new pod appears.
+    /// Dry run: the write that scales the Deployment up is recorded instead of being sent, so no new pod appears.
     is_recorded: bool,
     tries: u32,
 }
 
-/// The request that a surge waits for.
+/// The latest request of a surge: a read of the Deployment or a write to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SurgeRequest {
     None,
-    /// A request has failed. The next one is sent at this time.
+    /// The request has failed, and is sent again at this time.
     Again(Timestamp),
     Reading,
     Writing,
@@ -78,7 +78,7 @@ impl SurgeTask {
         matches!(self.stage, SurgeProgressStage::Stranded(_))
     }
 
-    /// When a failed request is tried again; `None` if none has failed.
+    /// When a failed request of the surge is sent again; `None` if none has failed.
     pub(super) fn wakes_at(&self) -> Option<Timestamp> {
         match self.request {
             SurgeRequest::Again(at) => Some(at),
@@ -86,7 +86,7 @@ impl SurgeTask {
         }
     }
 
-    /// Withdraws a request that has not been sent.
+    /// Withdraws the surge's request, which has not been sent.
     pub(super) fn withdraw(&mut self) {
         self.request = SurgeRequest::None;
     }
@@ -114,7 +114,7 @@ impl SurgeTask {
 }
 
 impl Operation {
-    /// Adds the surges of a plan, and those that an interrupted run may have left.
+    /// Adds the surges of a plan, and the Deployments that an interrupted run may have left scaled up.
     pub(super) fn add_surges(&mut self, plan: &Plan) {
         for surge in plan.surges.iter().filter_map(|plan| plan.surge()) {
             self.surges.push(SurgeTask::new(surge.clone()));
@@ -135,8 +135,8 @@ impl Operation {
         }
     }
 
-    /// Takes over the surges of a drain whose claim has expired or is taken over. If this drain may not scale
-    /// Deployments up, only warns about them.
+    /// Takes over the Deployments that another drain has scaled up, because its claim has expired or is taken over. If
+    /// this drain may not scale Deployments up, only warns the operator about them.
     pub(super) fn take_over_surges(&mut self, surges: Vec<ClaimedSurge>, now: Timestamp) {
         for ClaimedSurge { deployment, uid, replicas } in surges {
             if self.drain.surge {
@@ -151,7 +151,7 @@ impl Operation {
         }
     }
 
-    /// The surges, in the form in which this operation's claims list them.
+    /// The Deployments whose surges have not ended, as this operation writes them into its claims on nodes.
     pub(super) fn claimed_surges(&self) -> Vec<ClaimedSurge> {
         let open = self.surges.iter().filter(|task| !task.is_settled());
         let claimed = |task: &SurgeTask| {
@@ -207,7 +207,7 @@ impl Operation {
         !task.is_up() && self.has_running_pods(place)
     }
 
-    /// Returns true once no pod of the surge is left to evict.
+    /// Returns true once no pod of the surge's Deployment is left to evict.
     fn is_over(&self, place: SurgeIndex) -> bool {
         self.pods.iter().filter(|pod| pod.surge == Some(place)).all(|pod| pod.is_past_eviction())
     }
@@ -363,7 +363,7 @@ impl Operation {
         }
     }
 
-    /// Ends a surge whose Deployment is not as expected. The Deployment is left as it is.
+    /// Ends a surge because its Deployment is not as expected. Leaves the Deployment as it is.
     fn settle_surge(&mut self, place: SurgeIndex, why: String, now: Timestamp) {
         let task = &mut self.surges[place];
         let is_up = task.is_up();

@@ -1,4 +1,4 @@
-//! Lists of tasks, each with an index type of its own.
+//! Lists of an operation's tasks (nodes, pods, Deployments), each list with an index type of its own.
 
 use std::{
     fmt,

@@ -15,18 +15,18 @@ use crate::cluster::{Labels, Namespace, Pod, SchedulingSpec, scheduling::PodTerm
 #[derive(Clone, Debug, Default)]
 pub(super) struct AffinityClasses {
     all: Arc<Vec<Arc<AffinityClass>>>,
-    /// Classes whose terms select only pods in the namespace of the class.
+    /// Classes whose affinity terms select only pods in the namespace of the class.
     in_namespace: Arc<BTreeMap<Namespace, Arc<ClassesByTerm>>>,
-    /// Classes with at least one term that also selects pods in other namespaces.
+    /// Classes with at least one affinity term that also selects pods in other namespaces.
     across_namespaces: Arc<ClassesByTerm>,
     ids: Arc<IdsByAddress<(Namespace, Arc<SchedulingSpec>)>>,
 }
 
-/// Classes, indexed by the labels that their terms select.
+/// Classes of pods, indexed by the labels that their affinity terms select.
 #[derive(Clone, Debug, Default)]
 struct ClassesByTerm {
     by_label: LabelIndex,
-    /// Classes with a term whose selector requires no particular label value.
+    /// Classes with an affinity term whose selector requires no particular label value.
     others: Vec<u32>,
 }
 
@@ -97,7 +97,7 @@ impl AffinityClasses {
 impl ClassesByTerm {
     fn insert(&mut self, spec: &SchedulingSpec, number: u32) {
         for term in spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter()) {
-            // A term without a selector selects nothing.
+            // An affinity term without a selector selects no pods.
             let Some(selector) = &term.selector else { continue };
             match required_values(selector) {
                 Some((key, values)) => {

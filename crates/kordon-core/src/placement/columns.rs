@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::cluster::{Name, Node};
 
-/// Value number that stands for the absence of the label on a node.
+/// Number that stands for "the node does not have the label" in a column of label values.
 pub(super) const ABSENT: u32 = u32::MAX;
 
 /// Columns of node labels: one column for each label that a placement has needed so far.
@@ -13,12 +13,12 @@ pub(super) struct LabelColumns {
     by_key: BTreeMap<Name, Arc<LabelColumn>>,
 }
 
-/// The values of one label on all nodes.
+/// A column: the values of one label on all nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelColumn {
-    /// For each node, the number of the node's value, or [`ABSENT`].
+    /// For each node, the number of its value of the label, or [`ABSENT`].
     pub of_node: Vec<u32>,
-    /// The values, indexed by their numbers.
+    /// The values of the label, indexed by their numbers.
     pub values: Vec<Name>,
     numbers: BTreeMap<Name, u32>,
 }

@@ -39,7 +39,7 @@ pub struct Help {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lift {
     pub constraint: Constraint,
-    /// Names of the nodes, sorted; at least one.
+    /// Names of the nodes that become feasible, sorted; at least one.
     pub nodes: Vec<NodeName>,
 }
 
@@ -51,24 +51,24 @@ pub enum Constraint {
     /// Taints that the pod does not tolerate.
     Taints,
     NodeSelector,
-    /// The required nodeAffinity.
+    /// The pod's required nodeAffinity.
     NodeAffinity,
-    /// Both nodeSelector and required nodeAffinity, for a pod that has both.
+    /// Both the pod's nodeSelector and its required nodeAffinity, for a pod that has both.
     NodeSelectorAndAffinity,
-    /// The required podAffinity.
+    /// The pod's required podAffinity.
     PodAffinity,
-    /// The required podAntiAffinity.
+    /// The pod's required podAntiAffinity.
     PodAntiAffinity,
     /// The `nodeTaintsPolicy` of hard topology spread constraints that count nodes with taints which the pod does not
     /// tolerate.
     SpreadTaints,
     /// The `maxSkew` of hard topology spread constraints. To lift the constraint, `maxSkew` is raised by 1.
     SpreadSkew,
-    /// Hard topology spread constraints.
+    /// The pod's hard topology spread constraints.
     Spread,
-    /// Host ports.
+    /// The pod's host ports.
     Ports,
-    /// The topology of the pod's volumes.
+    /// The nodes or zones from which the pod's volumes can be reached.
     Volumes,
 }
 
@@ -122,7 +122,7 @@ impl Constraint {
         )
     }
 
-    /// Returns the request without the constraint; `None` if the pod does not have this constraint.
+    /// Returns the scheduling request without the constraint; `None` if the pod does not have this constraint.
     fn lifted(self, request: &SchedulingRequest) -> Option<SchedulingRequest> {
         let spec = &request.spec;
         let with = |spec: SchedulingSpec| Some(SchedulingRequest { spec: Arc::new(spec), ..request.clone() });
@@ -433,7 +433,7 @@ impl Help {
         lifts.chain(nearest).chain(node).chain(self.another_volume()).collect()
     }
 
-    /// Says that only other volumes help; `None` if something else may help.
+    /// Says that a node can be feasible only if the pod has other volumes; `None` if something else may help.
     fn another_volume(&self) -> Option<String> {
         let volumes = volume_topology::words(&self.apart)?;
         Some(format!("nothing but another volume: {volumes}"))

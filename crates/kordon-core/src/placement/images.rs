@@ -20,16 +20,16 @@ pub(super) struct Images {
 struct Entry {
     names: ImageNames,
     size_bytes: i64,
-    /// Numbers of the nodes, ascending.
+    /// Numbers of the nodes that report these names, ascending.
     nodes: Vec<u32>,
 }
 
 /// The nodes that have an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holders {
-    /// Size of the image on the first of these nodes. The scheduler uses one size for all nodes.
+    /// Size of the image on the first node that has it. The scheduler uses one size for all nodes.
     pub size_bytes: i64,
-    /// Numbers of the nodes, ascending.
+    /// Numbers of the nodes that have the image, ascending.
     pub nodes: Vec<u32>,
 }
 
@@ -61,7 +61,7 @@ impl Images {
         entry
     }
 
-    /// Returns the entries with this name.
+    /// Returns the entries of the images with this name.
     fn named(&self, name: &str) -> impl Iterator<Item = &Entry> + Clone {
         let hash = hash(name);
         let first = self.by_name.partition_point(|(other, _)| *other < hash);

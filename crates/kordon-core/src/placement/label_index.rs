@@ -1,4 +1,4 @@
-//! An index from label values to items. It narrows down the items that a selector can match.
+//! An index from labels to groups of pods. It narrows down the groups that a selector can match.
 
 use std::hash::{Hash, Hasher};
 
@@ -6,16 +6,16 @@ use rustc_hash::FxHasher;
 
 use crate::cluster::{Name, Requirement, Selector, SelectorOperator};
 
-/// Numbers of items, indexed by label key and value.
+/// Numbers of groups of pods, indexed by label key and value.
 ///
 /// For each pair of key and value, the index stores only a 32-bit hash. So 150,000 different pods with a few labels
 /// each take a few megabytes. Different pairs can have the same hash, so a lookup may also return numbers that were
 /// inserted under another pair.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelIndex {
-    /// Pairs of label hash and item number, sorted.
+    /// Pairs of label hash and group number, sorted.
     sorted: Vec<(u32, u32)>,
-    /// Entries that were inserted since the last sort. Unsorted.
+    /// Pairs that were inserted since the last sort. Unsorted.
     recent: Vec<(u32, u32)>,
 }
 
@@ -25,7 +25,7 @@ const RECENT_PART: usize = 16;
 const MOST_RECENT: usize = 64;
 
 impl LabelIndex {
-    /// Adds a number under a label key and value.
+    /// Adds the number of a group of pods under a label key and value.
     pub fn insert(&mut self, key: &Name, value: &Name, number: u32) {
         self.recent.push((hash(key, value), number));
         if self.recent.len() > MOST_RECENT.max(self.sorted.len() / RECENT_PART) {
@@ -38,8 +38,8 @@ impl LabelIndex {
         }
     }
 
-    /// Returns the numbers that were inserted under this label key and value, with duplicates. May also return numbers
-    /// that were inserted under other labels.
+    /// Returns the numbers of the groups of pods that were inserted under this label key and value, with duplicates.
+    /// May also return numbers that were inserted under other labels.
     pub fn numbers(&self, key: &Name, value: &Name) -> impl Iterator<Item = u32> + use<'_> {
         let hash = hash(key, value);
         let start = self.sorted.partition_point(|(other, _)| *other < hash);

@@ -3,7 +3,7 @@
 //! Filters decide which nodes are feasible, scores decide which of them is best. Both follow the default profile of
 //! kube-scheduler, release by release ([`SchedulerRules`]). A [`Snapshot`] holds the cluster in a form that answers in
 //! a fraction of a millisecond. A [`SchedulingRequest`] is what the scheduler reads of a pod. A [`SchedulingOutcome`]
-//! is the answer.
+//! is the result.
 //!
 //! Ties are reported as ties: the scheduler takes any of [`Placement::best`]. Not modelled: custom profiles, extenders,
 //! group scheduling, storage capacity; see [`Caveat`].

@@ -26,7 +26,7 @@ impl Snapshot {
         self.is_any_feasible(request, candidates)
     }
 
-    /// Returns those of the nodes that have enough free resources for a pod.
+    /// Returns which of the nodes have enough free resources for a pod.
     fn with_room_for(&self, request: &SchedulingRequest, nodes: impl Iterator<Item = u32>) -> Vec<u32> {
         nodes.filter(|node| self.has_room_for(*node, &request.resources.requests)).collect()
     }

@@ -19,7 +19,8 @@ pub struct SchedulerOptions {
     pub version: ServerVersion,
     /// The scheduler's `percentageOfNodesToScore`. If it is unknown (`None`), all nodes are tried.
     pub percentage_of_nodes_to_score: Option<PercentageOfNodesToScore>,
-    /// Index of the node at which the first walk starts. The real scheduler's index is not in any API.
+    /// Index of the node that the scheduler tries first for the first pod. The real scheduler's index is not in any
+    /// API.
     pub first_start: usize,
 }
 
@@ -87,13 +88,13 @@ pub(super) struct NodeWalk {
     order: Arc<OnceLock<Vec<u32>>>,
 }
 
-/// Feasible nodes that a walk has found.
+/// Feasible nodes that the scheduler finds for a pod.
 pub(super) struct FoundNodes {
-    /// Numbers of the nodes, ascending.
+    /// Numbers of the feasible nodes, ascending.
     pub feasible: Vec<u32>,
-    /// Index at which the walk for the next pod starts.
+    /// Index of the node that the scheduler tries first for the next pod.
     next_start: usize,
-    /// Whether the walk stopped before it had tried all nodes.
+    /// Whether the scheduler stopped before it had tried all nodes.
     pub is_sample: bool,
 }
 
@@ -121,8 +122,9 @@ impl NodeWalk {
         FoundNodes { feasible: filters.feasible(), next_start: self.next_start, is_sample: false }
     }
 
-    /// Tries nodes until there are enough feasible nodes and one more. The next walk starts at that additional node.
-    /// (Upstream `findNodesThatPassFilters` has parallel workers, each of which may try one more node.)
+    /// Tries nodes until there are enough feasible nodes and one more. For the next pod, the scheduler starts at that
+    /// additional node. (Upstream `findNodesThatPassFilters` has parallel workers, each of which may try one more
+    /// node.)
     fn find_some(&self, percentage: PercentageOfNodesToScore, filters: &mut Filters<'_>) -> FoundNodes {
         let snapshot = filters.snapshot;
         let all = self.order.get_or_init(|| {
@@ -154,12 +156,12 @@ impl NodeWalk {
         FoundNodes { feasible, next_start, is_sample }
     }
 
-    /// Stores the position at which the next walk starts.
+    /// Stores the index of the node that the scheduler tries first for the next pod.
     pub fn advance(&mut self, next_start: usize) {
         self.next_start = next_start;
     }
 
-    /// Discards the order if a node was added, removed or moved to another zone.
+    /// Discards the cached order of nodes if a node was added, removed or moved to another zone.
     pub fn on_node_change(&mut self, old: Option<&Arc<Node>>, new: Option<&Arc<Node>>) {
         let zone = |node: Option<&Arc<Node>>| node.map(|node| node.zone());
         if self.order.get().is_some() && zone(old) != zone(new) {
@@ -170,7 +172,7 @@ impl NodeWalk {
 
 impl FoundNodes {
     /// Returns the result for a pod that fits its nominated node. The scheduler tries this node before all others, and
-    /// the next walk still starts at the same index.
+    /// does not move on in its list of nodes.
     pub fn nominated(node: u32, walk: &NodeWalk) -> Self {
         Self { feasible: vec![node], next_start: walk.next_start, is_sample: false }
     }

@@ -78,18 +78,18 @@ impl TiedNodes {
         Self { names, members }
     }
 
-    /// Returns the number of nodes.
+    /// Returns the number of nodes in the set.
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.members.count_ones(..)
     }
 
-    /// Returns the first node by name.
+    /// Returns the first node of the set by name.
     pub fn first(&self) -> &NodeName {
         self.iter().next().expect("it is never empty")
     }
 
-    /// Returns all nodes, by name.
+    /// Returns all nodes of the set, by name.
     pub fn iter(&self) -> impl Iterator<Item = &NodeName> {
         self.members.ones().map(|rank| &self.names[rank])
     }

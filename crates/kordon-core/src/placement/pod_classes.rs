@@ -11,20 +11,20 @@ use super::{
 };
 use crate::cluster::{Labels, Namespace, Pod, Selector};
 
-/// All classes of pods. The pods of a ReplicaSet usually share one class, so a selector is matched against far fewer
-/// classes than pods.
+/// All pod classes, that is, groups of pods with the same namespace and equal labels. The pods of a ReplicaSet usually
+/// share one class, so a selector is matched against far fewer classes than pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodClasses {
     all: Arc<Vec<Arc<PodClass>>>,
     in_namespace: Arc<BTreeMap<Namespace, Arc<NamespaceClasses>>>,
-    /// Hash table that finds the number of a class by namespace and labels. It stores only numbers, because there may
-    /// be as many classes as pods.
+    /// Hash table that finds the number of a pod class by namespace and labels. It stores only numbers, because there
+    /// may be as many classes as pods.
     by_content: Arc<HashTable<u32>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct NamespaceClasses {
-    /// Class numbers, ascending.
+    /// Numbers of the namespace's pod classes, ascending.
     numbers: Vec<u32>,
     by_label: LabelIndex,
 }
@@ -65,12 +65,12 @@ impl PodClasses {
         number
     }
 
-    /// Returns the nodes with pods of a class.
+    /// Returns the nodes with pods of a class, and the number of these pods on each node.
     pub fn on(&self, number: u32) -> &PresenceList {
         &self.all[number as usize].on
     }
 
-    /// Returns the class with this number.
+    /// Returns the pod class with this number.
     pub fn class(&self, number: u32) -> &PodClass {
         &self.all[number as usize]
     }
@@ -80,12 +80,13 @@ impl PodClasses {
         &mut Arc::make_mut(&mut Arc::make_mut(&mut self.all)[number as usize]).on
     }
 
-    /// Sorts the lists of nodes of all classes. Required after [`PresenceList::push`].
+    /// Sorts the lists of nodes of all pod classes. Required after [`PresenceList::push`].
     pub fn sort(&mut self) {
         Arc::make_mut(&mut self.all).iter_mut().for_each(|class| Arc::make_mut(class).on.sort());
     }
 
-    /// Returns the classes in `scope` that match the selector, with their numbers, ascending within each namespace.
+    /// Returns the pod classes in the namespaces of `scope` that match the selector, with their numbers, ascending
+    /// within each namespace.
     pub fn selected<'a>(
         &'a self,
         scope: &'a NamespaceScope,
@@ -104,17 +105,17 @@ impl PodClasses {
 }
 
 impl NamespaceClasses {
-    /// Returns the numbers of the classes that may match the selector, ascending.
+    /// Returns the numbers of the pod classes that may match the selector, ascending.
     fn candidates(&self, selector: &Selector) -> Vec<u32> {
         let Some((key, values)) = required_values(selector) else { return self.numbers.clone() };
         each_once(values.iter().flat_map(|value| self.by_label.numbers(key, value)).collect())
     }
 }
 
-/// Some or all namespaces.
+/// Namespaces in which pods are selected: some or all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NamespaceScope {
     All,
-    /// The namespaces, without duplicates.
+    /// These namespaces only, without duplicates.
     Some(Vec<Namespace>),
 }

@@ -27,7 +27,7 @@ pub enum Preemption {
 /// Why preemption does not make a node feasible.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hindrance {
-    /// The refusal does not depend on the pods of the node.
+    /// The node's refusal does not depend on its pods, so deleting pods does not help.
     NotHelpful,
     /// The node has no pod of lower priority.
     NoVictims,
@@ -123,7 +123,7 @@ struct Candidate {
     violations: usize,
 }
 
-/// The harm that preemption does on a candidate. The scheduler takes the candidate with the least harm
+/// The harm that preemption does on a candidate node. The scheduler takes the candidate with the least harm
 /// (docs/upstream/placement-and-pressure.md#4.4).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Harm {

@@ -1,8 +1,9 @@
-//! The nodes that have pods of one class, with the number of such pods on each node.
+//! The nodes that have pods of one class (a group of pods that placement treats alike), with the number of such pods on
+//! each node.
 
 use smallvec::SmallVec;
 
-/// Number of pods of one class on one node.
+/// Number of pods of one pod class or affinity class on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Presence {
     pub node: u32,
@@ -18,7 +19,7 @@ impl Presence {
     }
 }
 
-/// The nodes with pods of one class, ascending.
+/// The nodes with pods of one pod class or affinity class, ascending.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PresenceList {
     /// Entries by node. One entry is stored inline, because classes whose pods are all on one node are common.

@@ -132,13 +132,14 @@ pub struct NodeRefusal {
 /// A change that may make a refused node feasible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remedy {
-    /// The removal of pods may help.
+    /// The removal of pods may make the node feasible.
     FewerPods,
-    /// The removal of pods does not help.
+    /// The removal of pods does not make the node feasible.
     None,
 }
 
-/// A refusal, either with reasons or without. A caller that needs no reasons uses [`Unexplained`], which computes none.
+/// A refusal of a node by a filter, either with reasons or without. A caller that needs no reasons uses
+/// [`Unexplained`], which computes none.
 pub(super) trait FilterRefusal: Sized {
     fn explained(explain: impl FnOnce() -> NodeRefusal) -> Self;
 
@@ -159,7 +160,7 @@ impl FilterRefusal for NodeRefusal {
     }
 }
 
-/// A refusal without its reasons.
+/// A refusal of a node without its reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unexplained;
 

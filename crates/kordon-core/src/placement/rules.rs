@@ -81,8 +81,8 @@ impl SchedulerRules {
             version,
             balance: match version {
                 _ if from(36) => Balance::Difference,
-                // Recordings show `After` in 1.28 and `AfterUnlessEmpty` in 1.34. That the rule changed in 1.30 is an
-                // assumption.
+                // Recordings of schedulers show `After` in 1.28 and `AfterUnlessEmpty` in 1.34. That the rule changed
+                // in 1.30 is an assumption.
                 _ if from(30) => Balance::AfterUnlessEmpty,
                 _ => Balance::After,
             },
@@ -94,8 +94,8 @@ impl SchedulerRules {
             only_preempted_make_room: from(27),
             taints_are_one_reason: from(35),
             single_pod_claims: from(27),
-            // Recordings show that 1.24 does not count images of init containers and that 1.34 does. That the rule
-            // changed in 1.30 is an assumption.
+            // Recordings of schedulers show that 1.24 does not count images of init containers and that 1.34 does. That
+            // the rule changed in 1.30 is an assumption.
             init_images_count: from(30),
             image_volumes: match version {
                 _ if from(37) => ImageVolumes::Counted,

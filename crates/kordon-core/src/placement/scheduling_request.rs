@@ -29,7 +29,7 @@ pub struct SchedulingRequest {
     /// Selector of the pods that default spreading counts. It combines the selectors of the pod's owner and services.
     /// `None` for pods with spread constraints of their own.
     pub siblings: Option<Selector>,
-    /// Caveats that do not follow from the spec of the pod.
+    /// Caveats about the placement that do not follow from the spec of the pod.
     pub caveats: BTreeSet<Caveat>,
 }
 
@@ -69,7 +69,7 @@ impl SchedulingRequest {
         (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
     }
 
-    /// Returns the caveats of the request. The volume filter adds its own caveats.
+    /// Returns the request's caveats about the placement. The volume filter adds its own caveats.
     pub(super) fn caveats(&self) -> impl Iterator<Item = Caveat> {
         self.caveats.iter().copied()
     }

@@ -35,8 +35,8 @@ use crate::cluster::{
 ///
 /// It changes as a plan proceeds: [`Snapshot::add`] puts a pod on a node, [`Snapshot::remove`] removes a pod,
 /// [`Snapshot::put_node`] cordons or taints a node. Nodes are identified by numbers, resources and labels are stored in
-/// columns, and pods are counted by class. One placement on 5,000 nodes with 150,000 pods therefore takes a fraction of
-/// a millisecond. Copies are cheap: they share large parts until one of them writes to a part.
+/// columns, and pods with equal labels are counted together. One placement on 5,000 nodes with 150,000 pods therefore
+/// takes a fraction of a millisecond. Copies are cheap: they share large parts until one of them writes to a part.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     rules: SchedulerRules,
@@ -72,7 +72,7 @@ pub struct Snapshot {
 struct NodesByName {
     /// Rank of each node by name, indexed by node number.
     ranks: Vec<u32>,
-    /// Names, indexed by rank.
+    /// Node names, indexed by rank.
     names: Arc<[NodeName]>,
 }
 
@@ -253,7 +253,7 @@ impl Snapshot {
         Some(pod)
     }
 
-    /// Deletes a claim.
+    /// Deletes a claim from the snapshot.
     pub fn delete_claim(&mut self, claim: &Key) {
         self.storage.delete_claim(claim);
     }
@@ -294,7 +294,7 @@ impl Snapshot {
         Some(strays.remove(place))
     }
 
-    /// Adds or replaces a node.
+    /// Adds a node to the snapshot, or replaces it there.
     pub fn put_node(&mut self, node: Arc<Node>) {
         match self.number(&node.name) {
             Some(number) => self.replace_node(number, Some(node)),
@@ -467,7 +467,7 @@ impl Snapshot {
         &self.rules
     }
 
-    /// Returns the number of nodes.
+    /// Returns the number of nodes in the snapshot.
     pub fn node_count(&self) -> usize {
         self.present
     }
@@ -575,7 +575,7 @@ impl Snapshot {
     }
 }
 
-/// Returns whether a spec refers to any node labels, apart from the topology keys of pod affinity terms.
+/// Returns whether a pod spec refers to any node labels, apart from the topology keys of pod affinity terms.
 fn names_labels(spec: &SchedulingSpec) -> bool {
     !spec.node_selector.is_empty()
         || spec.node_affinity.is_some()
@@ -583,7 +583,7 @@ fn names_labels(spec: &SchedulingSpec) -> bool {
         || !spec.spread.is_empty()
 }
 
-/// Returns the keys of the node labels to which a spec refers.
+/// Returns the keys of the node labels to which a pod spec refers.
 fn labels(spec: &SchedulingSpec) -> impl Iterator<Item = &Name> {
     let required = spec.node_affinity.iter().flatten();
     let preferred = spec.preferred_nodes.iter().map(|(_, term)| term);
@@ -594,7 +594,7 @@ fn labels(spec: &SchedulingSpec) -> impl Iterator<Item = &Name> {
     keys.chain(terms(spec).map(|term| &term.topology_key))
 }
 
-/// Returns all pod affinity and anti-affinity terms of a spec.
+/// Returns all pod affinity and anti-affinity terms of a pod spec.
 fn terms(spec: &SchedulingSpec) -> impl Iterator<Item = &crate::cluster::scheduling::PodTerm> {
     spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter())
 }

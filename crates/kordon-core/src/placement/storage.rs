@@ -14,7 +14,7 @@ pub(super) struct Storage {
     volumes: Table<Volume>,
     classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
-    /// Claims that a controller creates again. Their volumes do not exist yet.
+    /// Claims that were deleted and that a StatefulSet creates again. Their volumes do not exist yet.
     recreated: BTreeSet<Key>,
 }
 
@@ -104,7 +104,7 @@ impl Storage {
     }
 }
 
-/// Returns whether a spec uses at least one claim.
+/// Returns whether a pod spec uses at least one claim.
 pub(super) fn claims_volumes(spec: &SchedulingSpec) -> bool {
     spec.volumes.iter().any(|volume| !matches!(volume, PodVolume::Disk(_)))
 }

@@ -149,7 +149,8 @@ fn common(topologies: &[VolumeTopology], named: fn(&VolumeReach) -> Option<&Vec<
     }))
 }
 
-/// Describes all topologies in one phrase, for example `its volume is in zone a`; `None` if there are none.
+/// Describes in one phrase where the volumes can be reached, for example `its volume is in zone a`; `None` if there are
+/// no volumes to describe.
 pub fn words(topologies: &[VolumeTopology]) -> Option<String> {
     let (first, rest) = topologies.split_first()?;
     if rest.iter().any(|topology| topology.place != first.place) {

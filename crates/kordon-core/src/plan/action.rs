@@ -54,15 +54,15 @@ pub struct RemovalOptions {
 pub struct DrainOptions {
     /// `--force`: also removes pods without a controller and pods whose DaemonSet is gone.
     pub force: bool,
-    /// `--ignore-daemonsets`
+    /// `--ignore-daemonsets` of kubectl drain.
     pub ignore_daemonsets: bool,
-    /// `--delete-emptydir-data`
+    /// `--delete-emptydir-data` of kubectl drain.
     pub delete_emptydir_data: bool,
     /// `--grace-period`; `None` keeps the grace period of each pod.
     pub grace: Option<Span>,
     /// `--timeout`, for each node; `None` for no limit.
     pub timeout: Option<Span>,
-    /// `--pod-selector`
+    /// `--pod-selector` of kubectl drain.
     pub pod_selector: Option<Selector>,
     /// `--disable-eviction`: pods are deleted, and budgets are not checked.
     pub disable_eviction: bool,

@@ -26,7 +26,8 @@ pub struct BudgetNumbers {
 }
 
 impl BudgetNumbers {
-    /// Returns the numbers with `allowed` computed from the other numbers (upstream `updatePdbStatus`).
+    /// Returns the status numbers of a budget, with `allowed` computed from the other numbers (upstream
+    /// `updatePdbStatus`).
     fn with_allowed(mut self) -> Self {
         let surplus = self.healthy.saturating_sub(self.desired).max(0);
         self.allowed = if self.expected > 0 { surplus } else { 0 };
@@ -125,7 +126,7 @@ fn desired(budget: &Budget, expected: i32) -> i32 {
     }
 }
 
-/// Returns the status that the disruption controller writes next.
+/// Returns the status that the disruption controller writes next into a budget.
 pub fn synced_status(
     cluster: &Cluster,
     budget: &Budget,
@@ -296,8 +297,8 @@ impl BudgetState {
         self.numbers = self.synced();
     }
 
-    /// Returns the numbers after the next sync. They stay the same if the sync fails or if the status is of an older
-    /// spec.
+    /// Returns the numbers of the budget's status after the next sync of the disruption controller. They stay the same
+    /// if the sync fails or if the status is of an older spec.
     fn synced(&self) -> BudgetNumbers {
         if self.sync_failure.is_none() && !self.stale { self.numbers.with_allowed() } else { self.numbers }
     }

@@ -44,7 +44,7 @@ impl CordonWait {
         Some(Self { node: node.clone(), pod, nodes, waits_in_turn })
     }
 
-    /// Returns what the operator can do to end the wait.
+    /// Returns what the operator can do so that the drain no longer waits.
     pub fn advice(&self) -> String {
         let one = self.waits_in_turn.as_ref().or(self.nodes.first());
         let one = one.map_or_else(String::new, ToString::to_string);

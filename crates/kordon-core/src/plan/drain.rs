@@ -71,7 +71,7 @@ pub(super) fn plan<E: Environment>(
     Ok(plan)
 }
 
-/// Simulates a drain. If surges are allowed, the simulation includes those that help.
+/// Simulates a drain. With `--surge`, the simulation scales up by one those Deployments for which this helps.
 fn predict<'a, E: Environment>(
     context: &'a PlanContext<'a, E>,
     input: SimulationInput,
@@ -83,7 +83,7 @@ fn predict<'a, E: Environment>(
     }
     let PlanContext { cluster, rules, .. } = context;
     let mut surges = surge::candidates(&without.all_pods(), cluster, without.budgets_before(), rules);
-    // Each iteration except the last refuses at least one surge, so the loop ends.
+    // Each iteration except the last refuses to scale up at least one Deployment, so the loop ends.
     loop {
         let scaled: Vec<Surge> = surges.iter().filter_map(SurgePlan::surge).cloned().collect();
         let count = scaled.len();
@@ -99,7 +99,8 @@ fn predict<'a, E: Environment>(
     }
 }
 
-/// Returns the gaps of the DaemonSets that kubectl's filters look up.
+/// Returns the gaps of the DaemonSets that kubectl's filters look up, that is, why these DaemonSets are unknown or
+/// outdated.
 fn gaps_of_daemonsets<E>(screened: &[ScreenedNode], context: &PlanContext<'_, E>) -> Gaps {
     let PlanContext { cluster, rules, .. } = context;
     let pods = screened.iter().flat_map(|node| &node.pods);
@@ -129,7 +130,7 @@ impl ScreenedNode {
         RemovalGroup { node: Some(self.node.name.clone()), pods: pods.map(|(pod, _)| pod.clone()).collect() }
     }
 
-    /// Returns the rows of the pods that stay on the node.
+    /// Returns the plan's rows for the pods that stay on the node.
     fn skipped(&self) -> impl Iterator<Item = PodPlan> {
         let skipped = self.pods.iter().filter(|(_, screening)| !filter::is_removed(screening));
         skipped.map(|(pod, screening)| {
@@ -141,8 +142,8 @@ impl ScreenedNode {
         self.pods.iter().filter(|(_, screening)| !screening.refusals.is_empty())
     }
 
-    /// Returns the lines in which kubectl reports the refusals. As in kubectl, each pod is listed only with its first
-    /// refusal.
+    /// Returns the lines in which kubectl reports the pods that it refuses to remove. As in kubectl, each pod is listed
+    /// only with its first refusal.
     fn refusal_lines(&self, rules: &EvictionRules) -> Vec<String> {
         let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (pod, screening) in self.refused() {

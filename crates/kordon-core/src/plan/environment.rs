@@ -190,12 +190,12 @@ impl Quality {
 /// Likely time from SIGTERM to the end of a pod that handles this signal, unless its grace period is shorter. A pod
 /// that has already been terminating for longer is likely to use its whole grace period.
 const LIKELY_TERMINATION: Span = Span::from_secs(5);
-/// Guessed shares of stragglers. A single pod is unlikely to be a straggler, but a node with many pods is likely to
-/// have one.
+/// Guessed shares of stragglers, that is, of pods that outlast their likely termination time. A single pod is unlikely
+/// to be a straggler, but a node with many pods is likely to have one.
 const STRAGGLERS: Stragglers = Stragglers { use_up_grace: 0.2, use_part_of_grace: 0.2 };
 /// Time that the kubelet takes in addition to the grace period, for its minimum wait and the update of the status.
 const KUBELET: Span = Span::from_secs(4);
-/// Assumed time to Ready if neither the pod nor its siblings show how long it takes.
+/// Assumed time to Ready if neither the pod nor another pod of its owner shows how long it takes.
 const GUESSED_READY: Estimate = Estimate {
     soonest: Some(Span::from_secs(1)),
     likely: Some(Span::from_secs(10)),
@@ -269,7 +269,7 @@ pub fn has_running_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
 }
 
 /// Time to Ready of a replacement that probably never becomes Ready: the pod that it replaces keeps failing, or none of
-/// its siblings is Ready and one keeps failing.
+/// its owner's other pods is Ready and one of them keeps failing.
 const NOT_EXPECTED: Estimate =
     Estimate { soonest: Some(Span::from_secs(1)), likely: None, latest: None, quality: Quality::Guess };
 
@@ -281,8 +281,8 @@ pub(super) fn start_of(pod: &Pod) -> ClusterTime {
 }
 
 /// Returns how long the pods of the same owner took to become Ready from their start (`start_of`): minimum, median and
-/// maximum. A replacement is not expected to become Ready if the pod keeps failing, or if no sibling is Ready and one
-/// keeps failing.
+/// maximum. A replacement is not expected to become Ready if the pod keeps failing, or if none of its owner's other
+/// pods is Ready and one of them keeps failing.
 pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     if pod.trouble().is_some() {
         return NOT_EXPECTED;

@@ -12,9 +12,9 @@ use kordon_time::{Span, Timestamp};
 /// The decision of the eviction subresource on a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionDecision {
-    /// Allowed. Uses no disruption of any budget.
+    /// The eviction is allowed, and uses no disruption of any budget.
     Free(FreeEviction),
-    /// Allowed. Uses one disruption of this budget.
+    /// The eviction is allowed, and uses one disruption of this budget.
     Costs {
         budget: Key,
     },
@@ -187,7 +187,7 @@ pub struct EvictionAnswer {
     pub reason: Option<&'static str>,
     pub message: Option<String>,
     pub cause: Option<StatusCause>,
-    /// The `Retry-After` header.
+    /// The `Retry-After` header of the response.
     pub retry_after: Option<Span>,
     /// The budget that refuses the eviction.
     pub budget: Option<Key>,

@@ -33,7 +33,7 @@ pub enum EvictionNote {
 }
 
 impl EvictionNote {
-    /// Returns the notes on a pod.
+    /// Returns the notes on the eviction of a pod by a taint.
     pub fn for_pod(cluster: &Cluster, pod: &Pod) -> Vec<Self> {
         let is_removed_by_force =
             |node: &NodeName| is_out_of_service(cluster, node) && !has_running_kubelet(cluster, node);
@@ -76,7 +76,7 @@ impl EvictionNote {
         Self::for_pod(cluster, pod).into_iter().map(ended).collect()
     }
 
-    /// Returns the scopes that have to be known for the notes on a pod.
+    /// Returns the scopes, that is, the sets of objects, that have to be known for the notes on a pod.
     pub fn needs(cluster: &Cluster, pod: &Pod) -> BTreeSet<Scope> {
         let namespace = &pod.key.namespace;
         let owner = pod.owner.as_ref().and_then(|owner| match owner.kind {

@@ -230,7 +230,8 @@ pub struct FailoverRun<E> {
 }
 
 impl<E> FailoverRun<E> {
-    /// Converts the environment to another type.
+    /// Converts the environment of the failover to another type, for example to store the failover without a reference
+    /// to the cluster.
     pub fn map_environment<F>(self, map: impl FnOnce(E) -> F) -> FailoverRun<F> {
         let Self {
             environment,
@@ -262,7 +263,7 @@ impl<E> FailoverRun<E> {
 }
 
 impl<E: Environment> FailoverRun<E> {
-    /// Creates a run before its first step. See [`failover`] for the arguments.
+    /// Creates a failover of which no step has run. See [`failover`] for the arguments.
     pub fn new(pods: Vec<LeavingPod>, lost: LostNodes, mut environment: E) -> Self {
         environment.on_failure(&lost.failed);
         environment.on_failure(&lost.recovering.keys().cloned().collect());
@@ -425,7 +426,7 @@ impl<E: Environment> FailoverRun<E> {
         }
     }
 
-    /// Returns the outcomes. The run must be complete.
+    /// Returns the outcomes of all leaving pods. All steps must have run.
     pub fn finish(self) -> Failover {
         Failover { pods: self.placed, trace: self.environment.trace() }
     }

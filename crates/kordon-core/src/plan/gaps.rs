@@ -12,14 +12,14 @@ use crate::cluster::{
     WorkloadKind,
 };
 
-/// A part of a plan that depends on unknown or outdated objects, and the gaps of these objects.
+/// A part of a plan that depends on unknown or outdated objects, and the kinds of these objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanGap {
     pub part: PlanPart,
     pub gaps: Gaps,
 }
 
-/// A part of a plan that can have gaps.
+/// A part of a plan that may depend on unknown or outdated objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanPart {
     /// The whole plan, which is based on outdated objects.
@@ -28,8 +28,8 @@ pub enum PlanPart {
     OtherNodes,
     /// It is uncertain which pods a controller recreates, and how many other pods their workloads have.
     Workloads,
-    /// The numbers of budgets. With such a gap, the plan uses the numbers in the budgets' status, or no numbers if the
-    /// budgets themselves are unknown.
+    /// It is uncertain how many disruptions budgets allow. The plan then uses the numbers in the budgets' status, or no
+    /// numbers if the budgets themselves are unknown.
     Budgets,
     /// It is uncertain whether quotas refuse replacements.
     Quotas,
@@ -38,7 +38,7 @@ pub enum PlanPart {
 }
 
 impl PlanPart {
-    /// Returns a stable name for the part.
+    /// Returns a stable name for the part of a plan.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Everything => "everything",
@@ -72,13 +72,13 @@ impl fmt::Display for PlanGap {
     }
 }
 
-/// Returns the gaps of the pods on these nodes.
+/// Returns the gaps of the pods on these nodes, that is, why these pods are unknown or outdated.
 pub(super) fn of_pods_on(cluster: &Cluster, nodes: &[NodeName]) -> Gaps {
     cluster.gaps_in(nodes.iter().cloned().map(Scope::PodsOn))
 }
 
-/// Returns the gaps of these pods and their nodes. The nodes matter because the kubelet of a node decides when a pod is
-/// gone.
+/// Returns the gaps of these pods and their nodes, that is, why they are unknown or outdated. The nodes matter because
+/// the kubelet of a node decides when a pod is gone.
 pub(super) fn of_pods(cluster: &Cluster, pods: &[Arc<Pod>]) -> Gaps {
     let scopes = pods.iter().map(|pod| match &pod.node {
         Some(node) if !cluster.knows(&Scope::Pod(pod.key.clone())) => Scope::PodsOn(node.clone()),
@@ -88,7 +88,8 @@ pub(super) fn of_pods(cluster: &Cluster, pods: &[Arc<Pod>]) -> Gaps {
     cluster.gaps_in(scopes.chain(nodes.map(Scope::Node)))
 }
 
-/// Returns the gaps of the objects that decide whether these pods leave.
+/// Returns the gaps of the objects that decide whether these pods leave, that is, why these objects are unknown or
+/// outdated.
 pub(super) fn of_removal<'a>(
     cluster: &Cluster,
     mode: RemovalMode,
@@ -103,14 +104,14 @@ pub(super) fn of_removal<'a>(
     }
 }
 
-/// Returns the gaps because of which it is unknown whether a pod leaves. Empty for a terminating pod, and for a pod
-/// that is deleted without eviction.
+/// Returns the unknown kinds of objects because of which it is unknown whether a pod leaves. Empty for a terminating
+/// pod, and for a pod that is deleted without eviction.
 pub(super) fn undecided(cluster: &Cluster, mode: RemovalMode, pod: &Arc<Pod>) -> Gaps {
     of_removal(cluster, mode, [pod]).unknown()
 }
 
-/// Returns the scopes that have to be known to predict the response to the eviction of a pod. The scopes for the
-/// numbers of its budgets are not included.
+/// Returns the scopes (sets of objects) that have to be known to predict the response to the eviction of a pod. The
+/// scopes for the numbers of its budgets are not included.
 fn of_eviction(pod: &Pod) -> Vec<Scope> {
     let namespace = &pod.key.namespace;
     let budgets = eviction::asks_budgets(pod).then(|| Scope::BudgetsIn(namespace.clone()));
@@ -128,24 +129,25 @@ pub fn can_place(cluster: &Cluster) -> bool {
     [Scope::Nodes, Scope::Pods].iter().all(|scope| cluster.knows(scope))
 }
 
-/// Returns the gaps of the objects that decide which lost pods are recreated and where they land.
+/// Returns the unknown or outdated kinds of the objects that decide which lost pods are recreated and where they land.
 ///
-/// With such gaps, N-1, what-ifs and forecasts present their results as likely at best. Leases are included because
-/// they show whether the remaining nodes are alive.
+/// If some are unknown or outdated, N-1, what-ifs and forecasts present their results as likely at best. Leases are
+/// included because they show whether the remaining nodes are alive.
 pub fn failover_gaps(cluster: &Cluster) -> Gaps {
     let kinds = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods, FeedKind::Namespaces].into_iter();
     let kinds = kinds.chain(WorkloadKind::ALL.map(FeedKind::Workloads)).chain(FeedKind::PLACEMENT);
     cluster.gaps(kinds)
 }
 
-/// Returns the gaps of the objects that decide when replacements are created and Ready. These are the [`failover_gaps`]
-/// and the gaps of quotas.
+/// Returns the unknown or outdated kinds of the objects that decide when replacements are created and Ready. These are
+/// the [`failover_gaps`] and quotas.
 pub fn succession_gaps(cluster: &Cluster) -> Gaps {
     let quotas = cluster.gaps([FeedKind::Quotas]);
     Gaps(failover_gaps(cluster).0.into_iter().chain(quotas.0).collect())
 }
 
-/// Returns the scopes of a pod's owner, of the Deployment that owns this owner, and of all pods of the owner.
+/// Returns the scopes (sets of objects) of a pod's owner, of the Deployment that owns this owner, and of all pods of
+/// the owner.
 pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     let Some(Owner { kind: OwnerKind::Workload(kind), name, .. }) = pod.owner.as_deref() else {
         return Vec::new();
@@ -164,8 +166,8 @@ pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     scopes
 }
 
-/// Returns the scopes that have to be known to predict the response to the eviction of a pod, including those for the
-/// numbers of its budgets.
+/// Returns the scopes (sets of objects) that have to be known to predict the response to the eviction of a pod,
+/// including those for the numbers of its budgets.
 pub(super) fn of_budgets(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     let mut scopes = of_eviction(pod);
     for budget in cluster.budgets_of(pod) {
@@ -176,7 +178,7 @@ pub(super) fn of_budgets(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     scopes
 }
 
-/// Returns the scopes of the quotas that may delay the replacement of a pod.
+/// Returns the scopes (sets of objects) of the quotas that may delay the replacement of a pod.
 pub(super) fn of_quotas(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     match owner::recreation(cluster, pod) {
         Recreation::Immediately | Recreation::WhenGone => vec![Scope::QuotasIn(pod.key.namespace.clone())],
@@ -184,8 +186,8 @@ pub(super) fn of_quotas(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     }
 }
 
-/// Returns the scope of the pods that a selector selects in a namespace. If the selector is unknown, returns the scope
-/// of all pods in the namespace; if it is invalid, `None`.
+/// Returns the scope (set of objects) of the pods that a selector selects in a namespace. If the selector is unknown,
+/// returns the scope of all pods in the namespace; if it is invalid, `None`.
 fn pods_with(namespace: &Namespace, selector: Option<&Selector>) -> Option<Scope> {
     match selector {
         Some(selector) if selector.is_invalid() => None,

@@ -54,7 +54,7 @@ struct JobRecord {
 struct IndexRecord {
     /// Failures that count towards `backoffLimitPerIndex`.
     counted: i32,
-    /// All failures, including those that a policy ignores. They decide the back-off.
+    /// All failures of the index, including those that a policy ignores. They decide the back-off.
     all: i32,
     last_failure: Timestamp,
 }
@@ -142,7 +142,7 @@ impl JobRecord {
     }
 
     /// Counts a failed pod. `of_index` has the failure limit and the index of the pod, if its Job counts failures by
-    /// index. The index must have a record.
+    /// index. A record of this index must exist.
     fn count(&mut self, action: PodFailureAction, of_index: Option<(i32, i32)>) {
         let counts = action != PodFailureAction::Ignore;
         self.recent = self.recent.saturating_add(1);
@@ -521,7 +521,7 @@ mod tests {
         cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
     }
 
-    /// The objects of earlier failures are gone, as after evictions: kubernetes 1.37 `indexed_job_utils.go`,
+    /// The pods that failed earlier are gone, as after evictions: kubernetes 1.37 `indexed_job_utils.go`,
     /// `isIndexFailed` and `getIndexAbsoluteFailureCount`.
     #[test]
     fn the_failures_of_an_index_are_those_that_the_annotations_of_its_pod_count() {

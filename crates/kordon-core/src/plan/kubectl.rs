@@ -132,12 +132,12 @@ fn remove(program: &str, verb: &str, pods: &[Key], options: RemovalOptions) -> S
     namespaces.into_iter().map(of_namespace).collect::<Vec<_>>().join("; ")
 }
 
-/// Formats these edits as arguments of kubectl taint.
+/// Formats edits of taints as arguments of kubectl taint.
 pub fn taint_words(edits: &TaintEdits) -> String {
     edited_taints(edits).collect::<Vec<_>>().join(" ")
 }
 
-/// Formats these edits as arguments of kubectl label or kubectl annotate, quoted for a shell.
+/// Formats edits of labels or annotations as arguments of kubectl label or kubectl annotate, quoted for a shell.
 pub fn metadata_words(edits: &MetadataEdits) -> String {
     edited_metadata(edits).map(|word| quoted(&word).into_owned()).collect::<Vec<_>>().join(" ")
 }

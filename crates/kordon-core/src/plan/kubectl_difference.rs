@@ -20,7 +20,7 @@ pub enum KubectlDifference {
 }
 
 impl KubectlDifference {
-    /// Returns the differences of a plan; none for actions other than drains.
+    /// Returns the differences between a plan and what kubectl does; none for actions other than drains.
     pub fn all(plan: &Plan) -> Vec<Self> {
         if !matches!(plan.action, Action::Drain { .. }) {
             return Vec::new();

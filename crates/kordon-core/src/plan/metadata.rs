@@ -30,7 +30,7 @@ pub(super) fn plan<E>(
     Ok(plan)
 }
 
-/// Returns the change that the edits make to a node.
+/// Returns the change that edits of labels or annotations make to a node.
 pub fn change(node: &Node, edits: &MetadataEdits) -> NodeChange {
     let field = edits.field;
     match (edits.over(node), field.of_node(node)) {

@@ -23,7 +23,7 @@ pub struct MetadataEdits {
     pub field: MetadataField,
     pub set: BTreeMap<Name, Name>,
     pub remove: Vec<Name>,
-    /// `--overwrite`.
+    /// `--overwrite` of kubectl label or annotate: values that exist may be replaced.
     pub overwrite: bool,
 }
 
@@ -60,7 +60,7 @@ const GUARDED: &str = "kordon.dev/";
 impl MetadataField {
     pub const ALL: [Self; 2] = [Self::Labels, Self::Annotations];
 
-    /// Name of the field in the API.
+    /// Name of the metadata field in the API: `labels` or `annotations`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Labels => "labels",
@@ -76,7 +76,7 @@ impl MetadataField {
         }
     }
 
-    /// The article before [`MetadataField::one`].
+    /// The article before the word of [`MetadataField::one`]: `a` or `an`.
     pub const fn article(self) -> &'static str {
         match self {
             Self::Labels => "a",
@@ -84,7 +84,7 @@ impl MetadataField {
         }
     }
 
-    /// Name of kubectl's and kordon's command that changes the field.
+    /// Name of kubectl's and kordon's command that changes labels or annotations.
     pub const fn verb(self) -> &'static str {
         match self {
             Self::Labels => "label",
@@ -92,7 +92,7 @@ impl MetadataField {
         }
     }
 
-    /// The entries that a node has; `None` if they are not known.
+    /// The labels or annotations of a node; `None` if they are not known.
     pub const fn of_node(self, node: &Node) -> Option<&Labels> {
         match self {
             Self::Labels => Some(&node.labels),
@@ -105,7 +105,7 @@ impl MetadataField {
         Self::ALL.into_iter().find(|field| field.one() == one)
     }
 
-    /// Checks the key and the value of an entry that is set.
+    /// Checks the key and the value of a label or annotation that is set.
     fn check(self, word: &str, key: &str, value: &str) -> Result<(), MetadataError> {
         match self {
             Self::Labels if value.contains('=') => return Err(MetadataError::Spec(word.into())),
@@ -118,7 +118,7 @@ impl MetadataField {
         self.check_key(key)
     }
 
-    /// Checks the key of an entry that is set or removed.
+    /// Checks the key of a label or annotation that is set or removed.
     ///
     /// # Errors
     /// The key is not valid, or the annotation is one in which kordon keeps its own state.
@@ -196,11 +196,12 @@ impl MetadataEdits {
         }
     }
 
-    /// Returns the entries that the node has after the edits. Removing an entry that does not exist is no error.
+    /// Returns the labels or annotations that the node has after the edits. Removing one that does not exist is no
+    /// error.
     ///
     /// # Errors
-    /// - An entry has another value and may not be overwritten. The text is kubectl's.
-    /// - The entries of the node are not known.
+    /// - A label or annotation has another value and may not be overwritten. The text is kubectl's.
+    /// - The labels or annotations of the node are not known.
     /// - The annotations would be too large.
     pub fn over(&self, node: &Node) -> Result<Labels, String> {
         let field = self.field;

@@ -1,4 +1,4 @@
-//! Scopes of the cluster that have to be read to make the plan of an action.
+//! Scopes (sets of objects) of the cluster that have to be read to make the plan of an action.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ use crate::cluster::{
 };
 use kordon_time::Timestamp;
 
-/// Maximum number of scopes of one kind that are read one by one. Above this number, reading all objects of the kind
-/// costs the server less.
+/// Maximum number of scopes (sets of objects) of one kind that are read one by one. Above this number, reading all
+/// objects of the kind costs the server less.
 const MOST_PARTS: usize = 100;
 
-/// Maximum number of scopes that are read one by one, for kinds that have only few and small objects in the whole
-/// cluster.
+/// Maximum number of scopes (sets of objects) that are read one by one, for kinds that have only few and small objects
+/// in the whole cluster.
 const MOST_SMALL_PARTS: usize = 10;
 
-/// Returns the scopes that have to be known for the plan of an action, except those for placement.
+/// Returns the scopes (sets of objects) that have to be known for the plan of an action, except those for placement.
 ///
 /// The scopes depend on the objects that exist: pods lead to their budgets and owners, budgets to more pods, and those
 /// pods to their owners. The caller reads the scopes that are not [known](Cluster::knows), and calls this function
@@ -72,8 +72,8 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
     })
 }
 
-/// Returns the scopes from which the numbers of exhausted budgets are computed. These numbers show when a budget will
-/// again allow the eviction of one of these pods.
+/// Returns the scopes (sets of objects) from which the numbers of exhausted budgets are computed. These numbers show
+/// when a budget will again allow the eviction of one of these pods.
 pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> BTreeSet<Scope> {
     let may_refuse = |budget: &Budget| {
         budget.status.disruptions_allowed < 1 || budget.status.observed_generation < budget.generation
@@ -87,8 +87,8 @@ pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>
     uncovered(needs.scopes)
 }
 
-/// Removes each scope that another scope [covers](Scope::covers). For example, a Deployment and its ReplicaSet select
-/// the same pods, and a budget often selects them by fewer labels than the ReplicaSet.
+/// Removes each scope (set of objects) that another scope [covers](Scope::covers). For example, a Deployment and its
+/// ReplicaSet select the same pods, and a budget often selects them by fewer labels than the ReplicaSet.
 fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
     let selecting: Vec<&Scope> = scopes.iter().filter(|scope| matches!(scope, Scope::PodsWith(..))).collect();
     // If two scopes cover each other, the first one is kept.
@@ -99,8 +99,8 @@ fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
     scopes.iter().filter(|scope| !is_covered(scope)).cloned().collect()
 }
 
-/// Returns the scopes of the pods that an action may remove. These pods decide the outcome, so the action must not
-/// start with outdated pods.
+/// Returns the scopes (sets of objects) of the pods that an action may remove. These pods decide the outcome, so the
+/// action must not start with outdated pods.
 pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
     let on = |node: &NodeName| Scope::PodsOn(node.clone());
     match action {
@@ -124,10 +124,10 @@ fn evicting<'a>(
     nodes.iter().filter(changes)
 }
 
-/// Returns the scopes that are watched from the making of a plan until the plan has been applied: the scopes of
-/// [`watched`], and those of budgets that may block the action.
+/// Returns the scopes (sets of objects) that are watched from the making of a plan until the plan has been applied: the
+/// scopes of [`watched`], and those of budgets that may block the action.
 pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
-    // A kind that was read as a whole is watched as a whole.
+    // A kind whose objects were all read is watched as a whole.
     let whole_if_read = |scope: Scope| {
         let whole = scope.whole();
         if needs.contains(&whole) { whole } else { scope }
@@ -136,7 +136,7 @@ pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
     watched(action).into_iter().map(whole_if_read).chain(budgets).collect()
 }
 
-/// Returns the scopes whose changes matter to an action while its plan is applied.
+/// Returns the scopes (sets of objects) whose changes matter to an action while its plan is applied.
 pub fn watched(action: &Action) -> BTreeSet<Scope> {
     let nodes = |nodes: &[NodeName]| nodes.iter().cloned().map(Scope::Node).collect::<BTreeSet<_>>();
     let watched = match action {
@@ -158,8 +158,8 @@ pub fn watched(action: &Action) -> BTreeSet<Scope> {
     few(watched, |_| false)
 }
 
-/// Replaces the scopes of a kind by the scope of the whole kind if there are many, unless reading the whole kind is
-/// forbidden.
+/// Replaces the scopes (sets of objects) of a kind by the scope of the whole kind if there are many, unless reading the
+/// whole kind is forbidden.
 fn few(scopes: BTreeSet<Scope>, is_forbidden: impl Fn(&Scope) -> bool) -> BTreeSet<Scope> {
     let mut parts: BTreeMap<Scope, usize> = BTreeMap::new();
     for scope in &scopes {
@@ -210,7 +210,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Adds the scopes that decide the eviction and the replacement of a pod.
+    /// Adds the scopes (sets of objects) that decide the eviction and the replacement of a pod.
     fn add(&mut self, pod: &'a Pod) {
         let namespace = &pod.key.namespace;
         self.scopes.insert(Scope::BudgetsIn(namespace.clone()));
@@ -224,8 +224,8 @@ impl<'a> Needs<'a> {
         self.add_pods_of_budgets(pod);
     }
 
-    /// Adds the scopes from which the numbers of a pod's budgets are computed: the pods of the budgets, and the owners
-    /// of these pods.
+    /// Adds the scopes (sets of objects) from which the numbers of a pod's budgets are computed: the pods of the
+    /// budgets, and the owners of these pods.
     fn add_pods_of_budgets(&mut self, pod: &'a Pod) {
         let namespace = &pod.key.namespace;
         for budget in self.cluster.budgets_of(pod) {
@@ -248,8 +248,8 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Adds the scopes of a pod's owner and of the Deployment that owns this owner. Returns the pod's owner, if it is
-    /// known.
+    /// Adds the scopes (sets of objects) of a pod's owner and of the Deployment that owns this owner. Returns the pod's
+    /// owner, if it is known.
     fn owner(&mut self, pod: &Pod) -> Option<&'a Workload> {
         let owner = self.workload(&pod.key.namespace, pod.owner.as_ref()?)?;
         if let Some(above) = &owner.owner {

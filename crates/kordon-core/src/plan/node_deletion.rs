@@ -72,7 +72,7 @@ fn node_held(node: &Node) -> Option<Warning> {
     (!finalizers.is_empty()).then(|| Warning::NodeHeld { node: node.name.clone(), finalizers })
 }
 
-/// Returns the row of a pod whose node is deleted, but whose Node object is kept by a finalizer.
+/// Returns the plan's row for a pod whose node is deleted, but whose Node object is kept by a finalizer.
 fn row_of_held_node(pod: &Pod, finalizer: &Name) -> PodPlan {
     if pod.termination.is_some() {
         return PodPlan::new(pod, Verdict::Terminating);
@@ -80,7 +80,7 @@ fn row_of_held_node(pod: &Pod, finalizer: &Name) -> PodPlan {
     PodPlan::new(pod, Verdict::WaitsForFinalizer { finalizer: finalizer.clone() })
 }
 
-/// Returns the row of a pod on a node that is deleted.
+/// Returns the plan's row for a pod on a node that is deleted.
 fn row<E>(pod: &Arc<Pod>, leaving: &BTreeSet<Key>, context: &PlanContext<'_, E>) -> PodPlan {
     let PlanContext { cluster, rules, now, .. } = context;
     let at = |span: Option<Span>| span.map(|span| *now + span);

@@ -47,7 +47,7 @@ pub struct NodeDrain {
     /// Whether kubectl would remove none of the node's pods, because a flag is missing. The other fields show what
     /// happens with this flag.
     pub refused: bool,
-    /// The lines in which kubectl reports the refusals.
+    /// The lines in which kubectl reports the pods that it refuses to remove.
     pub refusals: Vec<String>,
     pub starts: Timestamp,
     pub ends: Window,
@@ -60,7 +60,7 @@ pub struct NodeDrain {
 }
 
 impl NodeChange {
-    /// Describes the write, or the reason why nothing is written.
+    /// Describes what the plan writes to the node, or why it writes nothing.
     pub fn text(&self) -> String {
         match self {
             Self::Cordon => "set unschedulable".into(),

@@ -53,7 +53,7 @@ impl NotModelledKind {
         Self::BudgetUpdates,
     ];
 
-    /// Returns a stable name for the aspect.
+    /// Returns a stable name for what is not modelled.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Quota => "quota",
@@ -69,7 +69,7 @@ impl NotModelledKind {
         }
     }
 
-    /// Returns whether the aspect may affect the replacement of a pod.
+    /// Returns whether this aspect, which plans do not model, may affect the replacement of a pod.
     fn concerns(self, plan: &PodPlan, pod: &Pod, cluster: &Cluster, rules: &EvictionRules) -> bool {
         let is_placed = matches!(plan.landing, Some(Landing::Node { .. }));
         let claims = |volume: &PodVolume| match volume {

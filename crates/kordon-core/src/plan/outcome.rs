@@ -137,7 +137,7 @@ pub enum StuckReason {
 pub struct OutcomeCounts([usize; OutcomeKind::ALL.len()]);
 
 impl OutcomeKind {
-    /// All kinds, the worst first.
+    /// All kinds of outcomes, the worst first.
     pub const ALL: [Self; 16] = [
         Self::Lost,
         Self::FailsJob,
@@ -210,7 +210,7 @@ impl OutcomeKind {
         }
     }
 
-    /// Returns a stable name for the kind.
+    /// Returns a stable name for the kind of outcome.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Lost => "lost",
@@ -329,7 +329,7 @@ pub struct Departing {
     /// Why the pod needs no replacement, although its controller or its kubelet recreates pods; `None` if it needs
     /// one.
     pub not_needed: Option<NotNeeded>,
-    /// Gaps in the objects that decide whether the pod is recreated and where its volumes can be reached.
+    /// Unknown kinds of the objects that decide whether the pod is recreated and where its volumes can be reached.
     pub missing: Gaps,
     /// Whether the pod keeps running if nothing deletes it.
     pub keeps_running: bool,
@@ -544,7 +544,8 @@ fn is_never_evicted(pod: &Pod) -> bool {
     matches!(tolerance(&pod.tolerations, &[unreachable]), Tolerance::Forever)
 }
 
-/// Returns the gaps in the objects that decide whether a pod is recreated and where its volumes can be reached.
+/// Returns the unknown kinds of the objects that decide whether a pod is recreated and where its volumes can be
+/// reached.
 pub(super) fn missing(cluster: &Cluster, pod: &Pod) -> Gaps {
     let scopes = EvictionNote::needs(cluster, pod);
     cluster.gaps_in(scopes.into_iter().filter(|scope| !matches!(scope, Scope::BudgetsIn(_)))).unknown()

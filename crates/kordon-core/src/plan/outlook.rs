@@ -39,7 +39,7 @@ pub(super) struct Outlook<'a> {
     /// Nodes that the plan cordons.
     pub closed: &'a BTreeSet<NodeName>,
     pub rules: &'a EvictionRules,
-    /// Start of the run.
+    /// Start of the simulated run.
     pub now: Timestamp,
 }
 
@@ -231,8 +231,8 @@ fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
         .collect()
 }
 
-/// Returns the pods of a budget whose replacements are bound to silent nodes. A replacement starts there when the
-/// kubelet is back; otherwise it is evicted, and the next one starts on another node.
+/// Returns the pods of a budget whose replacements are bound to silent nodes (nodes that send no heartbeats). A
+/// replacement starts there when the kubelet is back; otherwise it is evicted, and the next one starts on another node.
 fn on_silent_nodes(
     cluster: &Cluster,
     state: &BudgetState,

@@ -209,7 +209,7 @@ pub enum NotRecreated {
 }
 
 impl NotRecreated {
-    /// The risk in a few words, for lists of risks.
+    /// The risk to a pod that is not recreated, in a few words, for lists of risks.
     pub const fn risk(self) -> &'static str {
         match self {
             Self::JobFails(_) => "fails its Job",
@@ -218,7 +218,7 @@ impl NotRecreated {
         }
     }
 
-    /// The reason as a clause about the pod.
+    /// The reason why a pod is not recreated, as a clause about the pod.
     pub fn says(self) -> String {
         match self {
             Self::JobFails(why @ JobFailure::Index { .. }) => format!("{why} in its Job"),
@@ -230,7 +230,7 @@ impl NotRecreated {
         }
     }
 
-    /// Stable name of the reason.
+    /// Stable name of the reason why a pod is not recreated.
     pub const fn word(self) -> &'static str {
         match self {
             Self::NoOwner => "noOwner",

@@ -390,7 +390,7 @@ const fn row(
     OwnerKindRow { kind, group, project, behaviour, reference, note }
 }
 
-/// Returns the row of a kind that kordon does not watch. Kinds of the same name in other API groups have no row.
+/// Returns what is known of this owner kind, by kind and API group; `None` if nothing is known of it.
 pub fn row_of(kind: &OwnerKind) -> Option<&'static OwnerKindRow> {
     let OwnerKind::Other { kind: name, .. } = kind else { return None };
     let at = OWNER_KINDS.binary_search_by(|row| row.kind.cmp(name)).ok()?;

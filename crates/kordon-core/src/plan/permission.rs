@@ -45,7 +45,7 @@ impl Permission {
         Self { verb: "list", group, resource, subresource: "", namespace, name }
     }
 
-    /// Returns the permissions for a step and for the reads before it.
+    /// Returns the permissions that one write of a plan needs, including those for the reads before it.
     fn for_step(step: &PlanStep) -> Vec<Self> {
         vec![match step {
             PlanStep::Cordon { node, .. }
@@ -83,7 +83,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// Returns the permissions that these steps need, without duplicates.
+/// Returns the permissions that these writes of a plan need, without duplicates.
 pub fn of_steps(steps: &[PlanStep]) -> Vec<Permission> {
     steps.iter().flat_map(Permission::for_step).collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -44,7 +44,7 @@ pub struct PlacementTrace {
     pub is_silent: bool,
     /// Volumes of the pod that only some nodes can reach.
     pub volumes: Vec<VolumeTopology>,
-    /// Aspects that placement did not check.
+    /// What the placement of the pod did not check or could not know.
     pub caveats: Vec<Caveat>,
     /// The reason why the default scheduler does not try to place the pod; `None` if it tries.
     pub obstacle: Option<Obstacle>,
@@ -125,7 +125,7 @@ pub struct RunTrace {
 }
 
 impl RunTrace {
-    /// Returns the caveats of all placements.
+    /// Returns what the placements did not check or could not know.
     pub fn caveats(&self) -> BTreeSet<Caveat> {
         self.placements.values().flat_map(|placement| &placement.caveats).copied().collect()
     }

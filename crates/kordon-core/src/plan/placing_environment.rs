@@ -62,14 +62,15 @@ pub struct PlacingState {
     attached: BTreeMap<Key, NodeName>,
     /// Pods that are gone and that used claims.
     gone: BTreeSet<Key>,
-    /// Landings of an earlier run, which this run repeats.
+    /// Where replacements landed in an earlier run. This run places them there again.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
     /// For each replaced pod, the trace of the placement of its replacement.
     placements: BTreeMap<Key, Arc<PlacementTrace>>,
     /// Resource use of changed nodes, as it was before their first change.
     before: BTreeMap<NodeName, ResourceUse>,
     received: BTreeSet<NodeName>,
-    /// Requests that found no feasible node since the snapshot last changed. An equal request would find none either.
+    /// Scheduling requests that found no feasible node since the snapshot last changed. An equal request would find
+    /// none either.
     unplaceable: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
     /// A lower bound of the priorities of all pods on nodes. It is computed when it is first needed.
     lowest_priority: Option<i32>,
@@ -123,7 +124,8 @@ impl<'a> PlacingEnvironment<'a> {
     }
 
     /// Creates an environment for a plan that is applied now. Nodes that are not Ready get their taint before the first
-    /// replacement is placed (upstream `doNoScheduleTaintingPass`). Silent nodes are still Ready, and have no taint.
+    /// replacement is placed (upstream `doNoScheduleTaintingPass`). Silent nodes, which send no heartbeats, are still
+    /// Ready, and have no taint.
     pub fn for_present(
         cluster: &'a Cluster,
         snapshot: Snapshot,
@@ -375,8 +377,8 @@ impl<'a> PlacingEnvironment<'a> {
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
         match self.state.detail {
-            // Forgets the requests whose specs depend on other pods, because the added pod may make them feasible. It
-            // cannot make other requests feasible.
+            // Forgets the scheduling requests whose specs depend on other pods, because the added pod may make them
+            // feasible. It cannot make other requests feasible.
             TraceDetail::OutcomesOnly => {
                 self.state.unplaceable.retain(|(request, _)| request.spec.ignores_other_pods());
             }

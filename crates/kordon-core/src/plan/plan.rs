@@ -366,7 +366,7 @@ impl Plan {
         }
     }
 
-    /// Returns the gaps because of which it is unknown whether some pods leave.
+    /// Returns the unknown kinds of objects because of which it is unknown whether some pods leave.
     pub fn undecided(&self) -> Gaps {
         let gaps = self.pods.iter().filter_map(|pod| match pod.verdict.as_if_granted() {
             Verdict::Undecided { gaps } => Some(gaps.0.iter().cloned()),
@@ -385,7 +385,7 @@ impl Plan {
 }
 
 impl Prospect {
-    /// Returns a stable name for the prospect.
+    /// Returns a stable name for how a plan is expected to end.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Completes => "completes",

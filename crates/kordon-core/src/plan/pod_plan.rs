@@ -65,14 +65,14 @@ pub struct Window {
 }
 
 impl Window {
-    /// Returns only the soonest time. The other times are unknown.
+    /// Returns the predicted time with only its soonest value. The likely and the latest value are left out as unknown.
     pub(super) fn at_the_soonest(self) -> Self {
         Self { likely: None, latest: None, ..self }
     }
 }
 
 impl PodPlan {
-    /// Creates the row of a pod with this verdict. The predicted fields are still empty.
+    /// Creates the plan's row for a pod with this verdict. The predicted fields are still empty.
     pub(super) fn new(pod: &Pod, verdict: Verdict) -> Self {
         Self {
             pod: pod.key.clone(),

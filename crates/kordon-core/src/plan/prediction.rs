@@ -48,13 +48,13 @@ pub(super) struct Prediction<'a, E> {
     unlimited: RunResult,
     /// Pods that leave in the `unlimited` run.
     leaving: BTreeSet<Key>,
-    /// Undecided pods, each with the gaps because of which it is unknown whether the pod leaves. The runs assume that
-    /// undecided pods leave at the first attempt.
+    /// Undecided pods, each with the unknown kinds of objects because of which it is unknown whether the pod leaves.
+    /// The runs assume that undecided pods leave at the first attempt.
     undecided: BTreeMap<Key, Gaps>,
 }
 
 impl<'a, E: Environment> Prediction<'a, E> {
-    /// Sorts the pods of each group for eviction, then simulates the removal.
+    /// Sorts each group of pods for eviction, then simulates the removal.
     pub fn new(context: &'a PlanContext<'a, E>, mut input: SimulationInput) -> Self {
         let PlanContext { cluster, environment, rules, now } = context;
         let pods = input.groups.iter().flat_map(|group| &group.pods);
@@ -93,17 +93,17 @@ impl<'a, E: Environment> Prediction<'a, E> {
         &self.budgets_before
     }
 
-    /// Returns what likely becomes of each surge, by its Deployment.
+    /// Returns what likely becomes of each Deployment that is scaled up by one (surge).
     pub const fn surges(&self) -> &BTreeMap<Key, SurgeRun> {
         &self.likely.surges
     }
 
-    /// Returns the rows of the pods of all groups.
+    /// Returns the plan's rows for all pods that the removal removes.
     pub fn all_pods(&self) -> Vec<PodPlan> {
         (0..self.input.groups.len()).flat_map(|group| self.pods(group)).collect()
     }
 
-    /// Returns the rows of the pods of a group.
+    /// Returns the plan's rows for one group of pods that are removed together.
     pub fn pods(&self, group: usize) -> Vec<PodPlan> {
         self.input.groups[group].pods.iter().map(|pod| self.pod(pod, group)).collect()
     }
@@ -147,13 +147,13 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan
     }
 
-    /// Returns whether it is known when a group starts. It is unknown if the group starts later than the plan and some
-    /// pods are undecided.
+    /// Returns whether it is known when the removal of a group of pods starts. It is unknown if the removal starts
+    /// later than the plan and it is unknown whether some pods leave.
     fn starts_on_time(&self, group: usize) -> bool {
         self.undecided.is_empty() || self.likely.groups[group].started <= self.context.now
     }
 
-    /// Returns whether it is known when a group ends.
+    /// Returns whether it is known when the removal of a group of pods ends.
     fn ends_on_time(&self, group: usize) -> bool {
         let is_decided = |pod: &Arc<Pod>| !self.undecided.contains_key(&pod.key);
         self.starts_on_time(group) && self.input.groups[group].pods.iter().all(is_decided)
@@ -292,7 +292,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         pods.iter().filter(is_removed).map(step).collect()
     }
 
-    /// Describes the drain of the node of a group. `pods` are the rows of the node's pods. `refusals` are the
+    /// Describes the drain of the node of a group of pods. `pods` are the rows of the node's pods. `refusals` are the
     /// lines that kubectl prints if it refuses the drain.
     pub fn drain(&self, group: usize, pods: &[PodPlan], refusals: Vec<String>) -> NodeDrain {
         let likely = self.likely.groups[group];
@@ -336,13 +336,14 @@ impl<'a, E: Environment> Prediction<'a, E> {
         self.budgets_before.iter().map(plan).collect()
     }
 
-    /// Returns whether the removal has undecided pods.
+    /// Returns whether there are pods of which it is unknown whether they leave.
     pub fn has_undecided(&self) -> bool {
         !self.undecided.is_empty()
     }
 
-    /// Returns when the last group ends, assuming that every undecided pod leaves at the first attempt. If replacements
-    /// run on the node that their pods left, the drain of this node does not end, because the node is never empty.
+    /// Returns when the removal ends. If it is unknown whether a pod leaves, assumes that it leaves at the first
+    /// attempt. If replacements run on the node that their pods left, the drain of this node does not end, because the
+    /// node is never empty.
     pub fn ends(&self) -> Window {
         match (0..self.input.groups.len()).any(|group| self.back_on_node(group) > 0) {
             true => Window::default(),
@@ -350,7 +351,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
     }
 
-    /// Returns when the pods of all groups are gone, even if new pods run on the nodes then.
+    /// Returns when all pods of the removal are gone, even if new pods run on the nodes then.
     pub fn removed(&self) -> Window {
         Window { soonest: self.soonest.ended, likely: self.likely.ended, latest: self.latest.ended }
     }
@@ -412,7 +413,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         replacement.and_then(|new| new.landing.node()) == Some(node)
     }
 
-    /// Returns the number of pods of a group that are gone and whose replacements land on the node of the group.
+    /// Returns the number of pods of a drained node that are gone and whose replacements land on the same node.
     fn back_on_node(&self, group: usize) -> usize {
         let RemovalGroup { node: Some(node), pods } = &self.input.groups[group] else { return 0 };
         let is_gone = |pod: &Pod| {

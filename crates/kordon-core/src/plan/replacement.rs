@@ -88,7 +88,7 @@ impl Replacement {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LivePods {
     by_owner: BTreeMap<Uid, i32>,
-    /// For each owner, the number of additional pods that it wants because of a surge.
+    /// For each owner, the number of additional pods that it wants because a drain scales its Deployment up (surge).
     surges: BTreeMap<Uid, i32>,
 }
 
@@ -209,7 +209,8 @@ impl Event<'_> {
 struct ReplacementRun<'a, E> {
     cluster: &'a Cluster,
     environment: E,
-    /// Future events. Events with the same time and [`Order`] are in the order in which they were scheduled.
+    /// Departures and replacements that have not happened yet. Events with the same time and [`Order`] are in the order
+    /// in which they were scheduled.
     agenda: BTreeMap<(Timestamp, Order, usize), Event<'a>>,
     live_pods: LivePods,
     leaving: BTreeSet<&'a Key>,

@@ -35,7 +35,7 @@ pub struct EvictionRules {
     pub out_of_service: bool,
     /// Whether NoExecute taints evict pods. The settings of the node lifecycle controller can disable this.
     pub taints_evict: bool,
-    /// Grace period of the node lifecycle controller. It decides when a node is silent
+    /// Grace period of the node lifecycle controller. It decides when a node is silent, that is, sends no heartbeats
     /// ([`Silence`](crate::engine::Silence)). `None` in a plan for a later time, because it is not known which nodes
     /// are silent then.
     pub grace: Option<Span>,
@@ -60,7 +60,8 @@ impl EvictionRules {
         }
     }
 
-    /// Returns the silent nodes. The scheduler may bind replacements to them, but no pod starts there.
+    /// Returns the silent nodes, which send no heartbeats. The scheduler may bind replacements to them, but no pod
+    /// starts there.
     pub(crate) fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> BTreeSet<NodeName> {
         self.grace.map(|grace| silent_by_lease(cluster, grace, now)).unwrap_or_default()
     }

@@ -1,8 +1,9 @@
 //! Simulation of evictions and deletions as a chain of events on a virtual timeline
 //! (docs/upstream/operator-actions.md#6.4).
 //!
-//! All groups share the budgets. [`Retry`] decides when a refused pod is retried. A replacement counts as healthy once
-//! it is Ready. A run ends when no event is left. A pod whose budgets are not known leaves at the first attempt.
+//! All groups of pods share the budgets. [`Retry`] decides when a refused pod is retried. A replacement counts as
+//! healthy once it is Ready. A run ends when no event is left. A pod whose budgets are not known leaves at the first
+//! attempt.
 
 mod run;
 
@@ -44,11 +45,11 @@ pub struct SimulationInput {
     pub mode: RemovalMode,
     /// Grace period for all pods, in place of the pods' own; `None` keeps the grace period of each pod.
     pub grace: Option<Span>,
-    /// Time limit for one group.
+    /// Time limit for the removal of one group of pods.
     pub timeout: Option<Span>,
     /// The removal stops waiting for a pod whose deletion is overdue by more than this; `None` to wait for every pod.
     pub skip_wait_for_delete: Option<Span>,
-    /// Maximum number of groups that are removed at the same time.
+    /// Maximum number of groups of pods that are removed at the same time.
     pub parallel: usize,
     pub retry: Retry,
     /// Nodes on which no replacement lands, because they are cordoned.
@@ -77,18 +78,18 @@ pub struct RemovalGroup {
 /// The result of one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
-    /// Results of the groups, in the order of the input.
+    /// Results of the groups of pods, in the order of the input.
     pub groups: Vec<GroupResult>,
-    /// Time at which all groups have ended; `None` means never.
+    /// Time at which the removal of all groups of pods has ended; `None` means never.
     pub ended: Option<Timestamp>,
     pub pods: BTreeMap<Key, PodResult>,
     /// Times at which starting pods became Ready. The plan does not remove these pods.
     pub started: BTreeMap<Key, Timestamp>,
-    /// What became of each surge, by its Deployment.
+    /// What became of each Deployment that was scaled up by one (surge).
     pub surges: BTreeMap<Key, SurgeRun>,
     /// States of the pods' budgets at the end of the run.
     pub budgets: BTreeMap<Key, BudgetState>,
-    /// Events in order of time.
+    /// Events of the run, in order of time.
     pub moments: Vec<PlanMoment>,
     /// Traces of the placements of replacements.
     pub trace: RunTrace,
@@ -107,19 +108,20 @@ impl RunResult {
     }
 }
 
-/// Returns the key that stands for a surge's new pod in a run. The run treats the new pod as the replacement of a pod
-/// with this key.
+/// Returns the key that stands for the new pod of a surge (a Deployment that is scaled up by one) in a run. The run
+/// treats the new pod as the replacement of a pod with this key.
 pub(super) fn stand_in_key(deployment: &Key) -> Key {
     Key { name: format!("{}-surge", deployment.name).into(), ..deployment.clone() }
 }
 
-/// The result of the removal of one group.
+/// The result of the removal of one group of pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupResult {
     pub started: Timestamp,
-    /// Time at which the group ended; `None` means never.
+    /// Time at which the removal of the group ended; `None` means never.
     pub ended: Option<Timestamp>,
-    /// Whether an earlier group never ends. If so, this group starts only if the operator continues anyway.
+    /// Whether the removal of an earlier group never ends. If so, this group starts only if the operator continues
+    /// anyway.
     pub after_incomplete: bool,
 }
 
@@ -128,7 +130,7 @@ pub struct GroupResult {
 pub struct PodResult {
     /// The decision of the eviction subresource at the first attempt.
     pub first_decision: Option<EvictionDecision>,
-    /// The reason of the last refusal.
+    /// Why the last refused eviction was refused.
     pub block: Option<EvictionBlock>,
     /// Time at which the pod's deletion started.
     pub leaves: Option<Timestamp>,
@@ -136,19 +138,19 @@ pub struct PodResult {
     pub gone: Option<Timestamp>,
     /// How the removal of the pod ended; `None` if it never ends.
     pub end: Option<TaskEnd>,
-    /// Pods whose evictions had used up disruptions of the budget before this pod was first refused.
+    /// Pods whose evictions had used up disruptions of this pod's budget before this pod was first refused.
     pub behind: Vec<Key>,
-    /// Number of pods that became Ready under the budget between this pod's first refusal and its eviction.
+    /// Number of pods of this pod's budget that became Ready between this pod's first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
-    /// The Deployment of the pod, if the pod is the last one of its surge to leave. The surge's new pod then counts as
-    /// the pod's replacement.
+    /// The Deployment of the pod, if it was scaled up by one (surge) and the pod is the last of its old pods to leave.
+    /// The surge's new pod then counts as the pod's replacement.
     pub last_of_surge: Option<Key>,
     /// The pod of a lower ordinal that must be available before the pod's StatefulSet creates its replacement.
     pub waits_for: Option<Key>,
     /// Why the pod's Job, or its index, fails.
     pub job_failure: Option<JobFailure>,
-    /// The quota that refused the replacement at first.
+    /// The quota that refused the pod's replacement at first.
     pub quota: Option<QuotaRefusal>,
     /// What the pod's Kubernetes operator did so that the pod could leave.
     pub operator: Option<OperatorAct>,
@@ -181,7 +183,7 @@ pub struct Simulation<'a> {
     surges: Vec<SimulatedSurge>,
 }
 
-/// A surge, with the tasks of the pods that it helps to leave.
+/// A Deployment that is scaled up by one (surge), with the tasks that remove its pods.
 #[derive(Clone, Debug)]
 struct SimulatedSurge {
     surge: Surge,
@@ -238,7 +240,7 @@ struct Task {
     grace_ends: Option<Timestamp>,
 }
 
-/// A role that a Kubernetes operator moves away from the pod of a task.
+/// A role, such as the primary of a database, that a Kubernetes operator moves away from a pod that is removed.
 #[derive(Clone, Debug)]
 struct MovedRole {
     task: usize,
@@ -254,10 +256,10 @@ struct MovedRole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaskStage {
     NotStarted,
-    /// The removal still has to be requested, or has been refused so far.
+    /// The removal of the pod still has to be requested, or has been refused so far.
     Requesting,
     Terminating,
-    /// The removal has ended, or the pod is not removed.
+    /// The removal of the pod has ended, or the pod is not removed.
     Ended,
 }
 
@@ -310,7 +312,7 @@ impl<'a> Simulation<'a> {
         simulation
     }
 
-    /// Adds a surge, unless no pod of its Deployment is removed.
+    /// Adds a Deployment that is scaled up by one (surge), unless none of its pods is removed.
     fn add_surge(&mut self, surge: &Surge) {
         let is_of = |pod: &Pod| owner::workload(self.cluster, pod).is_some_and(|it| it.uid == surge.uid);
         let is_meant = |task: &Task| task.pod.termination.is_none() && is_of(&task.pod);

@@ -18,7 +18,7 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// A starting pod.
+/// A starting pod, which soon counts as healthy for its `budgets`.
 #[derive(Clone, Debug)]
 pub(super) struct StartingPod {
     pub pod: Arc<Pod>,
@@ -127,10 +127,10 @@ pub(crate) fn likely_ready<E: Environment>(
 impl StartingPod {
     /// Returns when the pod is Ready; `None` if it is not expected to become Ready.
     ///
-    /// The pod is expected to take as long as its siblings did, counted from its start (`environment::start_of`) or
-    /// from the last restart of a container. If it has already taken longer than the slowest sibling, it likely takes
-    /// twice as long as that sibling, and possibly never becomes Ready. If it has taken longer than that too, it is no
-    /// longer expected to become Ready.
+    /// The pod is expected to take as long as the other pods of its owner did, counted from its start
+    /// (`environment::start_of`) or from the last restart of a container. If it has already taken longer than the
+    /// slowest of them, it likely takes twice as long as that one, and possibly never becomes Ready. If it has taken
+    /// longer than that too, it is no longer expected to become Ready.
     pub fn ready_at<E: Environment>(
         &self,
         cluster: &Cluster,

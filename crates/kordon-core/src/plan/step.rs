@@ -54,7 +54,7 @@ pub enum PlanStep {
     },
 }
 
-/// An API call.
+/// An API call that makes one write of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub method: &'static str,

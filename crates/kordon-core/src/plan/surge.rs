@@ -65,7 +65,7 @@ pub struct SurgePlan {
     pub fate: SurgeFate,
 }
 
-/// Whether a workload is scaled up.
+/// Whether a workload is scaled up and, if not, why.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SurgeFate {
     Scales { surge: Surge, run: SurgeRun },
@@ -131,14 +131,14 @@ pub enum SurgeRefusal {
         node: NodeName,
     },
     NeverReady,
-    /// The pods would stay even with the surge.
+    /// The pods would stay even if the workload were scaled up.
     StillHeld {
         verdict: String,
     },
 }
 
 impl SurgeRefusal {
-    /// Returns a stable name of the reason.
+    /// Returns a stable name of the reason why a workload is not scaled up.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::NoDeployment { .. } => "noDeployment",
@@ -222,8 +222,8 @@ struct Held {
     pods: Vec<Key>,
 }
 
-/// Returns, for each workload whose pods can never be evicted because of their budgets, the surge that may help, or the
-/// reason why there is none. `budgets` are the present states of the pods' budgets.
+/// Returns, for each workload whose pods can never be evicted because of their budgets, how it could be scaled up by
+/// one (surge), or why it is not scaled up. `budgets` are the present states of the pods' budgets.
 pub(super) fn candidates(
     rows: &[PodPlan],
     cluster: &Cluster,
@@ -293,8 +293,8 @@ fn named_workload(cluster: &Cluster, pod: &Pod) -> (Name, Key) {
     }
 }
 
-/// Finds a scaled-up workload whose budget allows no disruption even with all surges. Returns the index of the workload
-/// in `held`, and the budget.
+/// Finds a scaled-up workload whose budget allows no disruption even with the additional pods of all scaled-up
+/// workloads. Returns the index of the workload in `held`, and the budget.
 fn unhelped(
     held: &[Held],
     found: &[Result<Surge, SurgeRefusal>],
@@ -318,8 +318,8 @@ fn unhelped(
     })
 }
 
-/// Returns the surge of a pod's Deployment, or why the Deployment is not scaled up, as far as that is known without a
-/// simulation.
+/// Returns how a pod's Deployment is scaled up by one (surge), or why it is not scaled up, as far as that is known
+/// without a simulation.
 ///
 /// # Errors
 /// The Deployment cannot be scaled up, or it is not known whether it can.
@@ -415,7 +415,7 @@ impl SurgePlan {
         )
     }
 
-    /// The surge; `None` if the workload is not scaled up.
+    /// How the workload is scaled up by one; `None` if it is not scaled up.
     pub const fn surge(&self) -> Option<&Surge> {
         match &self.fate {
             SurgeFate::Scales { surge, .. } => Some(surge),
@@ -423,8 +423,8 @@ impl SurgePlan {
         }
     }
 
-    /// Adds the results of a simulated run. Refuses the surge if the run shows that the surge does not help. `rows`
-    /// are the pods of the plan with the surges; `closed` are the nodes that the plan cordons.
+    /// Adds the results of a simulated run. Refuses to scale up the workload if the run shows that this does not help.
+    /// `rows` are the pods of the plan in which workloads are scaled up; `closed` are the nodes that the plan cordons.
     pub(super) fn settle(
         &mut self,
         runs: &BTreeMap<Key, SurgeRun>,

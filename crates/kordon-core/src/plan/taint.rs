@@ -241,15 +241,15 @@ const CONTROLLER_TAINTS: [&str; 7] = [
 
 /// A node whose taints change.
 struct TaintedNode {
-    /// NoExecute taints before the change.
+    /// NoExecute taints of the node before the change.
     before: Vec<Taint>,
-    /// NoExecute taints after the change.
+    /// NoExecute taints of the node after the change.
     after: Vec<Taint>,
     /// Whether, after the change, the pod garbage collector removes the terminating pods of the node by force.
     removes_by_force: bool,
 }
 
-/// Returns the row of a pod on a node whose taints change.
+/// Returns the plan's row for a pod on a node whose taints change.
 fn pod_of_tainted<E: Environment>(
     pod: &Arc<Pod>,
     node: &TaintedNode,
@@ -337,7 +337,7 @@ fn verdict(cluster: &Cluster, pod: &Pod, before: &[Taint], after: &[Taint], now:
     match tolerance(&pod.tolerations, after) {
         Tolerance::NotTolerated(taint) => Verdict::Deleted { at: now, taint: taint.key.clone() },
         Tolerance::For { span, taint } => {
-            // If a timer already runs for the pod, the change of taints neither extends nor shortens the timer.
+            // If the pod's eviction timer already runs, the change of taints neither extends nor shortens it.
             let at = scheduled.unwrap_or(now + span).max(now);
             Verdict::Deleted { at, taint: taint.key.clone() }
         }

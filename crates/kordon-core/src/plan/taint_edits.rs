@@ -8,7 +8,7 @@ use crate::cluster::{Name, Node, Taint, TaintEffect};
 pub struct TaintEdits {
     pub add: Vec<Taint>,
     pub remove: Vec<Removal>,
-    /// `--overwrite`.
+    /// `--overwrite` of kubectl taint: taints that exist may be replaced.
     pub overwrite: bool,
 }
 

@@ -49,14 +49,15 @@ pub(super) fn pods_named(cluster: &Cluster, keys: &[Key]) -> Result<Vec<Arc<Pod>
     })
 }
 
-/// Returns an error if any of these gaps means that objects are unknown. Gaps of outdated objects are no error.
+/// Returns an error if `gaps` has kinds whose objects are unknown. Kinds whose objects are only outdated are no error.
 pub(super) fn require(gaps: &Gaps) -> Result<(), PlanError> {
     let unknown = gaps.clone().unknown();
     if unknown.is_empty() { Ok(()) } else { Err(PlanError::Unknown(unknown)) }
 }
 
-/// Decides which error to return for objects of these scopes that were not found. If the scopes have no gaps, the
-/// objects do not exist: returns `error`. Otherwise the objects may exist: returns the gaps of the scopes.
+/// Decides which error to return for objects that were not found in these scopes (sets of objects). If the scopes are
+/// completely known and up to date, the objects do not exist: returns `error`. Otherwise the objects may exist: returns
+/// [`PlanError::Unknown`].
 fn unless_unknown(cluster: &Cluster, scopes: impl Iterator<Item = Scope>, error: PlanError) -> PlanError {
     let gaps = cluster.gaps_in(scopes);
     if gaps.is_empty() { error } else { PlanError::Unknown(gaps) }

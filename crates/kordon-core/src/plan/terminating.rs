@@ -105,7 +105,7 @@ impl<'a> TerminatingPods<'a> {
         let (cluster, namespace) = (self.cluster, &pod.key.namespace);
         let known = self.quotas.entry(namespace.clone());
         let ledger = known.or_insert_with(|| QuotaLedger::for_live_pods(cluster, namespace));
-        // Admits each pod in a copy of the ledger, so that the admission of one pod does not count for the next.
+        // Admits each pod in a copy of the quotas' use, so that the admission of one pod does not count for the next.
         match ledger.clone().admit(cluster, pod) {
             Ok(()) => PodOutcome::WaitsForOldPod,
             Err(refusal) => PodOutcome::Refused(refusal),

@@ -42,7 +42,8 @@ pub struct PlanTotals {
     pub preempted: usize,
     /// Time at which the last pod is gone; `None` if that never happens, or if it is unknown whether some pods leave.
     pub ends: Window,
-    /// Likely end of the plan if all undecided pods leave at the first attempt; `None` if no pod is undecided.
+    /// Likely end of the plan, assuming that every undecided pod leaves at the first attempt; `None` if it is known of
+    /// each pod whether it leaves.
     pub not_before: Option<Timestamp>,
 }
 
@@ -93,7 +94,7 @@ impl PodCount {
         }
     }
 
-    /// Returns the words that follow the number of pods.
+    /// Returns the words for this category, which follow the number of its pods.
     pub const fn words(self) -> &'static str {
         match self {
             Self::LeaveNow => "leave now",
@@ -113,7 +114,7 @@ impl PodCount {
 }
 
 impl PlanTotals {
-    /// Returns all counts, in the order in which they are shown.
+    /// Returns the number of pods or replacements in each category, in the order in which they are shown.
     pub const fn counts(&self) -> [(PodCount, usize); 12] {
         [
             (PodCount::LeaveNow, self.leave_now),
@@ -147,7 +148,8 @@ impl PlanTotals {
         totals
     }
 
-    /// Returns the likely end of the plan; `None` means never. If pods are undecided, the plan may end later.
+    /// Returns the likely end of the plan; `None` means never. If it is unknown whether some pods leave, the plan may
+    /// end later.
     pub(super) fn likely_end(&self) -> Option<Timestamp> {
         self.not_before.or(self.ends.likely)
     }

@@ -8,7 +8,7 @@ use std::{
 use super::{metadata_edits::MetadataField, node_plan::NodeChange, step::PlanStep};
 use crate::cluster::{Cluster, Key, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
-/// The undo of a plan. It reverts the changes to nodes, and scales back the Deployments that a surge has scaled up.
+/// The undo of a plan. It reverts the changes to nodes, and scales back the Deployments that the plan has scaled up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Undo {
     pub nodes: Vec<NodeUndo>,

@@ -11,7 +11,7 @@ use super::{
 use crate::cluster::{Cluster, FeedKind, Gap, Gaps, Pod, Scope};
 
 impl Plan {
-    /// Returns the parts of the plan that have gaps.
+    /// Returns the parts of the plan that depend on unknown or outdated objects.
     pub fn gaps(&self) -> impl Iterator<Item = &PlanGap> {
         self.warnings.iter().filter_map(|warning| match warning {
             Warning::Unknown(gap) => Some(gap),
@@ -19,13 +19,13 @@ impl Plan {
         })
     }
 
-    /// Returns the gap of a part of the plan; `None` if the part has no gap.
+    /// Returns the unknown or outdated kinds of objects that a part of the plan depends on; `None` if there are none.
     pub fn gap_of(&self, part: PlanPart) -> Option<&PlanGap> {
         self.gaps().find(|gap| gap.part == part)
     }
 
-    /// Returns the gaps of unknown budgets, if the plan deletes pods without checking budgets. `None` if it does not,
-    /// or if all budgets are known.
+    /// Returns why budgets are unknown, if the plan deletes pods without checking budgets. `None` if it deletes no pods
+    /// in this way, or if all budgets are known.
     pub fn ignores_unknown_budgets(&self) -> Option<Gaps> {
         let is_ignoring = |warning: &Warning| matches!(warning, Warning::BudgetsIgnored { .. });
         let gaps = self.gap_of(PlanPart::Budgets).filter(|_| self.warnings.iter().any(is_ignoring))?;
@@ -33,12 +33,12 @@ impl Plan {
         Some(Gaps(gaps.collect())).filter(|gaps| !gaps.is_empty())
     }
 
-    /// Returns whether the outcome is certain although the plan has gaps.
+    /// Returns whether the outcome is certain although some objects are unknown or outdated.
     ///
-    /// The outcome is uncertain if pods are undecided, if the whole plan is based on outdated objects, or if an owner
-    /// is not known, because the owner's pods may be lost. Other gaps in workloads, budgets, quotas and placements make
-    /// only evictions under a budget uncertain, because the budget's numbers depend on the replacements of the pods
-    /// that leave.
+    /// The outcome is uncertain if it is unknown whether some pods leave, if the whole plan is based on outdated
+    /// objects, or if an owner is not known, because the owner's pods may be lost. Other gaps (unknown or outdated
+    /// objects) in workloads, budgets, quotas and placements make only evictions under a budget uncertain, because the
+    /// budget's numbers depend on the replacements of the pods that leave.
     pub fn is_definite(&self) -> bool {
         let rests_on_budgets = match &self.action {
             Action::Drain { options, .. } => options.mode() == RemovalMode::Evict,
@@ -64,8 +64,8 @@ impl Plan {
         is_decided && self.gaps().all(holds)
     }
 
-    /// Adds a warning for each part of the plan that has gaps. `outcome` has the gaps of outdated objects that concern
-    /// the whole plan.
+    /// Adds a warning for each part of the plan that depends on unknown or outdated objects. `outcome` has the outdated
+    /// kinds of objects that concern the whole plan.
     pub(super) fn name_gaps(&mut self, outcome: Gaps, cluster: &Cluster) {
         let mut everything = outcome;
         everything.0.extend(cluster.gap(FeedKind::Nodes).filter(|gap| gap.known.is_known()));
@@ -97,8 +97,8 @@ impl Plan {
         }
     }
 
-    /// Returns the gaps that concern the pods which the plan removes or tries to remove. `needs` returns the scopes
-    /// that have to be known for one pod.
+    /// Returns the unknown or outdated kinds of objects that concern the pods which the plan removes or tries to
+    /// remove. `needs` returns the scopes (sets of objects) that have to be known for one pod.
     fn gaps_of_leaving(&self, cluster: &Cluster, needs: fn(&Cluster, &Pod) -> Vec<Scope>) -> Gaps {
         let attempted = self.pods.iter().filter(|pod| pod.verdict.as_if_granted().is_attempted());
         let pods = attempted.filter_map(|pod| cluster.pod(&pod.pod));
@@ -113,7 +113,8 @@ impl Plan {
         }
         let mut gaps = cluster.gaps_in([Scope::Nodes, Scope::Pods, Scope::Namespaces]);
         gaps.0.extend(cluster.gaps(FeedKind::PLACEMENT).0);
-        // The landings assume that all undecided pods leave, so the gaps of these pods make the landings uncertain too.
+        // The landings are predicted as if all undecided pods left, so what is unknown of these pods makes the landings
+        // uncertain too.
         let others: Vec<Gap> =
             self.undecided().0.into_iter().filter(|gap| !gaps.contains(gap.kind)).collect();
         gaps.0.extend(others);

@@ -112,7 +112,7 @@ pub enum BlockPattern {
     NoReplica { operator: &'static str },
     /// The pod's operator moves the role of the pod only if the node of the pod is cordoned.
     NotCordoned { operator: &'static str },
-    /// The pod's operator could have moved the role of the pod for as long as `since`, but has not moved it.
+    /// The pod's operator could have moved the role of the pod during the last `since`, but has not moved it.
     NotMoved { operator: &'static str, since: Span },
     /// The replacements of pods that have left stay Pending.
     ReplacementPending { of: Vec<Key>, why: Name },

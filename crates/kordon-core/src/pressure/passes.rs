@@ -9,14 +9,14 @@ use super::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// State that a kubelet keeps from pass to pass.
+/// State that a kubelet's eviction manager keeps between its passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionManager {
     /// The time at which kordon first saw each threshold met. The kubelet may have seen the threshold met earlier. The
     /// node's condition does not show since when a threshold is met, because the condition stays True for the
     /// transition period after a threshold was last met.
     met_since: BTreeMap<ThresholdId, Timestamp>,
-    /// Thresholds that have started to evict and have not reached their target yet.
+    /// Thresholds that have started to evict pods and have not reached their target yet.
     unresolved: BTreeSet<ThresholdId>,
     /// For each condition, the time at which one of its thresholds was last met.
     last_met: BTreeMap<PressureCondition, Timestamp>,
@@ -25,12 +25,12 @@ pub struct EvictionManager {
 /// Identifier of a threshold of a node. A signal has at most one threshold of each kind.
 type ThresholdId = (EvictionSignal, ThresholdKind);
 
-/// The result of one pass.
+/// Result of one pass of a kubelet's eviction manager.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PressurePass {
-    /// The conditions that are True after the pass.
+    /// The pressure conditions of the node that are True after the pass.
     pub conditions: BTreeSet<PressureCondition>,
-    /// The thresholds that are met, each with the time at which it evicts.
+    /// The thresholds that are met, each with the time at which it evicts pods.
     pub met: Vec<(Threshold, Timestamp)>,
     /// The threshold for which the pass evicts a pod.
     pub evicts: Option<Threshold>,
@@ -101,7 +101,8 @@ mod tests {
         NodeStats { memory: Some(level), ..NodeStats::default() }
     }
 
-    /// Runs one pass. Returns whether the pass evicts, and whether the node then has MemoryPressure.
+    /// Runs one pass of the eviction manager. Returns whether the pass evicts a pod, and whether the node then has
+    /// MemoryPressure.
     fn after(manager: &mut EvictionManager, settings: &EvictionSettings, mebi: i64, at: i64) -> (bool, bool) {
         let pass = manager.pass(settings, &memory(mebi), Timestamp::from_secs(at));
         (pass.evicts.is_some(), pass.conditions.contains(&PressureCondition::Memory))

@@ -37,7 +37,7 @@ pub fn rank<'a>(
 pub struct RankedPod {
     pub pod: Arc<Pod>,
     pub signal: EvictionSignal,
-    /// Place, counted from 1. Equal pods share a place.
+    /// Place in the order of eviction, counted from 1. Equal pods share a place.
     pub place: usize,
     pub standing: Standing,
     /// Usage of the signal's resource, in bytes, inodes or processes; `None` for usage that is not measured.
@@ -46,11 +46,11 @@ pub struct RankedPod {
     pub request: i64,
     /// The reason why the pod is never evicted; `None` if it may be evicted.
     pub exemption: Option<Exemption>,
-    /// Usage minus request, the third criterion of the order; `None` for unknown usage.
+    /// Usage minus request, the third criterion of the order of eviction; `None` for unknown usage.
     excess: Option<i64>,
 }
 
-/// Relation of a pod's usage to its request, the first criterion of the order.
+/// Relation of a pod's usage to its request, the first criterion of the order of eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// The usage is unknown. Pods with unknown usage are evicted first.
@@ -71,7 +71,7 @@ pub enum Exemption {
 }
 
 impl Exemption {
-    /// The exemption of a pod; `None` if the pod may be evicted (`kubelettypes.IsCriticalPod`).
+    /// The reason why a kubelet never evicts the pod; `None` if the pod may be evicted (`kubelettypes.IsCriticalPod`).
     pub fn from_pod(pod: &Pod) -> Option<Self> {
         if pod.mirror {
             Some(Self::Static)
@@ -110,7 +110,7 @@ impl RankedPod {
         }
     }
 
-    /// Sort key with the three criteria. Pods with a smaller key are evicted first.
+    /// Sort key with the three criteria of the order of eviction. Pods with a smaller key are evicted first.
     fn key(&self) -> (Standing, i32, Option<Reverse<i64>>) {
         (self.standing, self.pod.priority, self.excess.map(Reverse))
     }
@@ -120,7 +120,7 @@ impl RankedPod {
         Some(self.usage?.saturating_sub(self.request))
     }
 
-    /// The reason for the pod's place, in words.
+    /// The reason for the pod's place in the order of eviction, in words.
     pub fn reason(&self) -> String {
         let amount = |amount: i64| self.signal.amount(amount);
         let used = self.usage.map(amount);
@@ -138,7 +138,7 @@ impl RankedPod {
     }
 }
 
-/// The values of one pod that matter for a signal.
+/// The values of one pod that matter for an eviction signal.
 struct Measured {
     usage: Option<i64>,
     request: i64,
@@ -165,7 +165,8 @@ impl Measured {
             EvictionSignal::NodefsBytes | EvictionSignal::ImagefsBytes | EvictionSignal::ContainerfsBytes => {
                 compared_with(spec.ephemeral_request_bytes, disk().map(|disk| disk.bytes))
             }
-            // Pods do not request inodes. Upstream nevertheless subtracts the request for bytes.
+            // Pods cannot request inodes. Upstream nevertheless subtracts their request for bytes of storage from the
+            // number of inodes that they use.
             EvictionSignal::NodefsInodes
             | EvictionSignal::ImagefsInodes
             | EvictionSignal::ContainerfsInodes => {

@@ -1,4 +1,4 @@
-//! What a kubelet reclaims for a signal, in order, and with what effect.
+//! What a kubelet reclaims for an eviction signal, in which order, and with what effect.
 
 use std::{collections::BTreeSet, sync::Arc};
 

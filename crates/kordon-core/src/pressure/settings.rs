@@ -131,12 +131,12 @@ impl Threshold {
         self.level(capacity).saturating_add(more)
     }
 
-    /// Whether the threshold is met at this level.
+    /// Whether the threshold is met at this level of its signal.
     pub fn is_met(&self, level: SignalLevel) -> bool {
         level.available < self.level(level.capacity)
     }
 
-    /// Whether evictions in progress must continue at this level.
+    /// Whether evictions that the threshold has started must continue at this level of its signal.
     pub fn is_unresolved(&self, level: SignalLevel) -> bool {
         level.available < self.target(level.capacity)
     }

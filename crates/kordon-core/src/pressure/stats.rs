@@ -25,7 +25,7 @@ pub struct NodeStats {
 }
 
 impl NodeStats {
-    /// The level of a signal; `None` for a signal that is not measured.
+    /// The level of a signal: capacity and available amount; `None` for a signal that is not measured.
     pub fn level(&self, signal: EvictionSignal) -> Option<SignalLevel> {
         match signal {
             EvictionSignal::Memory => self.memory,
@@ -59,7 +59,7 @@ impl NodeStats {
     }
 }
 
-/// Capacity of a signal and its available part.
+/// Capacity of the resource that a signal measures, and the available amount of this resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignalLevel {
     /// Available amount, in the unit of the capacity: bytes, inodes or process ids.
@@ -67,7 +67,7 @@ pub struct SignalLevel {
     pub capacity: i64,
 }
 
-/// The levels of a filesystem.
+/// Capacity and available amount of a filesystem, in bytes and in inodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filesystem {
     pub bytes: Option<SignalLevel>,
@@ -115,7 +115,7 @@ pub struct PodUsage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageMetric {
     pub cpu_milli: i64,
-    /// The working set.
+    /// The working set of the node or pod, in bytes.
     pub memory_bytes: i64,
     pub measured: Option<ClusterTime>,
 }

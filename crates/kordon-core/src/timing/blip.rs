@@ -9,7 +9,7 @@ use super::{
 use crate::{cluster::NodeName, forecast::ForecastKind};
 use kordon_time::{Span, Timestamp};
 
-/// The nodes that a blip affects.
+/// The nodes that a blip (a temporary network outage) affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlipScope {
     Node,
@@ -37,26 +37,26 @@ pub struct CountRange {
     pub most: usize,
 }
 
-/// The effects of a blip.
+/// Effects of a blip, a temporary network outage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blip {
-    /// Nodes that become Unknown.
+    /// Number of nodes that become Unknown.
     pub unknown: CountRange,
-    /// Pods that are marked not ready and leave the endpoints of their Services.
+    /// Number of pods that are marked not ready and leave the endpoints of their Services.
     pub not_ready: CountRange,
-    /// Pods that are evicted.
+    /// Number of pods that are evicted.
     pub evicted: CountRange,
 }
 
-/// The effects of a blip of one length on one node, on one zone, and on all nodes.
+/// The effects of a blip (a network outage) of one length on one node, on one zone, and on all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlipRisk {
     pub lasts: Span,
     pub blips: Vec<(BlipScope, Blip)>,
 }
 
-/// The longest blips of one node that have no effect, whatever the phases of heartbeats and monitor passes; in whole
-/// seconds.
+/// The longest blips (network outages) of one node that have no effect, whatever the phases of heartbeats and monitor
+/// passes; in whole seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Harmless {
     /// Longest blip after which the node has not become Unknown; `None` if no blip makes it Unknown.
@@ -79,7 +79,7 @@ enum Noticed {
     PeriodLater,
 }
 
-/// A message that a node sends after it is back.
+/// A message that a node sends once its outage is over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sign {
     Heartbeat,
@@ -94,10 +94,11 @@ const SPREAD: i64 = 62;
 /// interval old.
 const NODE_PHASES: [i64; 3] = [1, 50, 99];
 
-/// Phases for many nodes. One is enough, because the heartbeats of the nodes are spread over all phases.
+/// Phases for outages of many nodes. One phase is enough, because the heartbeats of the nodes are spread over all
+/// phases.
 const CLUSTER_PHASES: [i64; 1] = [1];
 
-/// Numbers of affected nodes and pods in one run.
+/// Numbers of affected nodes and pods in one simulated outage.
 #[derive(Clone, Copy)]
 struct Counts {
     unknown: usize,
@@ -106,7 +107,7 @@ struct Counts {
 }
 
 impl BlipRisk {
-    /// Simulates blips of these lengths with the engine.
+    /// Simulates blips (network outages) of these lengths with the engine.
     pub fn all(profile: &TimingProfile, size: ClusterSize, lengths: &[Span]) -> Vec<Self> {
         let mut lengths = lengths.to_vec();
         lengths.sort_unstable();
@@ -258,7 +259,7 @@ impl Counts {
 }
 
 impl Harmless {
-    /// Searches for the longest blips of one node without an effect, by simulation with the engine.
+    /// Searches for the longest blips (network outages) of one node without an effect, by simulation with the engine.
     pub fn new(profile: &TimingProfile, size: ClusterSize) -> Self {
         let synthetic = SyntheticCluster::new(profile, one_pod_each(size));
         let node: Vec<NodeName> = synthetic.nodes.iter().take(1).cloned().collect();

@@ -25,12 +25,12 @@ pub struct Timing {
     pub death: DeathTimes,
     pub load: ApiLoad,
     pub harmless: Harmless,
-    /// The effects of each requested blip on one node, on one zone and on all nodes.
+    /// The effects of each requested blip (a temporary network outage) on one node, on one zone and on all nodes.
     pub risks: Vec<BlipRisk>,
 }
 
 impl Timing {
-    /// Computes everything for a profile, in a cluster of this size, with blips of these lengths.
+    /// Computes everything for a profile, in a cluster of this size, with blips (network outages) of these lengths.
     pub fn new(profile: TimingProfile, size: ClusterSize, blips: &[Span]) -> Self {
         Self {
             death: DeathTimes::new(&profile, size),

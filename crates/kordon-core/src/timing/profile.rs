@@ -51,7 +51,7 @@ impl HeartbeatKind {
 }
 
 impl KubeletFlags {
-    /// Upstream's defaults.
+    /// Upstream's default flags of kubelets.
     pub fn defaults(heartbeat: HeartbeatKind) -> Self {
         Self {
             heartbeat,
@@ -98,7 +98,7 @@ impl KubeletFlags {
 }
 
 impl TimingProfile {
-    /// Upstream's defaults for a release.
+    /// The profile with upstream's default flags for a release.
     pub fn defaults(version: ServerVersion, heartbeat: HeartbeatKind) -> Self {
         Self {
             name: PROFILE_NAMES[0].into(),

@@ -25,11 +25,11 @@ pub struct ClusterSize {
 /// Duration of a monitor pass. The next pass starts one monitor period after the end of this pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassDuration {
-    /// Zero: passes start exactly a period apart. A pass exactly at the end of the grace period does not find it
-    /// expired yet; the next pass does.
+    /// A pass takes no time, so passes start exactly a period apart. A pass exactly at the end of the grace period does
+    /// not find it expired yet; the next pass does.
     WithinPeriod,
-    /// Short: each pass starts slightly more than a period after the previous one, so a pass at the end of the grace
-    /// period finds it expired.
+    /// A pass takes a short time, so each pass starts slightly more than a period after the previous one. A pass at the
+    /// end of the grace period then finds it expired.
     AfterPeriod,
 }
 
@@ -117,7 +117,7 @@ impl<'a> SyntheticCluster<'a> {
 pub struct Outage<'a> {
     profile: &'a TimingProfile,
     run: Run,
-    /// The predicted events so far.
+    /// Events that the run has predicted so far.
     pub steps: Vec<ForecastStep>,
     version: u64,
 }
@@ -127,7 +127,7 @@ impl Outage<'_> {
         self.run.run_until(until, &Assumptions::default(), &mut self.steps);
     }
 
-    /// Lets a node send its last heartbeat and fail. The next pass notices the heartbeat.
+    /// Lets a node send its last heartbeat and fail. The next monitor pass notices the heartbeat.
     fn fail(&mut self, last: &LastHeartbeat) {
         let LastHeartbeat { node, at } = last;
         self.run_until(*at);

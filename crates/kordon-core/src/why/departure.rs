@@ -59,11 +59,12 @@ pub enum DepartureKind {
 /// How well the evidence supports a kind of departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DepartureCertainty {
-    /// Only circumstances support the kind, or equally good evidence contradicts it.
+    /// Only circumstances support the kind of departure, or equally good evidence contradicts it.
     Possible,
-    /// Circumstances explain the departure well, or a component has stated the kind and other evidence contradicts it.
+    /// Circumstances explain the departure well, or a component has stated its kind and other evidence contradicts that
+    /// kind.
     Likely,
-    /// The component that removed the pod has stated the kind.
+    /// The component that removed the pod has stated the kind of departure.
     Certain,
 }
 
@@ -102,7 +103,7 @@ pub struct DepartureEvidence {
 pub struct PodDeparture {
     pub kind: DepartureKind,
     pub certainty: DepartureCertainty,
-    /// The strongest evidence first, contradicting evidence last. Never empty.
+    /// Evidence for and against the kind of departure: the strongest first, contradicting evidence last. Never empty.
     pub evidence: Vec<DepartureEvidence>,
 }
 
@@ -191,7 +192,7 @@ impl DepartureKind {
         Self::Completion,
     ];
 
-    /// Stable identifier of the kind.
+    /// Stable identifier of the kind of departure.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NodePressure => "nodePressureEviction",
@@ -213,7 +214,7 @@ impl DepartureKind {
         }
     }
 
-    /// Name for display, as used in the Kubernetes documentation.
+    /// Name of the kind of departure for display, as used in the Kubernetes documentation.
     pub const fn title(self) -> &'static str {
         match self {
             Self::NodePressure => "node-pressure eviction",

@@ -66,16 +66,16 @@ pub enum Topic {
     /// When pods leave the endpoints of their Services.
     Endpoints,
     NoSchedule,
-    /// The zone's queue and its rate.
+    /// The zone's queue of nodes that wait for their NoExecute taint, and its rate.
     Queue,
     NoExecute,
-    /// Progress of the node's eviction in legacy mode.
+    /// Progress of the node's eviction in legacy mode, which has no NoExecute taints.
     NodeEviction,
-    /// How long a pod tolerates the taint.
+    /// How long a pod tolerates a NoExecute taint.
     Toleration,
     /// The deletion of pods.
     Eviction,
-    /// A deletion that has begun.
+    /// The deletion of a pod, once it has begun.
     Termination,
     /// Who cordoned the node.
     Cordon,
@@ -90,7 +90,7 @@ pub enum Topic {
 }
 
 impl Tense {
-    /// The symbol of the step, on screen and in tables.
+    /// Symbol of a step that is past, present, future or ruled out, on screen and in tables.
     pub const fn glyph(self) -> &'static str {
         match self {
             Self::Past => "·",
@@ -100,7 +100,7 @@ impl Tense {
         }
     }
 
-    /// The heading of steps of this tense on screen.
+    /// Heading on screen of the steps that are past, present, future or ruled out.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Past => "past",
@@ -110,7 +110,7 @@ impl Tense {
         }
     }
 
-    /// The name of the tense in reports and filters.
+    /// Name of the tense in reports and filters: `past`, `present`, `future` or `never`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Past => "past",
@@ -201,7 +201,7 @@ impl Explainer<'_> {
         explanation
     }
 
-    /// Adds who cordoned the node, and when. Adds nothing if it is not known who.
+    /// Adds who cordoned the node, and when. Adds nothing if it is not known who cordoned it.
     fn explain_cordon(&self, node: &Node, explanation: &mut Vec<Step>) {
         let Some(CordonOrigin { by: Some(by), at, is_latest }) = CordonOrigin::find(self.cluster, node)
         else {
@@ -510,7 +510,8 @@ impl Explainer<'_> {
         explanation.push(Step::new(Tense::Future, Topic::NoExecute, text).at(step.at).estimated(estimated));
     }
 
-    /// Adds that the node may get the taint in the same pass that finds its zone disrupted (since 1.34).
+    /// Adds that the node may get its NoExecute taint in the same monitor pass that finds its zone disrupted (since
+    /// 1.34).
     fn explain_uncertain_taint(&self, node: &Node, explanation: &mut Vec<Step>) {
         let chances = self.forecast.into_iter().flat_map(|forecast| &forecast.uncertain_taints);
         for chance in chances.filter(|chance| chance.at > self.now && chance.among.contains(&node.name)) {
@@ -523,7 +524,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Adds that a queued node does not get its taint before the forecast ends.
+    /// Adds that a queued node does not get its NoExecute taint before the forecast ends.
     fn explain_no_taint(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let on_its_way = matches!(health.stage, NodeStage::Queued | NodeStage::Requested);
         let is_queued =
@@ -663,7 +664,7 @@ fn toleration(why: &Why) -> Option<String> {
     })
 }
 
-/// Whether a predicted taint depends on which queued node gets the next token.
+/// Whether the time of a predicted taint depends on which queued node gets the next token of the zone's rate limiter.
 fn is_by_chance(why: &Why, engine: &Engine, now: Timestamp) -> bool {
     let zone = why.0.iter().find_map(|cause| match cause {
         Cause::Token { zone } => Some(zone),

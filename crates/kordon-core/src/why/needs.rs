@@ -1,4 +1,5 @@
-//! Scopes that must be known for an explanation, besides nodes, Leases and the controller's Lease.
+//! Scopes (sets of objects that can be read alone) that must be known for an explanation, besides nodes, Leases and the
+//! controller's Lease.
 //!
 //! | scope | needed for |
 //! | --- | --- |
@@ -25,7 +26,7 @@ use crate::{
     plan::{self, EvictionNote, eviction_note::attached_once},
 };
 
-/// The scopes that the explanation of a node needs.
+/// The scopes (sets of objects) that must be known to explain a node.
 pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> BTreeSet<Scope> {
     let mut needs = of_its_pods(node, settings);
     needs.extend(cluster.pods_on(node).flat_map(|pod| of_devices(pod, settings)));
@@ -46,7 +47,7 @@ pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> BTree
     needs
 }
 
-/// The scopes that the explanation of a pod needs.
+/// The scopes (sets of objects) that must be known to explain a pod.
 pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Scope> {
     let mut needs = match settings.rules().profile {
         Profile::Taint => [Scope::Pod(pod.clone())].into(),
@@ -75,7 +76,7 @@ fn is_of_kured(pod: &Pod) -> bool {
     pod.is_of_daemon_set() && pod.owner.as_ref().is_some_and(|owner| owner.name.contains("kured"))
 }
 
-/// The scopes that show whether a taint of a device evicts the pod.
+/// The scopes (sets of objects) that show whether a taint of a device evicts the pod.
 fn of_devices(pod: &Pod, settings: &Settings) -> impl Iterator<Item = Scope> + use<> {
     let is_served = settings.version >= SchedulerRules::FIRST_WITH_DEVICES;
     let needs = is_served && pod.scheduling.claims_devices;

@@ -28,7 +28,7 @@ enum End {
     Overdue,
     /// The kubelet is down, so that nothing ends the pod.
     NoKubelet {
-        /// Whether the grace period is over.
+        /// Whether the pod's grace period is over.
         is_over: bool,
     },
     /// The pod garbage collector removes the object.
@@ -100,8 +100,8 @@ impl Explainer<'_> {
         }
     }
 
-    /// Returns the outcome of a pod that is not simply replaced when it leaves, and what the owner of its Job then
-    /// does.
+    /// Returns the outcome of a pod that is not simply replaced when it leaves. If its Job then fails, also returns, in
+    /// words, what the owner of the Job does.
     fn loss(&self, pod: &Pod, jobs: &JobConsequences) -> Option<(PodOutcome, Option<String>)> {
         let departing = Departing::from_running_node(self.cluster, pod, false);
         let departing = departing.with_recreation(self.cluster, pod, jobs.recreation(self.cluster, pod));
@@ -239,8 +239,8 @@ impl Explainer<'_> {
         explanation.push(Step::new(Tense::Present, Topic::Volume, text));
     }
 
-    /// Adds why the API server would refuse a request to evict the pod; nothing if it would not. A plan to evict the
-    /// pod has the same verdict.
+    /// Adds why the API server would refuse a request to evict the pod; adds nothing if it would grant the request. A
+    /// plan to evict the pod has the same verdict on it.
     fn explain_refusal(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
         let rules = EvictionRules::from(self.engine.settings());
         let verdict = refusal(self.cluster, pod, &rules, self.now).filter(|_| !pod.mirror);

@@ -48,7 +48,8 @@ impl Explainer<'_> {
     }
 }
 
-/// Describes a group in words, for example `7 pods within their grace periods, 30s at most`.
+/// Describes a group of pods that a kubelet ends together, for example `7 pods within their grace periods, 30s at
+/// most`.
 fn words(group: &ShutdownGroup<'_>) -> String {
     let kind = if group.is_critical { "critical " } else { "" };
     let (one, many) = (format!("{kind}pod"), format!("{kind}pods"));

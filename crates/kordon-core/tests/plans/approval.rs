@@ -122,7 +122,7 @@ fn while_writing_is_locked_nothing_starts() {
     let mut desk = Desk::new(&["n1", "n2"]);
     desk.locked = Some("dry-run".into());
     assert_eq!(desk.refusal(cordon(&["n1"])), ApprovalRefusal::Locked("dry-run".into()));
-    // A lock that is taken during an approval ends the approval at once, unless the start of the operation is already
+    // If writing is locked during an approval, the approval ends at once, unless the start of the operation is already
     // being written to the journal.
     desk.locked = None;
     let mut approval = desk.apply(cordon(&["n1"]));
@@ -162,12 +162,12 @@ fn a_watch_that_breaks_while_the_question_stands_stops_the_start_and_not_the_que
         assert!(approval.question().is_some());
         assert_eq!(desk.answer(&mut approval, Answer::Yes), Vec::<&str>::new());
         assert_eq!(refusal(&approval), ApprovalRefusal::Stale(kind));
-        // The watch is live when the question is answered.
+        // If the watch is live when the operator answers, the approval continues.
         desk.watches = live();
         let mut approval = desk.apply(action.clone());
         desk.serve(&mut approval);
         assert_eq!(desk.answer(&mut approval, Answer::Yes), ["plan", "start"]);
-        // The watch breaks while the plan is made again.
+        // If the watch breaks while the plan is made again, the approval ends.
         let mut approval = desk.planning_again(action.clone());
         desk.watches = broken;
         desk.serve(&mut approval);
@@ -477,7 +477,7 @@ fn a_drain_is_resumed_on_those_of_its_nodes_that_are_still_the_same() {
 }
 
 /// A resume asks for the same confirmation as the start, although less is left to do. A resume does not warn of the
-/// operation's own claim.
+/// claims that its own operation has left on the nodes.
 #[test]
 fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
     let mut desk = Desk::new(&["n1", "n2", "n3"]);
@@ -554,7 +554,7 @@ fn what_is_undone_is_not_undone_twice() {
     assert!(matches!(approval.decision(), Some(Decision::NothingToDo(_))), "{:?}", approval.decision());
 }
 
-/// A cluster, the state of its watches, and the driver's answers.
+/// A cluster, the state of its watches, and the other input of an approval.
 struct Desk {
     fixture: PlanFixture,
     watches: Watches,
@@ -607,7 +607,8 @@ impl Desk {
         Approval::undo(prior(nodes, None), self.terms(), &self.situation())
     }
 
-    /// Serves everything that the approval needs, except the operator's answer to its question. Returns the needs.
+    /// Serves everything that the approval needs, except the operator's answer to its question. Returns the names of
+    /// the needs.
     fn serve(&self, approval: &mut Approval) -> Vec<&'static str> {
         let mut needs = Vec::new();
         while let Some(need) = approval.poll_need() {
@@ -637,14 +638,14 @@ impl Desk {
         needs
     }
 
-    /// Answers the question, then continues with [`Self::serve`].
+    /// Gives the operator's answer to the approval's question, then continues with [`Self::serve`].
     fn answer(&self, approval: &mut Approval, answer: Answer) -> Vec<&'static str> {
         assert!(approval.question().is_some(), "nothing is asked: {:?}", approval.decision());
         approval.handle_answer(answer, &self.situation(), NOW);
         self.serve(approval)
     }
 
-    /// Returns the prompt of the first question about an action.
+    /// Returns the prompt of the first question that the approval of an action asks.
     fn prompt(&self, action: Action) -> Prompt {
         let mut approval = self.apply(action);
         self.serve(&mut approval);
@@ -701,7 +702,8 @@ impl Desk {
         approval
     }
 
-    /// Adds the claim of an operation by the user bob. The claim was renewed this long ago.
+    /// Adds the drain claim (an annotation of the node) of an operation by the user bob. The claim was renewed this
+    /// long ago.
     fn claim(&mut self, node: &str, operation: &str, ago: Span) {
         let claim = DrainClaim {
             by: "bob".into(),
@@ -772,7 +774,7 @@ fn approved(approval: Approval) -> Approved {
     }
 }
 
-/// Returns the changes that the question names.
+/// Returns the changes of the plan that the approval's question names.
 fn drifts(approval: &Approval) -> Vec<String> {
     approval.question().expect("asked").drifts.iter().map(ToString::to_string).collect()
 }

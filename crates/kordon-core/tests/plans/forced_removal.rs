@@ -109,7 +109,7 @@ fn ready_is(status: ConditionStatus) -> Condition {
     Condition { kind: READY.into(), status, ..Condition::default() }
 }
 
-/// The plan if the kubelets of nodes that are not Ready end no pods.
+/// Returns the plan of an action, if the kubelets of nodes that are not Ready end no pods.
 fn plan(fixture: &PlanFixture, action: Action) -> Plan {
     let down = fixture.cluster.nodes().iter().filter(|node| !node.is_ready()).map(|node| node.name.clone());
     let environment = FixedEnvironment { down: down.collect(), ..fixture.environment.clone() };

@@ -1,4 +1,5 @@
-//! N-1 agrees with a plain simulation of each loss, no matter where the computation of N-1 is interrupted.
+//! N-1 (what becomes of pods if any one node or zone is lost) agrees with a plain simulation of each loss, no matter
+//! where the computation of N-1 is interrupted.
 
 use std::{
     cell::Cell,
@@ -48,7 +49,7 @@ enum Ask {
     Apart {
         zone: bool,
     },
-    /// Anti-affinity to the pods of the previous workload.
+    /// Anti-affinity to the pods of the workload with the previous number.
     AwayFromOthers,
     Near {
         zone: bool,
@@ -74,9 +75,9 @@ struct RandomWorkload {
     priority: i32,
     never_preempts: bool,
     tolerates: bool,
-    /// The workload has more pods than its number of replicas.
+    /// Whether the workload has more pods than its number of replicas.
     surplus: bool,
-    /// Node and requests of each pod.
+    /// For each pod, its node and its requests.
     pods: Vec<(usize, i64, i64)>,
 }
 
@@ -422,7 +423,7 @@ fn check_losses(fixture: &PlanFixture, version: ServerVersion) -> Result<Tally, 
     work.finish_start();
     let losses = losses(fixture);
     let mut tally = Tally::default();
-    // The callback is called once before each loss, each deletion and each placement, and once at the end.
+    // `advance` calls its callback once before each loss, each deletion and each placement, and once at the end.
     let mut steps = 0;
     work.advance(&mut || {
         steps += 1;
@@ -632,9 +633,9 @@ proptest! {
         moved in 0_usize..9,
         cordoned in 0_usize..9,
     ) {
-        // Priorities are equal, so that nothing is preempted. The choice between equal victims would depend on the
-        // order in which the pods were added, and the continued computation adds them in another order than the new
-        // one.
+        // Priorities are equal, so that nothing is preempted. Otherwise, the choice between equal victims would depend
+        // on the order in which the pods were added, and this order differs between the continued and the new
+        // computation.
         let workloads: Vec<_> =
             workloads.into_iter().map(|workload| RandomWorkload { priority: 0, ..workload }).collect();
         let mut fixture = fixture(&nodes, &workloads, 2000);

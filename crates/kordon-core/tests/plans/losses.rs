@@ -13,7 +13,7 @@ use crate::{
     plan_fixture::{PlanFixture, of, own, uid},
 };
 
-/// A Job without back-off, with a pod on each of these nodes.
+/// A Job with `backoffLimit: 0` and a pod on each of these nodes.
 fn job(fixture: &mut PlanFixture, name: &str, on: &[&str], owner: Option<(&str, &str, &str)>) {
     let pods = i32::try_from(on.len()).expect("few");
     fixture.workload(WorkloadKind::Job, name, pods, |workload| {

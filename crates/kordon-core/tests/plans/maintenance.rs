@@ -169,7 +169,8 @@ fn waves_run_in_windows_only() {
     );
 }
 
-/// The guard rail counts nodes that are cordoned in advance as out of service, although they are not drained yet.
+/// The guard rail `last-ready` counts nodes that are cordoned in advance as out of service, although they are not
+/// drained yet.
 #[test]
 fn no_wave_closes_the_last_node_of_a_zone() {
     let mut fixture = nodes(&[8, 8, 8]);
@@ -333,7 +334,7 @@ proptest! {
                 let again = places.values().filter(|(_, node)| *node == moved.from).count();
                 prop_assert!(again > 0, "somebody moves from where nobody is");
             }
-            // Every pod leaves its node, and has another node in the end.
+            // Every pod on a node of the wave leaves it, and is on another node in the end.
             for (_, node) in places.values() {
                 let leaves = wave.moves.iter().filter(|moved| moved.from == *node).count();
                 let was_there = places.values().filter(|(_, other)| other == node).count();

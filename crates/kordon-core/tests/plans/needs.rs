@@ -1,5 +1,5 @@
-//! The scopes that a plan declares as needed are sufficient: a plan made from these scopes is the same as one made from
-//! the whole cluster.
+//! The scopes (sets of objects to read) that a plan declares as needed are sufficient: a plan made from these scopes is
+//! the same as one made from the whole cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,7 +94,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
     let requirement =
         |label: &str| Requirement { key: label.into(), operator: SelectorOperator::In(vec![name.into()]) };
     let selector = Selector { requirements: vec![requirement("app")] };
-    // The selector that the Deployment controller writes.
+    // The selector that the Deployment controller writes into its ReplicaSet.
     let of_replica_set =
         Selector { requirements: vec![requirement("app"), requirement("pod-template-hash")] };
     let owner_of = |kind: WorkloadKind| Owner {
@@ -168,7 +168,8 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
     changes
 }
 
-/// Reads the scopes that the plan of an action needs. Returns that part of the cluster, and the scopes.
+/// Reads the scopes (sets of objects) that the plan of an action needs. Returns the part of the cluster that was read,
+/// and the scopes.
 fn part(cluster: &Cluster, action: &Action) -> (Cluster, BTreeSet<Scope>) {
     let (mut part, mut scopes) = (Cluster::default(), BTreeSet::new());
     loop {
@@ -218,7 +219,7 @@ proptest! {
         };
         let (part, _) = part(&cluster, &action);
         let (mut part, whole) = (plan(&part, &action), plan(&cluster, &action));
-        // Placement is not among the needs, so the plan reports it as unknown.
+        // The needed scopes do not suffice for placement, so the plan from them reports placement as unknown.
         let lacks_placement = |gap: &PlanGap| gap.part == PlanPart::Placement;
         part.warnings.retain(|warning| !matches!(warning, Warning::Unknown(gap) if lacks_placement(gap)));
         prop_assert_eq!(verdicts(&part), verdicts(&whole));

@@ -258,7 +258,8 @@ fn a_late_pod_is_found_by_listing_again_and_goes_too() {
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
     let (before, after) = (["read n1", "cordon n1", "evict a", "list n1"], ["list n1", "claim n1"]);
-    // The claim contains the number of pods that the drain removes, so it is renewed as soon as a late pod is found.
+    // The claim on the node contains the number of pods that the drain removes, so it is renewed as soon as a pod is
+    // found that was bound during the drain.
     let between = ["read n1", "evict late", "claim n1"];
     assert_eq!(harness.words(), [&before[..], &between, &after].concat());
     assert!(operation.progress().pods.iter().any(|pod| pod.late));
@@ -651,7 +652,8 @@ proptest! {
     }
 }
 
-/// Compares the counts of an operation, and those computed from claims, with the server's pods.
+/// Compares an operation's counts of pods, and the counts computed from the claims on the nodes, with the server's
+/// pods.
 fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseError> {
     let progress = operation.progress();
     let mut whole = DrainCount::default();
@@ -676,7 +678,7 @@ fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseE
         );
         let claim = harness.nodes[&*node.node].claim.as_ref();
         let mut left = harness.pods.values().filter(|pod| *pod.node == *node.node && !pod.gone);
-        // A claim includes a late pod only after the operation has renewed the claim.
+        // A node's claim counts a pod that was bound during the drain only after the operation has renewed the claim.
         let is_current = |claim: &&DrainClaim| claim.pods == Some(count.total());
         if let Some(claim) = claim.filter(is_current).filter(|_| left.all(|pod| known(&pod))) {
             let seen =
@@ -712,9 +714,9 @@ struct Harness {
     linger: Span,
     /// Requests that start with this word never get a response.
     hang: Option<&'static str>,
-    /// A node, and a late pod that is bound to the node when the next pod of the node ends.
+    /// A node, and the name of a pod that is bound to it during the drain, when the next pod of the node ends.
     late: Option<(&'static str, &'static str)>,
-    /// A node. The list of its pods has a pod that no watch reports.
+    /// A node whose list of pods has a pod that no watch reports.
     ghost: Option<&'static str>,
     /// Failures of the next requests, in order.
     troubles: Vec<u8>,
@@ -816,7 +818,7 @@ impl Harness {
         }
     }
 
-    /// Sets the outcome of the next request that `word` describes, for that request only.
+    /// Sets the outcome of the next request whose description in two words is `word`, for that request only.
     fn answer(&mut self, word: &str, outcome: RequestOutcome) {
         self.answers.push((word.into(), outcome));
     }
@@ -840,7 +842,7 @@ impl Harness {
         }
     }
 
-    /// Advances the time until something is due.
+    /// Advances the time to the next timeout of the operation or the next end of a pod, but at most to `end`.
     fn wait(&mut self, operation: &mut Operation, end: Timestamp) {
         let ends = self.pods.values().filter(|pod| !pod.gone).filter_map(|pod| pod.ends).min();
         let due = operation.poll_timeout().into_iter().chain(ends).min().unwrap_or(end).min(end);
@@ -867,7 +869,7 @@ impl Harness {
         }
     }
 
-    /// Serves all requests of the present moment.
+    /// Serves all requests that the operation sends at the present time.
     fn step(&mut self, operation: &mut Operation) {
         while self.serve_one(operation) {}
     }
@@ -983,7 +985,7 @@ impl Harness {
         self.apply(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
-    /// Sets the budget over all pods, with this version and this many allowed disruptions.
+    /// Sets version and allowed disruptions of the budget over all pods.
     fn budget(&mut self, version: u64, allowed: i32) {
         let status = BudgetStatus {
             disruptions_allowed: allowed,
@@ -1016,7 +1018,7 @@ impl Harness {
         self.requests.iter().map(|(_, word)| word.as_str()).collect()
     }
 
-    /// Returns the times of the requests that `word` describes, in seconds from the start.
+    /// Returns the times of the requests whose description in two words is `word`, in seconds from the start.
     fn times(&self, word: &str) -> Vec<i64> {
         self.requests
             .iter()

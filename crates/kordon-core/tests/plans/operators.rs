@@ -99,7 +99,8 @@ fn pattern(plan: &Plan, pod: &str) -> BlockPattern {
 const CNPG: &str = "CloudNativePG";
 const ZALANDO: &str = "Postgres Operator";
 
-/// After the move, the budget of the primary protects and counts the new primary, so its numbers stay the same.
+/// Once the primary role has moved, the budget of the primary protects and counts the new primary, so its numbers stay
+/// the same.
 #[test]
 fn the_role_moves_to_a_replica_and_the_budget_with_it() {
     let plan = drained(&cloud_native_pg(&["n1", "n2", "n3"], &["n1", "n2", "n3"]), &["n1"]);

@@ -236,7 +236,7 @@ impl Plain {
             self.pods.iter().filter(|other| matches_all(other)).map(|other| self.node_of(other)).collect();
         let has_keys = terms.iter().all(|term| node.label(&term.topology_key).is_some());
         let is_near = |term: &PodTerm| near.iter().any(|other| share(node, other, &term.topology_key));
-        // A pod on a node without the topology label does not count.
+        // For affinity, a pod on a node without the topology label does not count.
         let counts = |term: &PodTerm| near.iter().any(|node| node.label(&term.topology_key).is_some());
         let is_first = !terms.iter().any(counts) && matches_all(pod);
         has_keys && (terms.iter().all(is_near) || is_first)

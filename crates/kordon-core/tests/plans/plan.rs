@@ -776,7 +776,7 @@ fn a_budget_follows_the_scale() {
     assert_eq!(scaled(percent(30), 3), (4, 2));
 }
 
-/// Scenario 50: A percentage counts the scales of all controllers of the budget's pods.
+/// Scenario 50: A percentage in a budget is a share of the total scale of all controllers of the budget's pods.
 #[test]
 fn the_scales_of_all_controllers_of_its_pods_add_up() {
     let mut fixture = PlanFixture::new(&["n1"]);
@@ -888,7 +888,8 @@ fn the_second_pod_of_a_statefulset_waits_until_the_first_is_gone_recreated_and_r
 #[derive(Clone, Debug)]
 struct SometimesStubborn;
 
-/// Shares of pods that ignore SIGTERM, and of pods that finish their work first.
+/// Shares of pods that use up their grace period because they ignore SIGTERM, and of pods that use part of it to finish
+/// their work.
 const STRAGGLERS: Stragglers = Stragglers { use_up_grace: 0.2, use_part_of_grace: 0.3 };
 
 impl Environment for SometimesStubborn {
@@ -1427,7 +1428,7 @@ fn the_worked_example_comes_out_as_worked() {
     );
 }
 
-/// A plan depends only on the snapshot.
+/// A plan depends on nothing but the snapshot of the cluster.
 #[test]
 fn the_same_snapshot_gives_the_same_plan() {
     let mut fixture = five(|budget| budget.max_unavailable = percent(25));

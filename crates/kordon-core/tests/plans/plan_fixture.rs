@@ -1,4 +1,5 @@
-//! A small cluster for plans, built step by step, with all kinds listed and the status of budgets computed.
+//! A small cluster for tests of plans, built step by step. All kinds of objects count as listed, and the status of
+//! budgets is computed.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -376,12 +377,12 @@ pub const fn percent(number: i32) -> Option<IntOrPercent> {
     Some(IntOrPercent::Percent(number))
 }
 
-/// Returns the plan's row of a pod.
+/// Returns the plan's entry for a pod.
 pub fn of<'a>(plan: &'a Plan, pod: &str) -> &'a PodPlan {
     plan.pods.iter().find(|row| *row.pod.name == *pod).expect("a pod of the plan")
 }
 
-/// Returns a time in seconds after [`NOW`].
+/// Converts a time to seconds after [`NOW`].
 pub fn at(time: Option<Timestamp>) -> Option<i64> {
     time.map(|time| time.since(NOW).as_secs())
 }

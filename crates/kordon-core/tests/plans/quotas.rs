@@ -1,4 +1,4 @@
-//! ResourceQuotas refuse replacements while the old pods count, and plans say so.
+//! ResourceQuotas refuse replacements while they still count the old pods, and plans say so.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use kordon_core::cluster::{
     ScopeRead, TableObject, Version, Volume, Workload, WorkloadKind,
 };
 
-/// Returns the changes that a client gets when it reads this scope from a server with this cluster.
+/// Returns the changes that a client gets when it reads this scope (a set of objects) from a server with this cluster.
 pub fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
     let in_namespace = |of: &Option<_>, key: &Key| of.as_ref().is_none_or(|of| key.namespace == *of);
     let pods = |is_in: &dyn Fn(&Pod) -> bool| found(cluster.pods().iter(), is_in, Change::Pod);
@@ -54,7 +54,7 @@ pub fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
     changes
 }
 
-/// Returns the objects of a table that are in a scope.
+/// Returns those of the objects for which `is_in` is true, as changes.
 fn found<'a, T: TableObject + Clone + 'a>(
     objects: impl Iterator<Item = &'a Arc<T>>,
     is_in: &dyn Fn(&T) -> bool,

@@ -55,8 +55,8 @@ fn the_range_of_ordinals_begins_with_the_start() {
     assert_eq!(of(&drain(&fixture, "n1"), "db-1").outcome.kind(), OutcomeKind::NotRecreated);
 }
 
-/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a round ends with the first pod that has to
-/// be created, unless pods are created in parallel.
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: one sync of a StatefulSet ends with the
+/// first pod that has to be created, unless pods are created in parallel.
 #[test]
 fn a_lower_ordinal_that_does_not_exist_is_waited_for() {
     let mut fixture = db(3, &[1, 2]);
@@ -129,14 +129,15 @@ fn a_terminating_sibling_whose_node_is_dead_is_named() {
         &of(&plan, "db-0").verdict,
         Verdict::Blocked { pattern: BlockPattern::StuckTerminating { pods: stuck }, .. } if *stuck == pods
     ));
-    // The refusal of a single eviction names the sibling, but does not predict when the sibling is gone.
+    // The refusal of a single eviction names the terminating pod of the same StatefulSet, but does not predict when
+    // that pod is gone.
     let pod = fixture.cluster.pod(&Key::new("default", "db-0")).expect("a pod");
     let now = refusal(&fixture.cluster, pod, &fixture.rules(), NOW);
     assert!(matches!(now, Some(Verdict::Waits { terminating, .. }) if terminating == pods));
 }
 
-/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a terminating pod of a lower ordinal ends
-/// the round, and is created first.
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a sync of a StatefulSet ends at a
+/// terminating pod of a lower ordinal, and this pod is created first.
 #[test]
 fn a_pod_behind_a_terminating_lower_ordinal_follows_it() {
     let mut fixture = db(2, &[0, 1]);

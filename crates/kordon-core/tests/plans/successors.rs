@@ -173,7 +173,7 @@ fn a_node_that_a_template_names_must_run_the_pod() {
     let mut dead = pinned();
     dead.node("n2", |node| node.conditions = [unknown()].into());
     assert!(why(&dead).ends_with("whose kubelet is down"), "{}", why(&dead));
-    // A what-if and N-1 give the same result for a node that fails.
+    // A what-if forecast of a node's failure and N-1 (the loss of any one node) give the same result.
     let mut own = pinned();
     own.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
         workload.template = Some(Box::new(Pod { node: Some("n1".into()), ..Pod::default() }));

@@ -55,7 +55,7 @@ fn surge(plan: &Plan) -> &SurgePlan {
     surge
 }
 
-/// Returns why a plan does not scale its only workload up.
+/// Returns why the plan of a drain of these nodes does not scale its only Deployment up.
 fn refusal(fixture: &PlanFixture, nodes: &[&str]) -> &'static str {
     let plan = fixture.drain(nodes, surging());
     assert_eq!(plan.prospect(), Prospect::Blocked, "{:?}", plan.surges);
@@ -313,7 +313,7 @@ struct FakeServer {
     autoscaler: Option<&'static str>,
     words: Vec<String>,
     undos: Vec<ScaleUndo>,
-    /// Outcomes of the next scale requests, in place of the usual ones.
+    /// Outcomes of the next requests that read or write a scale, in place of the usual outcomes.
     answers: Vec<RequestOutcome>,
 }
 
@@ -471,7 +471,7 @@ fn a_conflict_and_a_lost_response_are_read_again() {
         replicas: 1,
         autoscaler: None,
     };
-    // The version that was read is outdated, and then a read fails.
+    // The first read of the scale returns an outdated version, so the first write has a conflict.
     server.answers = vec![RequestOutcome::Scale(scale())];
     let mut operation = server.start(by_alice());
     server.run(&mut operation, HOUR);
@@ -541,8 +541,8 @@ fn a_scale_that_cannot_be_put_back_is_named_and_not_called_done() {
     assert_eq!(stage(&operation), SurgeProgressStage::Stranded("no".into()));
 }
 
-/// The process is killed after it has scaled the Deployment up. The scale is in the journal, or only in the claim on
-/// the node.
+/// The process is killed after it has scaled the Deployment up. This is recorded in the journal, or only in the claim
+/// (an annotation) on the node.
 #[test]
 fn a_killed_surge_is_gone_on_with_from_the_journal_or_from_the_claim() {
     let killed = || {

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 
 use crate::plan_fixture::{NEWEST, NOW, PlanFixture, not_ready, own, terminating, tolerates};
 
-/// The kinds that are not fully known.
+/// The kinds of objects that kordon does not fully know.
 #[derive(Clone, Debug, Default)]
 struct Missing {
     kinds: BTreeMap<FeedKind, Known>,
@@ -120,7 +120,7 @@ fn plan(cluster: &Cluster, action: &Action) -> Result<Plan, PlanError> {
     Plan::over(action.clone(), cluster, Some(Snapshot::new(cluster, NEWEST)), NEWEST, NOW)
 }
 
-/// Returns the definite statements of a result, as text.
+/// Returns the definite statements of a plan, or of the error in place of the plan, as text.
 fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
     let plan = match answer {
         Ok(plan) => plan,
@@ -135,7 +135,7 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
         format!("{} pods", plan.pods.len()),
         format!("changes {:?}", plan.nodes.iter().map(|node| &node.change).collect::<Vec<_>>()),
     ]);
-    // The order of the steps is not compared, because it depends on budgets.
+    // The order of the plan's steps is not compared, because it depends on budgets.
     found.extend(plan.steps.iter().map(|step| format!("{step:?}")));
     if plan.is_definite() {
         found.insert(format!("{} {:?}", plan.prospect().word(), plan.needs));
@@ -163,7 +163,7 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
         if counts {
             say(format!("{:?}", pod.quota));
         }
-        // A pod without a replacement has no landing.
+        // Only a pod with a replacement has a landing: the node of the replacement, or why there is none.
         if !lacks(PlanPart::Placement) && replaces {
             say(format!("{:?}", pod.landing));
         }

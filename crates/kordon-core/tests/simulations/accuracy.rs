@@ -1,5 +1,5 @@
-//! The measured accuracy of a shadow's forecasts, for a controller that behaves as the shadow assumes, and for a
-//! controller that behaves otherwise.
+//! The measured accuracy of forecasts by a shadow (an engine that predicts a controller's writes and writes nothing),
+//! for a controller that behaves as the shadow assumes, and for a controller that behaves otherwise.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ fn settings() -> Settings {
     Settings::defaults(ServerVersion::new(1, 36))
 }
 
-/// Creates twelve nodes in three zones, a controller with these settings, and a shadow that assumes the defaults. Each
-/// node has two pods that tolerate a failure for 10 s.
+/// Creates twelve nodes in three zones, a controller with these settings, and a shadow engine that predicts the
+/// controller with the default settings. Each node has two pods that tolerate a failure for 10 s.
 fn watched(controller: Settings) -> Sim {
     let mut sim = Sim::new();
     for number in 0..12 {
@@ -57,8 +57,8 @@ fn what_a_controller_does_to_silent_nodes_and_their_pods_was_predicted() {
     assert!(report.median <= report.worst && report.misses.is_empty());
 }
 
-/// Three nodes of a zone become not Ready at once. Nothing predicted the taint of the first node. Then two nodes are
-/// waiting, and it is random which of them is tainted next.
+/// Three nodes of a zone become not Ready at once. No forecast can predict the taint of the first node. After it, two
+/// nodes are waiting, and it is random which of them is tainted next.
 #[test]
 fn which_of_two_waiting_nodes_is_tainted_is_chance() {
     let mut sim = watched(settings());
@@ -87,7 +87,7 @@ fn what_a_kubelet_posts_could_not_be_known_before() {
     assert_eq!(judged(report.kinds[&EventKind::Deletion]), (2, 0, 0), "{report:?}");
 }
 
-/// The controller's grace period is 30 s; the shadow assumes 50 s.
+/// The controller's grace period is 30 s; the shadow engine, which predicts the controller, assumes 50 s.
 #[test]
 fn a_controller_with_other_settings_is_missed_by_name() {
     let mut other = settings();
@@ -106,8 +106,8 @@ fn a_controller_with_other_settings_is_missed_by_name() {
     );
 }
 
-/// Lets a node fall silent under a controller with this grace period in seconds, while the shadow assumes 50 s. Returns
-/// the error of the shadow's prediction of Unknown: predicted minus actual time.
+/// Lets a node fall silent under a controller with this grace period in seconds, while the shadow engine that predicts
+/// the controller assumes 50 s. Returns the error of the predicted time of Unknown: predicted minus actual time.
 fn off_with_grace(grace: i64) -> Span {
     let mut other = settings();
     other.set("node-monitor-grace-period", &format!("{grace}s"), Origin::Override).expect("valid");

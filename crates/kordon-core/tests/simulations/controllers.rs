@@ -1,4 +1,4 @@
-//! Legacy mode, the pod garbage collector and metrics, on simulated clusters.
+//! Legacy mode (evictions without taints), the pod garbage collector and metrics, on simulated clusters.
 
 use kordon_core::{
     cluster::{
@@ -68,8 +68,8 @@ fn in_legacy_mode_a_silent_node_loses_its_pods_after_the_timeout_and_no_taint_ev
     sim.run(Span::from_secs(300));
     let deleted = deletions(&sim);
     let [(pod, Deletion::WithNode { mark_lost: Some(_) }, at)] = &deleted[..] else { panic!("{deleted:?}") };
-    // The last renewal was up to 10 s before the silence, and a pass noticed it up to 5 s later. After the pod eviction
-    // timeout, the node waits for the next pass and then in the queue.
+    // The last renewal of the Lease was up to 10 s before the silence, and a pass noticed it up to 5 s later. After the
+    // pod eviction timeout, the node waits for the next pass and then in the queue.
     let after = at.since(silent).as_secs_f64();
     assert!(pod == "p0" && (290.0..=311.0).contains(&after), "{pod} after {after} s");
     let Due::At { at: predicted, .. } = due.due else { panic!("{due:?}") };
@@ -140,8 +140,8 @@ fn in_legacy_mode_a_conflict_keeps_the_node_queued_and_the_pod_is_deleted_again(
     assert_eq!(engine.metrics().zones[&zone].evictions, 1);
 }
 
-/// Lets these nodes fall silent under a controller with a shadow, and stops the controller 100 s later. Then runs the
-/// simulation for `after`.
+/// Lets these nodes fall silent under a controller with a shadow (an engine that only predicts), and stops the
+/// controller 100 s later. Then runs the simulation for `after`.
 fn shadow_of_a_dumb_controller(silent: &[&str], after: Span) -> Sim {
     let mut sim = peaceful(&legacy());
     sim.attach_shadow(legacy());

@@ -1,4 +1,5 @@
-//! A simulated cluster on a virtual clock: kubelets that renew Leases, an active controller, and a shadow.
+//! A simulated cluster on a virtual clock: kubelets that renew Leases, an active controller, and a shadow (an engine
+//! that predicts the controller's writes and writes nothing).
 
 #![allow(dead_code, reason = "each user needs a part of it")]
 
@@ -21,10 +22,10 @@ pub const RENEWAL: Span = Span::from_secs(10);
 /// Key of the taint that [`Sim::add_taint`] adds.
 pub const MAINTENANCE: &str = "maintenance";
 
-/// The simulated cluster, its controller and the controller's shadow.
+/// The simulated cluster, its controller, and the controller's shadow (an engine that only predicts).
 pub struct Sim {
     pub now: Timestamp,
-    /// The cluster as the shadow sees it: with the cluster's clock as last measured.
+    /// The cluster as the shadow engine sees it: with the cluster's clock as last measured.
     pub cluster: Cluster,
     /// The actual clock of the cluster.
     clock: ClusterClock,
@@ -32,16 +33,16 @@ pub struct Sim {
     pub controller: Option<Engine>,
     /// A paused controller, with the changes that its watches have not received yet.
     paused: Option<(Engine, Vec<Applied>)>,
-    /// The shadow, whose effects are only recorded.
+    /// The shadow engine, which only predicts the controller's writes. Its own effects are not applied to the cluster.
     pub shadow: Option<Engine>,
     /// Effects of the controller, in order.
     pub done: Vec<Effect>,
-    /// Effects that the shadow decided and that were only recorded.
+    /// Effects that the shadow engine decided. They are kept here and not applied to the cluster.
     pub recorded: Vec<Effect>,
     pub notices: Vec<Notice>,
-    /// Whether changes reach the shadow.
+    /// Whether the shadow engine is told of changes in the cluster.
     pub shadow_sees: bool,
-    /// Compares the controller's effects with the shadow's forecasts; see [`Sim::run_with_forecasts`].
+    /// Compares the controller's effects with the shadow engine's forecasts; see [`Sim::run_with_forecasts`].
     pub accuracy: Option<Accuracy>,
     /// The latest forecast of [`Sim::run_with_forecasts`].
     forecast: Option<Forecast>,
@@ -59,7 +60,7 @@ struct Kubelet {
 }
 
 impl Sim {
-    /// Sets the cluster's clock ahead of kordon's by this much. The shadow does not know the difference before
+    /// Sets the cluster's clock ahead of kordon's by this much. The shadow engine does not know the difference before
     /// [`Sim::measure_clock`].
     pub fn set_clock(&mut self, ahead: Span) {
         self.clock = ClusterClock::ahead_by(ahead);
@@ -276,7 +277,7 @@ impl Sim {
         self.now = until;
     }
 
-    /// Runs the simulation, and makes a new forecast of the shadow every second.
+    /// Runs the simulation, and makes a new forecast with the shadow engine every second.
     pub fn run_with_forecasts(&mut self, seconds: i64) {
         for _ in 0..seconds {
             self.run(Span::from_secs(1));

@@ -1,4 +1,5 @@
-//! The engine as a controller and as a shadow, on simulated clusters: the controller does what its shadow predicts.
+//! The engine as a controller and as its shadow (an engine that only predicts), on simulated clusters: the controller
+//! does what its shadow predicts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -101,8 +102,8 @@ fn a_silent_node_goes_through_every_stage_in_order() {
     assert!(why.contains("unreachable:NoExecute") && why.contains("tolerated for 5m00s"), "{why}");
 }
 
-/// Lets these nodes fall silent under a controller with these flags, while the shadow assumes upstream's defaults.
-/// Returns the shadow's notices that name a flag.
+/// Lets these nodes fall silent under a controller with these flags, while the shadow engine that predicts it assumes
+/// upstream's defaults. Returns the shadow's notices that name a flag.
 fn mismatches(flags: &[(&str, &str)], lost: &[&str]) -> Vec<String> {
     let mut theirs = settings();
     for (flag, text) in flags {
@@ -235,15 +236,16 @@ fn a_node_whose_taint_is_swapped_costs_no_token_again() {
         sim.post("n00", ConditionStatus::False);
         sim.silence("n00");
         sim.run(Span::from_secs(6));
-        // n03 is found silent soon after n00. If the swap of n00's taint took the zone's token, n03 would have to wait.
+        // n03 is found silent soon after n00. If the change of n00's taint from not-ready to unreachable took a token
+        // of the zone's rate limiter, n03 would have to wait.
         sim.fail("n03");
         sim.run(SILENT_AFTER);
         assert_eq!(predict_each_taint(&mut sim, &format!("phase {phase}")), 2);
     }
 }
 
-/// Runs two minutes. Asserts that every forecast of the shadow contains every later NoExecute taint, swaps excluded.
-/// Returns the number of these taints.
+/// Runs for two minutes. Asserts that every forecast of the shadow engine contains every later NoExecute taint, except
+/// taints that replace another taint. Returns the number of these taints.
 fn predict_each_taint(sim: &mut Sim, reported: &str) -> usize {
     let mut forecasts = Vec::new();
     for _ in 0..1200 {
@@ -332,7 +334,8 @@ fn a_controller_that_was_paused_goes_on_as_predicted() {
     run_led(&mut sim, acquired, 20);
     sim.silence("n00");
     run_led(&mut sim, acquired, 30);
-    // The controller pauses. The shadow notices the failure of n01 and the taint of n05 before it knows of the pause.
+    // The controller pauses. Its shadow engine notices the failure of n01 and the taint of n05 before it knows of the
+    // pause.
     sim.pause_controller();
     sim.run(Span::from_secs(5));
     sim.fail("n01");
@@ -539,7 +542,8 @@ fn up_to_1_33_a_shadow_queues_a_node_one_pass_after_it_was_found_silent() {
     assert_eq!(tainted(&sim.recorded), [""; 0], "the shadow predicts no further taint");
 }
 
-/// A random cluster: which of its nodes fall silent and when, and when the shadow is attached. Times are in seconds.
+/// A random cluster: which of its nodes fall silent and when, and when the shadow engine is started. Times are in
+/// seconds.
 #[derive(Debug, Clone)]
 struct Scenario {
     nodes: usize,
@@ -718,8 +722,8 @@ proptest! {
 /// Differences between the clocks of the cluster and of kordon, in seconds.
 const DIFFERENCES: [i64; 6] = [-300, -3, 0, 3, 28, 300];
 
-/// Attaches a shadow at this second. Returns, for every ten seconds, its forecast, its confidence, and the explanations
-/// of all nodes and pods.
+/// Starts a shadow engine at this second. Returns, for every ten seconds, its forecast, its confidence, and the
+/// explanations of all nodes and pods.
 fn answers(faults: &RandomFaults, ahead: Span, attach: i64) -> Vec<(Forecast, Confidence, Vec<Vec<Step>>)> {
     let mut sim = faults.begin_with_clock(ahead);
     let led_since = sim.now - Span::from_secs(30);
@@ -992,9 +996,9 @@ fn failures_in_random_order(
     (forecast, range, happened)
 }
 
-/// Upstream picks any of the waiting nodes for a token. The share of random orders in which a step happens at its
-/// forecast time equals its probability, and the numbers of deleted pods agree with the forecast's least, most and
-/// average.
+/// Upstream gives a token of the zone's rate limiter to any of the waiting nodes. The share of random orders in which a
+/// step happens at its forecast time equals its probability, and the numbers of deleted pods agree with the forecast's
+/// least, most and average.
 #[test]
 fn the_chance_of_a_step_is_the_share_of_the_orders_in_which_it_happens_then() {
     const RUNS: usize = 400;

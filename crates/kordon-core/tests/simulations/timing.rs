@@ -167,8 +167,8 @@ fn a_blip_evicts_only_the_pods_of_nodes_that_stay_away_longer_than_harmless() {
             (blip.unknown.most, blip.not_ready.most, blip.evicted.most)
         };
         assert_eq!([0, 1, 2, 3].map(most), [(0, 0, 0), (1, 10, 0), (1, 10, 0), (1, 10, 10)], "{harmless:?}");
-        // The longest blip without an eviction ends before the earliest deletion of a pod, by at most one heartbeat
-        // interval, one monitor period and two seconds.
+        // The longest blip (network outage) without an eviction ends before the earliest deletion of a pod, by at most
+        // one heartbeat interval, one monitor period and two seconds.
         let death = DeathTimes::new(&profile, SIZE).deleted.expect("deleted");
         let margin = profile.kubelet.interval() + profile.settings.node_monitor_period.value + second * 2;
         assert!(death.best - margin <= safe && safe <= death.best, "{death:?}, {safe:?}");

@@ -6,7 +6,7 @@ use kordon_time::Timestamp;
 
 use super::json::text;
 
-/// A column of a table.
+/// A column in the output of `kubectl get`.
 #[derive(Debug)]
 pub struct TableColumn {
     pub name: &'static str,
@@ -14,7 +14,7 @@ pub struct TableColumn {
     pub kind: &'static str,
     /// Whether kubectl shows the column only with `-o wide`.
     pub wide: bool,
-    /// Returns the cell of an object, as of the given time.
+    /// Returns the cell of this column for an object, at the given time.
     pub cell: fn(&Value, Timestamp) -> Value,
 }
 

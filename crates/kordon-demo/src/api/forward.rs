@@ -131,7 +131,7 @@ impl Api {
     async fn send(&self, target: ForwardTarget) -> Result<Value, ForwardFailure> {
         let server = self.inner.forward.get().ok_or(ForwardFailure::Unreachable)?;
         let (reply, answer) = oneshot::channel();
-        // Sending fails if the server has stopped, which makes it unreachable.
+        // Sending fails if the server that answers forwarded requests has stopped. It then counts as unreachable.
         server.send(ForwardedRequest { target, reply }).await.map_err(|_| ForwardFailure::Unreachable)?;
         answer.await.unwrap_or(Err(ForwardFailure::Unreachable))
     }

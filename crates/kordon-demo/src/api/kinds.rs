@@ -47,7 +47,7 @@ pub enum Subresource {
 }
 
 impl Kind {
-    /// The name in error messages, for example `pods` or `deployments.apps`.
+    /// The name of the kind in error messages, for example `pods` or `deployments.apps`.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }

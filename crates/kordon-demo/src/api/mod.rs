@@ -145,7 +145,7 @@ struct Inner {
     /// The lock is held for one request at a time and never across an await.
     state: Mutex<State>,
     health: tokio::sync::watch::Sender<Health>,
-    /// The server for kubelets and metrics.
+    /// Channel to the server that answers for kubelets and metrics.
     forward: OnceLock<mpsc::Sender<ForwardedRequest>>,
 }
 

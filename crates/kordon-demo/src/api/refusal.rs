@@ -37,12 +37,12 @@ impl Refusal {
         Self::new(400, "BadRequest", message)
     }
 
-    /// The path does not exist.
+    /// Refuses a request for a path that does not exist.
     pub fn no_such_path() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource")
     }
 
-    /// The resource does not support this method.
+    /// Refuses a method that the resource does not support.
     pub fn no_such_method() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", message)
@@ -62,7 +62,7 @@ impl Refusal {
         Self::new(409, "Conflict", message).about(kind, &key.name)
     }
 
-    /// The object has changed since the client read it.
+    /// Refuses a write to an object that has changed since the client read it.
     pub fn stale(kind: &Kind, key: &ObjectKey) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
@@ -92,7 +92,7 @@ impl Refusal {
         Self::new(403, "Forbidden", message).about(kind, name)
     }
 
-    /// The requested version is no longer in the history.
+    /// Refuses a list or watch of a version that is no longer in the history.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }

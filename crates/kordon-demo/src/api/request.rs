@@ -61,7 +61,7 @@ impl PartialEq for Resource {
 
 impl Eq for Resource {}
 
-/// The verb, as in RBAC.
+/// The verb of a request, as in RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     Get,
@@ -296,7 +296,7 @@ fn verb(method: &Method, target: &RequestTarget, query: &Query) -> Verb {
     }
 }
 
-/// Returns the form for a target. Kinds without a protobuf message are sent as JSON.
+/// Returns the form in which the objects of a target are sent. Kinds without a protobuf message are sent as JSON.
 fn encodable(view: View, target: &RequestTarget) -> View {
     match target {
         RequestTarget::Resource(resource) if protobuf::is_encodable(resource.kind) => view,

@@ -60,7 +60,7 @@ enum Test {
     Exists,
     Absent,
     In(Vec<String>),
-    /// The value is not in the list. Objects without the label match too.
+    /// The label's value is not in the list. Objects without the label match too.
     NotIn(Vec<String>),
     Above(i64),
     Below(i64),

@@ -61,7 +61,7 @@ pub struct DeleteOptions {
 pub struct Deleted {
     /// The last state of a removed object, or the state of an object that is now terminating.
     pub object: Arc<Stored>,
-    /// Whether the object is removed. A grace period or a finalizer keeps the object for now.
+    /// Whether the object is removed. If it is not, a grace period or a finalizer keeps it for now.
     pub gone: bool,
 }
 

@@ -21,9 +21,9 @@ pub struct PendingStep {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerStep {
-    /// Creates the sandbox and pulls images: ContainerCreating.
+    /// The kubelet creates the pod's sandbox and pulls images (ContainerCreating).
     Create,
-    /// Starts the containers, which are not ready yet.
+    /// The kubelet starts the containers, which are not ready yet.
     Run,
     /// The pod becomes ready: its readiness probes succeed. A running pod that the controller has marked as not ready
     /// takes this step again.
@@ -60,7 +60,8 @@ pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(Con
             let seconds: f64 = pod.annotation(RUN_SECONDS)?.parse().ok()?;
             let started = Timestamp::parse(&pod.status.start_time).unwrap_or(now);
             let end = started + between("finish", seconds * 0.6, seconds * 1.4);
-            // Some pods of the seed should have ended before the start. They end within two minutes.
+            // Some pods of the initial cluster should already have ended when the demo starts. They end within two
+            // minutes.
             Some((ContainerStep::Finish, end.since(now).max(between("overdue", 20.0, 120.0))))
         }
         _ => None,
@@ -210,7 +211,7 @@ fn because(mut condition: Value, reason: &str) -> Value {
     condition
 }
 
-/// Clears the reason and message that an earlier write set.
+/// Clears the reason and message of the condition, which an earlier write set.
 fn clear(mut condition: Value) -> Value {
     condition["reason"] = Value::Null;
     condition["message"] = Value::Null;

@@ -20,18 +20,18 @@ use kordon_time::Span;
 /// Grace period of a pod that is evicted because of a hard threshold.
 const HARD_GRACE: Span = Span::from_secs(1);
 
-/// The result of a pass.
+/// The result of a kubelet's pass over the usage of its machine.
 #[derive(Default)]
 struct Findings {
     /// Pods with a container that has reached its memory limit.
     out_of_memory: Vec<Key>,
-    /// The resource that must be reclaimed, by the name that messages use.
+    /// The resource that must be reclaimed, by the name that the kubelet's messages use.
     short_of: Option<&'static str>,
     /// The pod to evict, the message about the eviction, and the time until the pod has ended.
     victim: Option<(Key, String, Span)>,
 }
 
-/// An event about a pod or a node.
+/// An Event that a kubelet records about a pod or a node.
 #[derive(Clone, Copy)]
 struct KubeletEvent<'a> {
     node: &'a str,
@@ -107,7 +107,7 @@ impl Kubelets {
         }
     }
 
-    /// Writes the status of a new pod that the node does not admit because of these conditions.
+    /// Writes the status of a new pod that its node does not admit because of the node's pressure conditions.
     pub(super) async fn reject(&mut self, pod: &Pod) {
         let node: Arc<str> = pod.spec.node_name.as_str().into();
         let conditions: Vec<&str> = self.conditions_of(&node).into_iter().collect();

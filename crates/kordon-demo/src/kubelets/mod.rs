@@ -469,7 +469,7 @@ impl Kubelets {
         }
     }
 
-    /// Writes the result of a step. Returns the pod as written; None if the pod was deleted.
+    /// Writes the result of a pod's next step. Returns the pod as written; None if the pod was deleted.
     async fn take_step(&self, pod: &Pod, step: ContainerStep) -> Result<Option<Pod>, WriteError> {
         let key = Key::from_object(pod);
         let path = path::pod(&key);

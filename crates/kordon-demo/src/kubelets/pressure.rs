@@ -13,14 +13,14 @@ use super::{
 use crate::objects::{Object, Pod, memory_kib};
 use kordon_time::{Span, Timestamp};
 
-/// State of the pressure that a kubelet keeps between passes.
+/// State of the node's pressure that a kubelet keeps between passes.
 #[derive(Clone, Debug, Default)]
 pub struct PressureState {
-    /// For each rule that is met, by its index, the time since which it has been met.
+    /// For each eviction rule that is met, by its index, the time since which it has been met.
     met_since: BTreeMap<usize, Timestamp>,
-    /// Rules that have started to evict pods. They count as met until their minimum reclaim is reached.
+    /// Eviction rules that have started to evict pods. They count as met until their minimum reclaim is reached.
     driving: BTreeSet<usize>,
-    /// For each node condition, the last time at which one of its rules was met.
+    /// For each node condition, the last time at which one of its eviction rules was met.
     condition_met: BTreeMap<&'static str, Timestamp>,
     /// Time until which the kubelet waits for the end of the pod that it evicts.
     pub evicts_until: Option<Timestamp>,
@@ -75,13 +75,13 @@ impl PressureState {
                 shortages.push(shortage);
             }
         }
-        // The rules are sorted by urgency, so the first signal is the most urgent.
+        // The eviction rules are sorted by urgency, so the first signal is the most urgent.
         shortages.into_iter().next()
     }
 }
 
-/// Returns the signal of a rule; None if the rule is not met. A rule that has started to evict pods counts as met until
-/// its minimum reclaim is reached.
+/// Returns the signal of an eviction rule; None if the rule is not met. A rule that has started to evict pods counts as
+/// met until its minimum reclaim is reached.
 fn shortage(rule: &EvictionRule, sample: &MachineSample, is_driving: bool) -> Option<StarvedSignal> {
     let signal = rule.threshold.signal;
     let (available, capacity) = observed(signal, sample);
@@ -114,7 +114,7 @@ fn condition(signal: &str) -> &'static str {
     }
 }
 
-/// Returns the resource of a signal, by the name that messages use.
+/// Returns the resource of a signal, by the name that the kubelet's messages use.
 pub fn resource(signal: &str) -> &'static str {
     match signal {
         "memory.available" | "allocatableMemory.available" => "memory",
@@ -156,7 +156,7 @@ fn is_exempt(pod: &Pod) -> bool {
     pod.spec.priority >= CRITICAL || pod.controller().is_some_and(|owner| owner.kind == "Node")
 }
 
-/// Whether a kubelet with these conditions rejects a new pod.
+/// Whether a kubelet with these pressure conditions rejects a new pod.
 pub fn rejects(conditions: &BTreeSet<&'static str>, pod: &Pod) -> bool {
     if conditions.is_empty() || is_exempt(pod) {
         return false;
@@ -250,13 +250,13 @@ mod tests {
         assert_eq!(observe(&mut state, 1400, 0), None);
         assert_eq!(state.conditions(START).collect::<Vec<_>>(), ["MemoryPressure"]);
         assert_eq!(observe(&mut state, 1400, 80), None);
-        // The level rises above the threshold, so the grace period starts again.
+        // The available memory rises above the threshold, so the grace period starts again.
         assert_eq!(observe(&mut state, 1600, 85), None);
         assert_eq!(observe(&mut state, 1400, 90), None);
         assert_eq!(observe(&mut state, 1400, 170), None);
         let shortage = observe(&mut state, 1400, 180).expect("met for 90 s");
         assert_eq!((shortage.kind, shortage.threshold), (EvictionUrgency::Soft, 1536 << 20));
-        // Evictions continue until the level is above the threshold by the minimum reclaim.
+        // Evictions continue until the available memory is above the threshold by the minimum reclaim.
         assert!(observe(&mut state, 1800, 190).is_some());
         assert_eq!(observe(&mut state, 2100, 200), None);
         assert_eq!(observe(&mut state, 1800, 210), None);

@@ -47,7 +47,7 @@ pub fn report(
     Some(json!({ "status": status }))
 }
 
-/// Type, status, reason and message of each condition.
+/// Type, status, reason and message of each condition of a node.
 fn conditions(
     kubelet: &Kubelet,
     pressures: &BTreeSet<&'static str>,

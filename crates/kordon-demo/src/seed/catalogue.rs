@@ -37,7 +37,7 @@ pub enum CatalogueKind {
 /// Toleration of the pods for the taints of a node that is not ready or is unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictionTolerance {
-    /// The default that admission sets: 300 seconds.
+    /// The toleration that admission adds by default: 300 seconds.
     Default,
     Seconds(i64),
     Unlimited,
@@ -46,7 +46,7 @@ pub enum EvictionTolerance {
 /// The memory limit of a service with requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatalogueLimit {
-    /// The limit is equal to the request.
+    /// The memory limit is equal to the memory request.
     Request,
     None,
 }

@@ -388,11 +388,11 @@ struct InitialPlacement<'a> {
     free_cpu: Vec<i64>,
     free_memory: Vec<i64>,
     taken: Vec<usize>,
-    /// The machine at which the next search starts.
+    /// The machine at which the search for a pod's machine starts next.
     cursor: usize,
 }
 
-/// Maximum number of machines that one search compares.
+/// Maximum number of machines that are compared for one pod.
 const MAX_CANDIDATES: usize = 30;
 
 impl<'a> InitialPlacement<'a> {

@@ -18,7 +18,7 @@ pub struct Machine {
     /// The name, for example `general-1a-04`: pool, zone, and number within that pool and zone.
     pub name: String,
     pub pool: &'static NodePool,
-    /// Index into `ZONES`.
+    /// Index of the machine's zone in `ZONES`.
     pub zone: usize,
     /// Number of the machine within the cluster.
     pub index: usize,

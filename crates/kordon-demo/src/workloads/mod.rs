@@ -45,7 +45,7 @@ pub struct Workloads {
     workloads: BTreeMap<WorkloadKind, KnownObjects<Workload>>,
     budgets: KnownObjects<Budget>,
     quotas: KnownObjects<QuotaObject>,
-    /// Number of consecutive refusals of each item of the work queue.
+    /// For each item of the work queue, the number of consecutive times that a quota has refused its writes.
     refusals: BTreeMap<WorkItem, u32>,
     /// Pods by the uid of their controller.
     owned: BTreeMap<String, BTreeSet<Key>>,
@@ -70,7 +70,7 @@ pub enum WorkloadMessage {
     Quotas(FeedChange<QuotaObject>),
 }
 
-/// An item of the work queue: something to sync.
+/// An item of the controllers' work queue: an object to sync, or a pass over many objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum WorkItem {
     Workload(WorkloadKind, Key),
@@ -89,7 +89,7 @@ struct BudgetedPods {
     budgets: BTreeMap<Key, BTreeSet<Key>>,
 }
 
-/// Delay before a failed item is retried.
+/// Delay before a failed item of the work queue is retried.
 const RETRY: Span = Span::from_secs(1);
 /// Time after which the finalizers of a terminating pod are removed.
 const FINALIZER_DELAY: Span = Span::from_secs(20);

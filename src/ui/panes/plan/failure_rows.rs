@@ -80,7 +80,7 @@ fn step(scene: &Scene, step: &ForecastStep, made: Timestamp) -> EventRow {
     }
 }
 
-/// Consequences of a step, its chance, and its causes.
+/// Consequences of a step of the predicted failure, the step's chance, and its causes.
 fn step_text(step: &ForecastStep) -> String {
     let endpoints = (step.not_ready > 0).then(|| leave_endpoints(step.not_ready));
     let chance = step.chance.as_ref().map(ToString::to_string);

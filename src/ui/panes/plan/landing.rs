@@ -27,7 +27,8 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// A proposal: `     shop/web-7d4b9   help   fits n-2 and 3 more without the cordon`.
+/// Row with a proposal for placing a Pending pod:
+/// `     shop/web-7d4b9   help   fits n-2 and 3 more without the cordon`.
 pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> EventRow {
     let words = help.get(place).cloned().unwrap_or_default();
     // Only the first proposal for a pod shows the pod's name.
@@ -100,7 +101,7 @@ pub fn receiver(scene: &Scene, receiver: &Receiver) -> EventRow {
     }
 }
 
-/// Width in cells of a receiver's bar.
+/// Width in cells of the bar of a node that receives pods.
 const BAR: usize = 12;
 
 /// Bar of the resource that is used most after the plan: requests before the plan, then requests that the plan adds:
@@ -120,7 +121,7 @@ fn receiver_bar(scene: &Scene, receiver: &Receiver) -> Cell {
         .and(&"─".repeat(BAR - all), scene.style(Role::GaugeRest))
 }
 
-/// A step of the timeline: `  ~31s  shop/web-7d4b9   replaced   n-4 (tie: 12 of 12 nodes)`.
+/// Row of a step in the plan's timeline: `  ~31s  shop/web-7d4b9   replaced   n-4 (tie: 12 of 12 nodes)`.
 pub fn moment(scene: &Scene, moment: &PlanMoment, made: Timestamp) -> EventRow {
     let (subject, word, rest) = moment.event.columns();
     let subject = match moment.event.pod() {

@@ -32,18 +32,21 @@ pub use summary::{prospect, totals};
 /// Width in cells of the longest text in the state column.
 const STATE: u16 = 9;
 
-/// Minimum height at which a bar is drawn.
+/// Minimum height of the pane at which the bar of pods is drawn.
 const ROWS_BELOW_BAR: u16 = 10;
 
 /// ```text
-/// ─ 2 Plan  drain n-3 · refused: 2 pods are refused without --ignore-daemonsets ── dry-run: nothing is written ─
-/// D ! ignore-daemonsets  E ○ delete-emptydir-data  F ● force  B ○ disable-eviction  P grace: pod's own  N parallel: 1
-/// ██████████████████▓▓!!!!
+/// ─ 2 Plan  drain n-3 · refused without the options marked ! ─────────────────────── dry-run: nothing is written ─
+/// D ! ignore-daemonsets  E ○ delete-emptydir-data  F ○ force  B ○ disable-eviction  V ○ surge  P grace: pod's own
+/// N parallel: 1  L pods: all  I timeout: none  W waits for all
+/// ██████████████████████████████████████████████████████▓▓▓▓▓▓!!!!!!!!!!!!
 /// 12 pods: █ 9 leave now · ▓ 1 leave later · ! 2 refused
-/// warnings
-///   n-3: its kubelet is down …
 /// pods
-///       –  shop/proxy-k9x     refused  DaemonSet-managed (--ignore-daemonsets)
+///         –  shop/proxy-k9x  refused  DaemonSet-managed (--ignore-daemonsets); otherwise: stays: DaemonSet-managed
+///       now  shop/web-7d4b9  leaves   shop/web allows 1 disruption → n-4
+/// commands
+///   kubectl drain n-3
+///   kordon drain n-3  prints this plan; --enforce applies it
 /// ```
 /// Draws the open plan. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -112,7 +115,7 @@ fn targets(preview: &Preview) -> String {
     }
 }
 
-/// A single name, or the number of names and the first two.
+/// Text for one or several names: at most two names, otherwise the number of names and the first two.
 fn names<T: std::fmt::Display>(
     all: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     what: &str,
@@ -190,7 +193,7 @@ fn nothing(preview: &Preview) -> (&'static str, String, Role) {
     }
 }
 
-/// Cells of the row with this index.
+/// Cells of the plan's row with this index.
 fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
     if let Some(diff) = &preview.diff {
         return diff

@@ -72,7 +72,7 @@ const fn hint(option: PlanOption) -> &'static str {
     }
 }
 
-/// Candidates in their order, starting at the chosen one, so that it is always visible.
+/// Candidates for the last word of the typed text, starting at the chosen one, so that it is always visible.
 fn proposals(scene: &Scene, line: &EditLine) -> Runs {
     let (before, chosen) = line.candidates.split_at(line.chosen.min(line.candidates.len()));
     let mut runs = Runs::default();
@@ -136,7 +136,7 @@ fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs
 enum Value {
     On,
     Off,
-    /// A value other than on and off. The option's text contains the value.
+    /// A value other than on and off, which is part of the option's text.
     OneOfMany,
 }
 

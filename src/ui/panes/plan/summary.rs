@@ -64,7 +64,7 @@ pub fn totals(scene: &Scene, plan: &Plan) -> Runs {
     runs
 }
 
-/// Maximum width of the bar in cells.
+/// Maximum width in cells of the bar of pods.
 const BAR: usize = 72;
 
 /// Bar of the pods by outcome: `████████████████████████▓▓▓▓····✖✖✖✖`. The parts add up to all pods.
@@ -108,7 +108,7 @@ pub fn fates(scene: &Scene, parts: &[(PodCount, usize)]) -> Cell {
     })
 }
 
-/// Glyph of a part of the bar.
+/// Glyph of a part of the bar of pods.
 const fn glyph(pods: PodCount) -> &'static str {
     match pods {
         PodCount::LeaveNow => "█",

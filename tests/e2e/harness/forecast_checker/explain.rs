@@ -91,9 +91,9 @@ impl ForecastChecker {
     }
 
     /// Returns why the previous rate-limiter token of the zone was spent without a new taint; `None` if no reason is
-    /// found. Such a token was spent on one of three nodes: a node that has come back and stays in the queue until the
-    /// next pass; a node that the tainting loop does not see as Unknown yet; or a tainted node that a pass queued again
-    /// at the moment of its taint.
+    /// found. Three kinds of nodes take a token without a new taint: a node that has come back and stays in the queue
+    /// until the next pass; a node that the tainting loop does not see as Unknown yet; and a tainted node that a pass
+    /// queued again at the moment of its taint.
     fn lost_token(&self, taint: &ControllerEvent) -> Option<&'static str> {
         let zone = zone_of(&taint.node);
         let went_at = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);

@@ -65,7 +65,7 @@ use kordon_time::Timestamp;
 pub struct Approval {
     subject: Subject,
     terms: Terms,
-    /// The overrides in force: those given in advance, and those that the operator's last answer added.
+    /// The overrides of objections that are in force: those given in advance, and those of the operator's last answer.
     overrides: Overrides,
     guards: Guards,
     /// What the operator has agreed to so far.
@@ -90,7 +90,7 @@ pub struct Terms {
     pub version: ServerVersion,
 }
 
-/// Whether there is an operator who can be asked or has agreed in advance.
+/// How an operator agrees to an operation: by answering questions, in advance, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     Present,
@@ -120,7 +120,7 @@ pub enum StartRequest {
     Undo(OperationId),
 }
 
-/// Guard rails and missing permissions.
+/// The answer to [`Need::Checks`]: the configured guard rails, and the permissions that are missing.
 #[derive(Clone, Debug, Default)]
 pub struct Checks {
     pub guards: Guards,
@@ -166,7 +166,7 @@ pub enum Wait {
     Plan,
     Checks,
     Answer,
-    /// A new plan, after the operator has agreed to an earlier one.
+    /// A second plan of the same action, because the operator has agreed to an earlier one.
     PlanAgain,
     /// The journal, which writes the start. The approval can no longer be cancelled.
     Start,
@@ -665,7 +665,8 @@ impl Approval {
         situation.obstacle(self.removable(situation.cluster))
     }
 
-    /// Scopes of the pods that the operation may remove. These pods must be known before the operation starts.
+    /// Which pods the operation may remove, as sets of objects to read ([`Scope`]). These pods must be known before the
+    /// operation starts.
     pub fn removable(&self, cluster: &Cluster) -> BTreeSet<Scope> {
         match &self.subject {
             Subject::Plan(proposal) => needs::removable(&proposal.action, cluster),

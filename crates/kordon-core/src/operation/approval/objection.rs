@@ -76,7 +76,7 @@ pub(super) fn words(objections: &[Objection]) -> Vec<String> {
 }
 
 impl Overrides {
-    /// Returns these overrides, extended by the overrides that the objections need.
+    /// Returns these overrides, together with the overrides that the objections need.
     pub(super) fn with(&self, objections: &[Objection]) -> Self {
         let mut overrides = self.clone();
         for objection in objections {

@@ -76,8 +76,8 @@ pub struct UndoProposal {
 impl UndoProposal {
     pub fn new(mut prior: PriorOperation, cluster: &Cluster) -> Self {
         if prior.undone {
-            // Leave out the steps that scale Deployments back: the earlier undo has done this, and the watch does not
-            // show it.
+            // Leave out the steps that scale Deployments back: an earlier undo has done this, although the watched
+            // cluster does not show it.
             prior.undo.scales.clear();
         }
         let (steps, kept) = prior.undo.writes(cluster);
@@ -89,7 +89,7 @@ impl UndoProposal {
         self.steps.iter().map(words).collect()
     }
 
-    /// Whether an undo was already run and no step is left.
+    /// Whether the operation was undone before, and no step of an undo is left.
     pub(super) fn is_done(&self) -> bool {
         self.prior.undone && self.steps.is_empty()
     }
@@ -121,7 +121,7 @@ impl UndoProposal {
     }
 }
 
-/// The node that a step writes to; `None` for a step on a pod or a Deployment.
+/// The node that a step of an undo writes to; `None` for a step on a pod or a Deployment.
 fn node_of(step: &PlanStep) -> Option<&NodeName> {
     match step {
         PlanStep::Cordon { node, .. }
@@ -132,7 +132,7 @@ fn node_of(step: &PlanStep) -> Option<&NodeName> {
     }
 }
 
-/// Whether two steps make the same write. They may expect different versions of the object.
+/// Whether two steps of an undo make the same write. They may expect different versions of the object.
 fn writes_the_same(one: &PlanStep, other: &PlanStep) -> bool {
     match (one, other) {
         (
@@ -143,7 +143,7 @@ fn writes_the_same(one: &PlanStep, other: &PlanStep) -> bool {
     }
 }
 
-/// Describes the write of a step in a few words.
+/// Describes the write of an undo's step in a few words.
 fn words(step: &PlanStep) -> String {
     let list = |items: Vec<String>| if items.is_empty() { "none".into() } else { items.join(", ") };
     match step {

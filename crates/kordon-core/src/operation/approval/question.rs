@@ -17,7 +17,7 @@ pub struct Question {
 pub enum Prompt {
     /// A yes, typed or by a button. Has the label of the button, for example `Yes, drain`.
     Yes(&'static str),
-    /// These words, typed exactly.
+    /// The operator confirms by typing exactly these words.
     Words(String),
 }
 

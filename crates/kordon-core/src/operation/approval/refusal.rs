@@ -13,7 +13,7 @@ pub enum ApprovalRefusal {
     NobodyToAsk,
     /// Writing is locked. Has the reason in words.
     Locked(String),
-    /// The watch of this kind is not live.
+    /// The watch of this kind of objects is not live.
     Stale(&'static str),
     /// Objects of this kind have not been listed yet.
     Unlisted(String),

@@ -25,8 +25,8 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// Whether the nodes and pods in these scopes are known as they are now. All other objects that a plan needs are
-    /// read when the plan is made.
+    /// Whether the nodes and pods that an operation reads (`scopes`) are known as they are now. All other objects that
+    /// a plan needs are read when the plan is made.
     pub fn new(scopes: &BTreeSet<Scope>, cluster: &Cluster) -> Self {
         let live = |kind: FeedKind| {
             let mut of_kind = scopes.iter().filter(|scope| scope.kind() == kind);
@@ -37,8 +37,7 @@ impl Watches {
 }
 
 impl Situation<'_> {
-    /// Why an operation may not start now; `None` if it may start. `pods` has the scopes of the pods that the operation
-    /// may remove.
+    /// Why an operation may not start now; `None` if it may start. `pods` says which pods the operation may remove.
     pub(super) fn obstacle(&self, pods: BTreeSet<Scope>) -> Option<ApprovalRefusal> {
         let Watches { nodes_live, unlisted, .. } = &self.watches;
         if let Some(why) = &self.locked {
@@ -57,13 +56,13 @@ impl Situation<'_> {
         }
     }
 
-    /// Why the pods in some scopes are unknown; `None` if the pods in all scopes are known.
+    /// What is unknown of the pods that the operation may remove; `None` if all of them are known.
     fn unknown(&self, pods: &BTreeSet<Scope>) -> Option<Gaps> {
         Some(self.gaps(pods).unknown()).filter(|gaps| !gaps.is_empty())
     }
 
-    /// Whether the pods in these scopes are known as they are now. If all pods are watched, this watch must be live.
-    /// Otherwise all scopes must have been read.
+    /// Whether the pods that the operation may remove are known as they are now. If all pods of the cluster are
+    /// watched, this watch must be live. Otherwise these pods must have been read.
     fn are_live(&self, pods: &BTreeSet<Scope>) -> bool {
         let is_watched = self.cluster.known(FeedKind::Pods).is_known();
         self.watches.pods_live || !is_watched && self.gaps(pods).is_empty()

@@ -28,9 +28,9 @@ pub(super) struct Inventory {
     numbers: BTreeMap<DeviceId, u32>,
     pools: Vec<Pool>,
     slices: Vec<PublishedSlice>,
-    /// The slices of devices that only one node can use, by name of the node.
+    /// The slices with devices that only one node can use, by name of the node.
     local: BTreeMap<Name, Vec<u32>>,
-    /// The slices of devices that several nodes can use.
+    /// The slices with devices that several nodes can use.
     shared: Vec<u32>,
     classes: BTreeMap<Name, Arc<DeviceClass>>,
     /// Names of the DeviceClasses by `spec.extendedResourceName`.
@@ -56,7 +56,7 @@ struct PublishedSlice {
     devices: Range<u32>,
 }
 
-/// A pool: the slices of its newest generation.
+/// A pool of devices, made of the slices of its newest generation.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     pub driver: Name,
@@ -271,7 +271,7 @@ impl Inventory {
         usable
     }
 
-    /// Whether this node can use slices of a pool that is not usable. Requests with the allocation mode `All` wait
+    /// Whether this node can use devices of a pool that is not usable. Requests with the allocation mode `All` wait
     /// until the pool is usable.
     pub fn has_unusable_pool(&self, node: &Node) -> bool {
         let local = self.local.get(&node.name.0).into_iter().flatten();
@@ -313,7 +313,7 @@ fn as_number(count: usize) -> u32 {
     u32::try_from(count).expect("a cluster has fewer devices than 2^32")
 }
 
-/// Evaluates the selectors in their order, until one does not hold.
+/// Evaluates the selectors on a device, in their order, until one does not hold.
 fn satisfies(selectors: &[DeviceSelector], driver: &Name, device: &Device) -> Result<bool, String> {
     for selector in selectors {
         if !selector.selects(driver, device)? {

@@ -59,7 +59,7 @@ struct ClaimState {
 /// The devices that a claim has.
 #[derive(Clone, Debug, PartialEq)]
 struct Allocation {
-    /// Devices that no other claim can use, by number. Devices that are not published any more are left out.
+    /// Numbers of the devices that no other claim can use. Devices that are not published any more are left out.
     devices: Box<[u32]>,
     /// Node selector terms: nodes that match one of them can use the devices. `None` if all nodes can.
     nodes: Option<Box<[NodeTerm]>>,
@@ -241,7 +241,7 @@ impl DeviceState {
     }
 }
 
-/// Returns the term that only this node matches.
+/// Returns a node selector term that only this node matches.
 fn only(node: &NodeName) -> NodeTerm {
     let names = [node.0.clone()].into();
     let requirement = NodeRequirement { key: "metadata.name".into(), operator: NodeOperator::In(names) };

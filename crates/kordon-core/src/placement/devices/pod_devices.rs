@@ -39,7 +39,7 @@ pub(in crate::placement) struct PodDevices {
     refusal: Option<Reason>,
     /// Why it is not known which nodes take the pod.
     obstacle: Option<Name>,
-    /// Whether a search for devices has given up.
+    /// Whether a search for devices on a node has given up, because there were too many combinations to try.
     gave_up: Cell<bool>,
 }
 
@@ -206,7 +206,8 @@ impl PodDevices {
         search(&self.inventory, &self.state, node, &wanted)
     }
 
-    /// Returns why a node does not have the devices. If the pod needs only extended resources, the reason names them.
+    /// Returns why a node does not have the devices that the pod needs. If the pod needs only extended resources, the
+    /// reasons name them.
     fn reasons(&self, node: &Node) -> Vec<Reason> {
         let wanted = self.wanted_on(node);
         let resources: Option<Vec<Reason>> =
@@ -254,11 +255,11 @@ impl PodDevices {
 }
 
 fn refusal(reasons: Vec<Reason>) -> NodeRefusal {
-    // While the scheduler looks for pods to preempt, it does not count their devices as free.
+    // Preemption does not help: the scheduler does not count the devices of pods that it could preempt as free.
     NodeRefusal { reasons: reasons.into(), remedy: Remedy::None }
 }
 
-/// Returns a term with the requirements of both terms, each requirement once.
+/// Returns one node selector term with the requirements of both terms, each requirement once.
 fn join(term: NodeTerm, other: &NodeTerm) -> NodeTerm {
     let merged = |own: Box<[NodeRequirement]>, other: &[NodeRequirement]| {
         let mut all: Vec<NodeRequirement> = own.into_vec();

@@ -16,7 +16,7 @@ use crate::cluster::{
 pub(super) struct Wanted {
     pub key: Key,
     pub spec: Arc<DeviceClaimSpec>,
-    /// The devices that each alternative of each request selects.
+    /// For each request of the claim and each alternative of the request: the devices that it selects.
     pub matches: Vec<Vec<Arc<Matches>>>,
     /// The extended resource that the claim requests; `None` for a claim in the pod's spec.
     pub resource: Option<Name>,
@@ -86,7 +86,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Satisfies this request of a claim and all requests that follow.
+    /// Chooses devices for this request of a claim and for all requests that follow.
     fn request(&mut self, claim: usize, request: usize) -> Result<bool, GaveUp> {
         let Some(wanted) = self.claims.get(claim).copied() else { return Ok(true) };
         let Some(asked) = wanted.spec.requests.get(request) else { return self.request(claim + 1, 0) };
@@ -214,7 +214,7 @@ fn consume(inventory: &Inventory, device: u32, left: &mut BTreeMap<(Name, Name),
     }
 }
 
-/// The choice of devices for one alternative of a request.
+/// The devices to choose for one alternative of a request.
 #[derive(Clone, Copy)]
 struct Step<'a> {
     claim: usize,

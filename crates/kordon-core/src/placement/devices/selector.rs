@@ -25,8 +25,8 @@ use crate::cluster::{
 /// A compiled selector.
 pub(super) struct DeviceSelector {
     program: Program,
-    /// String literals in the expression. If a literal names a domain in which the device has no values, the domain is
-    /// an empty map.
+    /// String literals in the CEL expression. If a literal names a domain in which the device has no values, the domain
+    /// is an empty map.
     texts: BTreeSet<String>,
     expression: Name,
 }
@@ -171,7 +171,7 @@ fn bind(
     Ok(Some(helper.next_expr(Expr::Comprehension(Box::new(bound)))))
 }
 
-/// An amount, in billionths of its unit.
+/// A Kubernetes quantity, in billionths of its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Quantity(i128);
 
@@ -179,7 +179,8 @@ struct Quantity(i128);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Version {
     numbers: [u64; 3],
-    /// The parts of a pre-release; empty for a release, which is newer than all of its pre-releases.
+    /// The parts of the pre-release in a version such as `1.2.3-rc.1`; empty for a release. A release is newer than all
+    /// of its pre-releases.
     pre: Vec<String>,
 }
 

@@ -27,9 +27,9 @@ pub(in super::super) struct NodeMatch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RequiredNames {
     Contradictory,
-    /// No name is required: at least one term requires none, or there are no terms.
+    /// No node name is required: there are no terms, or at least one term requires no node name.
     Any,
-    /// Every term requires names. Contains the indices of the nodes with these names, ascending.
+    /// Every term requires node names. Contains the indices of the nodes with these names, ascending.
     OneOf(Vec<u32>),
 }
 
@@ -139,7 +139,7 @@ impl TermMatch {
 #[derive(Clone, Debug)]
 struct LabelTest {
     column: Arc<LabelColumn>,
-    /// For each value number: whether the requirement holds for this value.
+    /// Whether the requirement holds for each value of the label, indexed by value number.
     holds: Vec<bool>,
     holds_without: bool,
 }

@@ -1,4 +1,4 @@
-//! Required pod affinity and anti-affinity, in both directions (InterPodAffinity).
+//! Required affinity and anti-affinity of the new pod, and required anti-affinity of existing pods (InterPodAffinity).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -75,7 +75,7 @@ impl PodAffinity {
 #[derive(Clone, Debug)]
 struct Domains {
     column: Arc<LabelColumn>,
-    /// Number of pods in each domain, indexed like `column.values`.
+    /// Number of pods in each domain, indexed like the label values in `column.values`.
     counts: Vec<i64>,
 }
 
@@ -113,7 +113,7 @@ struct Affinity {
     total: i64,
     /// Whether the pod matches its own affinity terms. If so, it can be placed before any other matching pod exists.
     may_be_first: bool,
-    /// The pod classes that match all terms, ascending.
+    /// Numbers of the pod classes (pods with equal labels) that match all terms, ascending.
     pod_classes: Vec<u32>,
 }
 
@@ -161,7 +161,7 @@ impl Affinity {
 #[derive(Clone, Debug)]
 struct AntiAffinityTerm {
     domains: Domains,
-    /// The pod classes that match the term, ascending.
+    /// Numbers of the pod classes (pods with equal labels) that match the term, ascending.
     pod_classes: Vec<u32>,
 }
 
@@ -187,7 +187,8 @@ impl AntiAffinityTerm {
 struct ExistingAntiAffinity {
     /// Pods with an anti-affinity term that selects this pod, counted by topology key and domain.
     by_key: Vec<Domains>,
-    /// For each affinity class: the topology keys of its terms that select this pod, as indexes into `by_key`.
+    /// For each affinity class (pods with equal affinity terms): the topology keys of its terms that select this pod,
+    /// as indexes into `by_key`.
     keys_of: BTreeMap<u32, Vec<usize>>,
 }
 

@@ -29,8 +29,8 @@ struct HardConstraint {
     own: i64,
     counted: CountedNodes,
     tally: Tally,
-    /// Whether each value of the label is a domain, indexed like `tally.column.values`. A domain has at least one
-    /// counted node.
+    /// Whether each value of the label is a domain, indexed like `tally.column.values`. A domain has at least one node
+    /// whose pods count for the constraint.
     is_domain: Vec<bool>,
     domains: usize,
     /// The domain with the lowest pod count, as (count, domain).
@@ -159,9 +159,9 @@ impl HardConstraint {
 #[derive(Clone, Debug)]
 pub(in super::super) struct Tally {
     pub column: Arc<LabelColumn>,
-    /// Number of selected pods in each domain, indexed like `column.values`.
+    /// Number of selected pods in each domain, indexed like the label values in `column.values`.
     pub counts: Vec<i64>,
-    /// The selected pod classes, ascending.
+    /// Numbers of the pod classes (pods with equal labels) that the constraint selects, ascending.
     pod_classes: Vec<u32>,
 }
 
@@ -186,7 +186,8 @@ impl Tally {
         Self { counts, column, pod_classes }
     }
 
-    /// Adds a pod on a counted node to the tally, or subtracts it.
+    /// Adds a pod to the number of pods in its node's domain, or subtracts it. The pods of the node must count for the
+    /// constraint.
     fn assume(&mut self, resident: &Resident, node: u32, sign: i64) {
         if self.pod_classes.binary_search(&resident.pod_class).is_ok() {
             self.counts[self.column.of_node[node as usize] as usize] += sign;
@@ -194,8 +195,8 @@ impl Tally {
     }
 }
 
-/// Returns the pod classes that a constraint with this selector counts, ascending. Only classes in the namespace of the
-/// request count.
+/// Returns the pod classes (pods with equal labels) that a constraint with this selector counts, ascending. Only
+/// classes in the namespace of the request count.
 pub(in super::super) fn selected_classes(
     snapshot: &Snapshot,
     request: &SchedulingRequest,
@@ -239,7 +240,7 @@ impl CountedNodes {
         }
     }
 
-    /// Returns whether the pods of a node count for the constraint.
+    /// Returns whether the pods of a node count for the spread constraint.
     pub fn counts(
         &self,
         snapshot: &Snapshot,
@@ -258,13 +259,13 @@ impl CountedNodes {
     }
 }
 
-/// Returns whether each value of a label is a domain: a value that at least one counted node has. Indexed like
+/// Returns whether each value of a label is a domain: a value that at least one node has whose pods count. Indexed like
 /// `column.values`.
 fn domains(snapshot: &Snapshot, column: &LabelColumn, is_counted: impl Fn(u32) -> bool) -> Vec<bool> {
     let mut is_domain = vec![false; column.values.len()];
     let mut unseen = is_domain.len();
     for node in snapshot.node_numbers() {
-        // Stop as soon as a counted node was found for every value. For zones, the first few nodes usually suffice.
+        // Stops once every value is known to be a domain. If the values are zones, the first few nodes usually suffice.
         if unseen == 0 {
             break;
         }

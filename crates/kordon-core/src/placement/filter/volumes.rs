@@ -40,7 +40,7 @@ pub(in super::super) struct PodVolumes {
     unbound: Vec<Unbound>,
     /// ReadWriteOncePod claims of the pod.
     exclusive: Vec<Key>,
-    /// Number of uses of the `exclusive` claims by pods on nodes.
+    /// Number of times that pods on nodes use the `exclusive` claims.
     users: i64,
     /// Volumes of the pod that must be attached to its node, each with its driver.
     attached: BTreeSet<(Name, Handle)>,
@@ -97,7 +97,7 @@ impl PodVolumes {
             };
             obstacles.extend(taken.err());
         }
-        // Of several obstacles, the scheduler reports the one with the lowest number here.
+        // Rank of each obstacle. If there are several obstacles, the scheduler reports the one with the lowest rank.
         volumes.obstacle = obstacles.into_iter().min_by_key(|reason| match reason {
             Reason::ClaimMissing(_) => 0,
             Reason::ClaimUnbound => 2,
@@ -153,8 +153,8 @@ impl PodVolumes {
         let class =
             storage.class(&claim.class).filter(|class| class.waits_for_consumer && claim.volume.is_empty());
         if class.is_none() && storage.is_recreated(&key) {
-            // A controller creates this claim again and binds it before the pod is scheduled, so its volume is not
-            // known yet.
+            // A StatefulSet creates this deleted claim again, and the claim is bound before the pod is scheduled, so
+            // its volume is not known yet.
             self.caveats.insert(Caveat::Volumes);
             return Ok(());
         }

@@ -16,7 +16,7 @@ use super::{
 
 /// Maximum points of one score plugin.
 const MOST: i64 = 100;
-/// Number of nodes in a ranking.
+/// Number of nodes that a ranking lists.
 const RANKED: usize = 10;
 
 /// Points that one score plugin gives to the feasible nodes, from 0 to 100.

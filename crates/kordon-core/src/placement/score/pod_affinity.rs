@@ -1,4 +1,4 @@
-//! Score for preferred pod affinity and anti-affinity, in both directions (InterPodAffinity).
+//! Score for preferred pod affinity and anti-affinity, both of the new pod and of existing pods (InterPodAffinity).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -49,7 +49,7 @@ fn between_lowest_and_highest(raw: &mut [i64]) {
     }
 }
 
-/// Sums of weights, by topology key and domain.
+/// Sums of the weights of preferences, by topology key and domain.
 struct Sums<'f, 's> {
     filters: &'f Filters<'s>,
     by_key: BTreeMap<&'f Name, (Arc<LabelColumn>, Vec<i64>)>,

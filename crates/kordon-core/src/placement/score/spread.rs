@@ -35,8 +35,8 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         false => feasible.iter().copied().filter(is_scored).collect(),
     };
     let mut costs: Vec<DomainCosts> = Vec::with_capacity(columns.len());
-    // Cache of the classes that the previous selector selects. The constraints of a pod usually have the same
-    // selector.
+    // Cache of the pod classes that the previous constraint's selector selects. The constraints of a pod usually have
+    // the same selector.
     let mut selected: Option<(&Option<Selector>, Vec<u32>)> = None;
     for ((spread, selector), column) in soft.constraints.iter().zip(&columns) {
         let pod_classes = match selected {
@@ -48,8 +48,8 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         costs.push(DomainCosts::new(filters, spread, pod_classes, column, keys, &scored));
     }
     let rounded = filters.snapshot.rules().spread_is_rounded;
-    // The outer loop runs over the constraints, so that only one column is read at a time. The costs of each node are
-    // still added in the order of the constraints.
+    // The outer loop runs over the constraints, so that the nodes' values of only one label are read at a time. The
+    // costs of each node are still added in the order of the constraints.
     let mut sums = vec![0.0; scored.len()];
     for costs in &costs {
         sums.iter_mut().zip(&*scored).for_each(|(sum, node)| *sum += costs.of(*node));
@@ -122,7 +122,7 @@ fn default_constraints() -> [SpreadConstraint; 2] {
 /// Cost of each domain of one constraint. The more selected pods a domain has, the higher is its cost.
 struct DomainCosts {
     column: Arc<LabelColumn>,
-    /// Cost of each domain, indexed like `column.values`.
+    /// Cost of each domain, indexed like the label values in `column.values`.
     of_value: Vec<f64>,
 }
 

@@ -28,7 +28,7 @@ pub(in crate::placement) struct SnapshotBuilder {
     /// because the same decoder has read them.
     nodes: IdsByAddress<NodeName>,
     specs: IdsByAddress<Arc<SchedulingSpec>>,
-    /// Key of the next pod; `None` once all pods are read.
+    /// Key of the next pod to read; `None` once all pods are read.
     next: Option<Key>,
 }
 

@@ -1,4 +1,5 @@
-//! A sufficient condition under which all pods of a small loss find a node, in any order and on any feasible nodes.
+//! A sufficient condition under which all pods of a lost node or zone with few pods find another node, in any order and
+//! on any feasible nodes.
 //!
 //! Consider one of `n` pods. The other pods are placed on at most `n - 1` nodes. The pod therefore finds a node if two
 //! conditions hold. First, at least `n` nodes are feasible for the pod before any of the `n` pods is placed. Second,

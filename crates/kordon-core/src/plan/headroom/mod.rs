@@ -30,24 +30,26 @@ pub struct Headroom {
 /// Summary of the losses of single nodes, or of single zones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLosses<T> {
-    /// Number of losses.
+    /// Number of nodes, or of zones, whose loss is counted here, whether it has been computed or not.
     pub tried: usize,
-    /// Number of losses that strand pods, that is, leave them with nowhere to run.
+    /// Number of losses of a node or zone that strand pods, that is, leave them with nowhere to run.
     pub short: usize,
-    /// Number of losses that leave pods Pending.
+    /// Number of losses of a node or zone that leave pods Pending.
     pub pending: usize,
-    /// Maximum number of pods that a single loss leaves Pending.
+    /// Maximum number of pods that the loss of a single node or zone leaves Pending.
     pub most_pending: usize,
     /// The loss that strands most pods; `None` if no loss is known to strand pods.
     pub worst: Option<HeadroomLoss<T>>,
-    /// Number of losses that may strand pods, or strand more pods than counted, because some outcomes are not known.
+    /// Number of losses of a node or zone that may strand pods, or strand more pods than counted, because some outcomes
+    /// are not known.
     pub uncertain: usize,
     /// The loss with most pods of unknown outcome, among the losses that are not known to strand pods. `None` if no
     /// such loss has pods of unknown outcome.
     pub least_known: Option<HeadroomLoss<T>>,
-    /// Number of losses that have not been computed yet.
+    /// Number of losses of a node or zone that have not been computed yet.
     pub undecided: usize,
-    /// Number of losses that are too large to be computed in advance. The operator can ask for a what-if of each.
+    /// Number of losses of a node or zone that are too large to be computed in advance. The operator can ask for a
+    /// what-if of each.
     pub on_request: usize,
     /// Time of the oldest cluster state for which a loss was computed; `None` if all losses were computed for the
     /// newest state.
@@ -56,7 +58,7 @@ pub struct HeadroomLosses<T> {
     progress: Progress,
 }
 
-/// Progress of the computation.
+/// Progress of the computation of all losses, in pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Progress {
     done: usize,
@@ -77,7 +79,7 @@ pub struct HeadroomLoss<T> {
     pub pods: usize,
 }
 
-/// The effect of one loss.
+/// The effect of the loss of one node or zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LossAnswer {
     outcomes: OutcomeCounts,
@@ -89,7 +91,7 @@ struct LossAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomClause {
     pub text: String,
-    /// Age of the oldest cluster state that the text depends on; `None` if the cluster has not changed since.
+    /// Age of the oldest cluster state that the text depends on; `None` if the cluster has not changed since then.
     pub age: Option<Span>,
     /// Whether a loss leaves pods Pending, so that the cluster needs more room. Stuck and lost pods do not need room.
     pub is_short: bool,
@@ -145,12 +147,14 @@ impl<T> HeadroomLosses<T> {
         self.worst.as_ref().map_or(0, |worst| worst.outcomes.nowhere())
     }
 
-    /// Returns whether all losses have been computed, except the losses that are computed only on request.
+    /// Returns whether the losses of all nodes, or of all zones, have been computed, except the losses that are
+    /// computed only on request.
     pub const fn is_complete(&self) -> bool {
         self.undecided == 0
     }
 
-    /// Returns whether all losses have been computed and certainly none of them strands a pod.
+    /// Returns whether the losses of all nodes, or of all zones, have been computed and certainly none of them strands
+    /// a pod.
     pub const fn is_enough(&self) -> bool {
         self.undecided == 0 && self.on_request == 0 && self.short == 0 && self.uncertain == 0
     }
@@ -162,25 +166,27 @@ impl<T> HeadroomLosses<T> {
     }
 
     /// Returns the age of the oldest cluster state for which a loss was computed. `None` if all losses were computed
-    /// for the newest state and the cluster has not changed since. `newest` is the age of the newest state; `None` if
-    /// the cluster has not changed since.
+    /// for the newest state and the cluster has not changed since then. `newest` is the age of the newest state; `None`
+    /// if the cluster has not changed since that state.
     fn age(&self, newest: Option<Span>, now: Timestamp) -> Option<Span> {
         self.outdated_since.map(|at| now.since(at).or_zero()).max(newest)
     }
 }
 
 impl Headroom {
-    /// Returns whether all losses have been computed and certainly none of them strands a pod.
+    /// Returns whether the losses of all nodes and zones have been computed and certainly none of them strands a pod.
     pub const fn is_enough(&self) -> bool {
         self.nodes.is_enough() && self.zones.is_enough()
     }
 
-    /// Returns whether all losses have been computed, except the losses that are computed only on request.
+    /// Returns whether the losses of all nodes and zones have been computed, except the losses that are computed only
+    /// on request.
     pub const fn is_complete(&self) -> bool {
         self.nodes.is_complete() && self.zones.is_complete()
     }
 
-    /// Returns whether all losses have been computed, including those that may be computed only on request.
+    /// Returns whether the losses of all nodes and zones have been computed, including those that may be computed only
+    /// on request.
     pub const fn is_answered(&self) -> bool {
         self.is_complete() && self.nodes.on_request == 0 && self.zones.on_request == 0
     }
@@ -192,7 +198,7 @@ impl Headroom {
         ((nodes.done + zones.done) * 100).checked_div(all).unwrap_or(0)
     }
 
-    /// Returns whether the outcomes of all pods in the computed losses are known.
+    /// Returns whether the outcomes of all pods in the computed losses of nodes and zones are known.
     pub const fn is_certain(&self) -> bool {
         self.nodes.uncertain == 0 && self.zones.uncertain == 0
     }
@@ -205,8 +211,8 @@ impl Headroom {
     /// - `N-1: losing x may strand 1 pod (not known)`
     /// - `N-1: zones on request (x)`
     ///
-    /// `None` if there is no loss to compute, or if there are no recent answers. `newest` is the age of the newest
-    /// cluster state for which losses were computed; `None` if the cluster has not changed since.
+    /// `None` if there is no loss to compute, or if no loss has been computed recently. `newest` is the age of the
+    /// newest cluster state for which losses were computed; `None` if the cluster has not changed since then.
     pub fn clause(
         &self,
         newest: Option<Span>,

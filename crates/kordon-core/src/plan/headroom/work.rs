@@ -37,7 +37,7 @@ pub struct HeadroomWork {
     /// Losses that wait for their simulation, in order. The queue may also contain losses that no longer exist.
     queue: VecDeque<Loss>,
     simulation: Option<Simulation>,
-    /// Paused simulation of the loss of a zone. Losses of nodes that have no answer yet are simulated first.
+    /// Paused simulation of the loss of a zone. The losses of nodes that have never been computed are simulated first.
     paused: Option<Simulation>,
     /// Maximum number of pod-node pairs for which the losses of zones are computed in advance: every pod on the nodes
     /// of these zones, paired with every node. Above this maximum, these losses are computed only when the operator
@@ -49,12 +49,12 @@ pub struct HeadroomWork {
 /// single nodes take another 16 s. At a twentieth of a core, both together take a quarter of an hour.
 const MOST_LOOKS: usize = 300_000_000;
 
-/// A state of the cluster.
+/// A state of the cluster for which losses are computed.
 #[derive(Debug)]
 struct State {
     known: ClusterSnapshot,
     at: Timestamp,
-    /// Number of states that were started before this one.
+    /// Number of earlier cluster states that the computation was given.
     number: u64,
 }
 
@@ -78,7 +78,7 @@ struct KnownLoss {
     answer: Option<KnownAnswer>,
 }
 
-/// The answer for a loss, and the state for which it was computed.
+/// The effect of a loss, and the cluster state for which it was computed.
 #[derive(Clone, Copy, Debug)]
 struct KnownAnswer {
     answer: LossAnswer,
@@ -131,7 +131,7 @@ impl HeadroomWork {
         }
     }
 
-    /// Continues to make the snapshot of the newest state. Returns false if this was interrupted.
+    /// Continues to make the snapshot of the newest state. Returns false if `continues` interrupted this.
     fn advance_start(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
         let Some((snapshot, _)) = &mut self.starting else { return true };
         let is_complete = snapshot.advance(continues);
@@ -194,7 +194,8 @@ impl HeadroomWork {
         self.state.as_ref().map(|state| state.at)
     }
 
-    /// Returns the time of the state that was started last; `None` if no state was started.
+    /// Returns the time of the newest cluster state, whose snapshot may still be in progress; `None` if there is no
+    /// state.
     pub fn started_at(&self) -> Option<Timestamp> {
         let starting = self.starting.as_ref().map(|(_, at)| *at);
         starting.or(self.state_at())
@@ -205,8 +206,8 @@ impl HeadroomWork {
         self.starting.is_some()
     }
 
-    /// Continues until all losses have been computed or `continues` returns false. Calls `continues` before each step
-    /// of a snapshot, before each loss, and before each pod.
+    /// Continues the computation until all losses have been computed or `continues` returns false. Calls `continues`
+    /// before each step of a snapshot, before each loss, and before each pod.
     pub fn advance(&mut self, continues: &mut impl FnMut() -> bool) {
         if !self.advance_start(continues) {
             return;
@@ -218,8 +219,8 @@ impl HeadroomWork {
         }
     }
 
-    /// Chooses the simulation to continue, and returns whether there is one. Pauses the simulation of a zone while a
-    /// node without an answer waits in the queue.
+    /// Chooses the simulation to continue, and returns whether there is one. Pauses the simulation of a zone while the
+    /// loss of a node that has never been computed waits in the queue.
     fn resume(&mut self) -> bool {
         let is_new_node = |loss: &Loss| {
             let is_new = |known: &KnownLoss| known.answer.is_none();
@@ -299,7 +300,8 @@ impl HeadroomWork {
         headroom
     }
 
-    /// Returns, for each loss, the outcomes of the pods that have nowhere to run; `None` for a loss without an answer.
+    /// Returns, for each loss, the outcomes of the pods that have nowhere to run; `None` for a loss that has not been
+    /// computed.
     pub fn answers(&self) -> BTreeMap<String, Option<OutcomeCounts>> {
         let name = |loss: &Loss| match loss {
             Loss::Node(node) => node.to_string(),
@@ -347,7 +349,7 @@ impl State {
     /// Starts the simulation of a loss.
     ///
     /// # Errors
-    /// No simulation is needed, because all pods are certain to find a node. The error is the answer for the loss.
+    /// No simulation is needed, because all pods are certain to find a node. The error is the effect of the loss.
     fn lose(
         &self,
         loss: Loss,
@@ -374,7 +376,7 @@ impl State {
     }
 }
 
-/// How the replacements of a loss were placed.
+/// How the replacements of the pods of a lost node or zone were placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placements {
     /// The placements were simulated, one replacement after the other.
@@ -388,8 +390,8 @@ impl LossAnswer {
         let of_nodes = failover.counts();
         let stay = [OutcomeKind::SameNode, OutcomeKind::Finished, OutcomeKind::NotRecreated];
         let stay: usize = stay.into_iter().map(|kind| of_nodes.of(kind)).sum();
-        // Leaves out pods whose outcome is unknown because objects are missing. These gaps already make the whole
-        // result likely at best (`Model::is_headroom_definite`).
+        // Leaves out pods whose outcome is unknown because objects are missing. These missing objects already make the
+        // whole result uncertain (`Model::is_headroom_definite`).
         let is_unknown = |pod: &&FailoverPod| {
             pod.outcome.kind() == OutcomeKind::Unknown
                 && pod.departing.missing.is_empty()

@@ -39,8 +39,8 @@ use kordon_time::{Span, Timestamp};
 /// Time that the disruption controller takes to update the status of a budget after a change.
 const SYNC_DELAY: Span = Span::from_millis(200);
 
-/// Number of steps in which the probability that a straggler still exists is integrated over time. The error of the
-/// integral is less than half a percent.
+/// Number of steps in which the probability that a straggler (a pod that terminates slowly) still exists is integrated
+/// over time. The error of the integral is less than half a percent.
 const STRAGGLER_STEPS: u32 = 256;
 
 /// Time for which kubectl's HTTP client itself retries a request that the server answered with Retry-After: ten times
@@ -77,13 +77,14 @@ enum Event {
     /// A pod that the plan does not remove leaves its lost node: the node's taint evicts it, or the pod garbage
     /// collector removes it.
     Evicted(usize),
-    /// The new pod of a surge is Ready. The number is the index of the surge.
+    /// The new pod of a surge (a Deployment that is scaled up by one) is Ready. The number is the index of the surge.
     SurgeReady(usize),
     SkipWait(usize),
     GiveUp(usize),
-    /// The timeout of the group expires.
+    /// The timeout of the group of pods expires.
     Deadline(usize),
-    /// The last straggler of the group is gone. A straggler is a pod that takes longer to terminate than is likely.
+    /// The last straggler of the group of pods is gone. A straggler is a pod that takes longer to terminate than is
+    /// likely.
     GroupStraggled(usize),
     /// The scheduler tries Pending replacements again, because pods are gone.
     Retry,
@@ -96,7 +97,8 @@ pub(super) struct SimulationRun<'a, E> {
     environment: E,
     bound: Bound,
     now: Timestamp,
-    /// Future events, sorted by time. Events at the same time are in the order in which they were scheduled.
+    /// Events of the run that have not happened yet, sorted by time. Events at the same time are in the order in which
+    /// they were scheduled.
     agenda: BTreeMap<(Timestamp, u64), Event>,
     scheduled: u64,
     tasks: Vec<Task>,
@@ -105,20 +107,21 @@ pub(super) struct SimulationRun<'a, E> {
     jobs: JobLedger,
     moves: Vec<MovedRole>,
     surges: Vec<SimulatedSurge>,
-    /// Tasks whose replacements wait for pods of lower ordinals.
+    /// Tasks (removals of one pod) whose replacements wait for pods of lower ordinals.
     ordered: Vec<usize>,
-    /// Tasks whose replacements are Pending. The scheduler tries them again when another pod is placed or gone.
+    /// Tasks (removals of one pod) whose replacements are Pending. The scheduler tries them again when another pod is
+    /// placed or gone.
     pending: Vec<usize>,
     quotas: QuotaLedger,
-    /// Tasks whose replacements are refused by quotas, each with the time of the refusal.
+    /// Tasks (removals of one pod) whose replacements are refused by quotas, each with the time of the refusal.
     refused: Vec<(usize, Timestamp)>,
-    /// For each group, the number of tasks that have not ended.
+    /// For each group of pods, the number of pods whose removal has not ended.
     open_tasks: Vec<usize>,
     next_group: usize,
     after_incomplete: bool,
     /// For each budget, the pods whose eviction used one of its disruptions, in order of time.
     evicted: BTreeMap<Key, Vec<Key>>,
-    /// For each budget, the tasks that wait because the budget refused them.
+    /// For each budget, the tasks (removals of one pod) that wait because the budget refused them.
     waiting: BTreeMap<Key, BTreeSet<usize>>,
     /// For each budget, the number of its pods that became Ready during the run.
     recoveries: BTreeMap<Key, u32>,
@@ -181,7 +184,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
                 self.now = at;
                 self.on_event(event);
             }
-            // No event is left, so groups that have not ended never end. Later groups start only if the operator
+            // No event is left, so a removal that has not ended never ends. Later groups start only if the operator
             // continues anyway.
             if self.next_group == self.open_tasks.len() {
                 break;
@@ -282,7 +285,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
     }
 
-    /// Returns the tasks of a group, which are adjacent in `tasks`.
+    /// Returns the tasks (removals of one pod) of a group, which are adjacent in `tasks`.
     fn members(&self, group: usize) -> Range<usize> {
         let first = self.tasks.partition_point(|task| task.group < group);
         first..first + self.input.groups[group].pods.len()
@@ -327,16 +330,16 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
     }
 
-    /// Returns the mean time at which the last straggler of a group is gone, but at most the group's deadline. This
-    /// mean is later than the likely time of each single pod. `None` in runs of the soonest or latest times, in which
-    /// there are no stragglers.
+    /// Returns the mean time at which the last straggler (a pod that terminates slowly) of a group of pods is gone, but
+    /// at most the group's deadline. This mean is later than the likely time of each single pod. `None` in runs of the
+    /// soonest or latest times, in which there are no stragglers.
     fn straggles_until(&self, group: usize) -> Option<Timestamp> {
         let at = self.last_straggler(self.members(group), self.now)?;
         Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
     }
 
-    /// Returns the mean time at which the last straggler of these tasks is gone. `others_gone` is the time at which all
-    /// other pods are gone.
+    /// Returns the mean time at which the last straggler (a pod that terminates slowly) of these tasks is gone.
+    /// `others_gone` is the time at which all other pods are gone.
     ///
     /// The mean is `others_gone` plus the integral of the probability that at least one straggler still exists.
     /// Stragglers are independent of each other.
@@ -366,8 +369,9 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         Some(others_gone + Span::from_secs_f64(later.sum()))
     }
 
-    /// Returns when the last group has ended. If groups run at the same time, the last straggler of all groups decides.
-    /// On average, this straggler is gone later than the last straggler of any single group.
+    /// Returns when the removal of the last group of pods has ended. If groups are removed at the same time, the last
+    /// straggler (a pod that terminates slowly) of all groups decides. On average, this straggler is gone later than
+    /// the last straggler of any single group.
     fn ended(&self) -> Option<Timestamp> {
         let ends: Option<Vec<Timestamp>> = self.result.groups.iter().map(|group| group.ended).collect();
         let last = ends?.into_iter().max().unwrap_or(self.now);
@@ -452,7 +456,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             self.result_of(task).behind = self.evicted.get(budget).cloned().unwrap_or_default();
             self.tasks[task].recoveries_before = self.recoveries.get(budget).copied().unwrap_or(0);
         }
-        // For a pod with a surge, no refusal is recorded: its eviction is tried only once the surge's new pod exists.
+        // No refusal is recorded for a pod whose Deployment is scaled up by one (surge): its eviction is tried only
+        // once the surge's new pod exists.
         if self.surge_of(task).is_none() {
             let pod = self.tasks[task].pod.key.clone();
             self.record(PlanEvent::Refused { pod, budget: block.budget().cloned() });
@@ -473,7 +478,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.schedule(at, Event::GiveUp(task));
     }
 
-    /// Returns the time of the group's first retry at `from` or later.
+    /// Returns the first time at or after `from` at which refused evictions of the group's pods are retried.
     fn next_retry(&self, group: usize, from: Timestamp) -> Timestamp {
         let Some(period) = self.input.retry.period() else { return from };
         let started = self.result.groups[group].started;
@@ -590,7 +595,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
     }
 
-    /// Returns the grace period with which a task deletes its pod; `None` for the pod's own grace period.
+    /// Returns the grace period with which the removal deletes the pod of a task; `None` for the pod's own grace
+    /// period.
     fn given_grace(&self, task: usize) -> Option<Span> {
         self.input.grace.filter(|_| self.removed().contains(&task))
     }
@@ -782,8 +788,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.on_budget_synced(budget);
     }
 
-    /// Updates a budget after the disruption controller has synced it. Schedules retries of the tasks that wait for the
-    /// budget, in the order of tasks.
+    /// Updates a budget after the disruption controller has synced it. Schedules retries of the evictions that wait for
+    /// the budget, in the order of tasks.
     fn on_budget_synced(&mut self, budget: &Key) {
         let Some(state) = self.budgets.get_mut(budget) else { return };
         state.sync();

@@ -66,9 +66,9 @@ impl Clues {
         clues
     }
 
-    /// Returns the best supported kind of departure: the most certain one, then the one with the strongest source. A
-    /// contradicting clue lowers the certainty of the result if the clue is at least likely, and is as certain as the
-    /// best clue or stated by a component.
+    /// Returns the best supported kind of departure: the kind of the most certain clue or, among equally certain clues,
+    /// of the one with the strongest source. A clue for another kind lowers the certainty of the result if it is at
+    /// least `Likely`, and is as certain as the best clue or stated by a component.
     pub(super) fn weigh(mut self) -> Option<PodDeparture> {
         self.0.sort_by_key(|clue| (Reverse(clue.certainty), clue.source));
         let best = self.0.first()?.clone();
@@ -100,8 +100,8 @@ impl Clues {
         let Some(reason) = pod.disruption_target.as_deref() else { return };
         let (kind, mut certainty) = match reason {
             BY_API => (DepartureKind::ApiEviction, Certain),
-            // A taint eviction from a node that is out of service is only rated `Possible`: the taint evicted the pod,
-            // but pod garbage collection has finished the deletion.
+            // On a node that is out of service, pod garbage collection finishes the deletion of a pod that a taint has
+            // evicted. `TaintEviction` is therefore rated only `Possible`.
             DELETION_BY_TAINT if node.is_some_and(is_out_of_service) => {
                 (DepartureKind::TaintEviction, Possible)
             }
@@ -110,8 +110,9 @@ impl Clues {
             BY_COLLECTOR => (DepartureKind::GarbageCollection, Certain),
             BY_KUBELET => match of_status(pod) {
                 Some((kind, _)) => (kind, Certain),
-                // Without a kind in the pod's status, `TerminationByKubelet` is rated `Likely`: a kubelet also sets it
-                // before a shutdown and for critical pods, but then the status states the kind of departure.
+                // If the pod's status states no kind of departure, node pressure is rated only `Likely`. A kubelet sets
+                // `TerminationByKubelet` also before a shutdown and for critical pods, but then the status states the
+                // kind.
                 None => (DepartureKind::NodePressure, Likely),
             },
             reason if PREEMPTED.contains(&reason) => (DepartureKind::Preemption, Certain),
@@ -313,7 +314,7 @@ impl Clues {
 }
 
 impl Clue {
-    /// Whether this clue casts doubt on the kind that the best clue suggests.
+    /// Whether this clue casts doubt on the kind of departure that the best clue suggests.
     fn contradicts(&self, best: &Self) -> bool {
         use DepartureKind::{GarbageCollection, OutOfService};
         // Garbage collection and out-of-service deletion only complete a departure that has another cause, so other
@@ -361,7 +362,7 @@ fn is_out_of_service(node: &Node) -> bool {
     !node.is_ready() && node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
 }
 
-/// The kind that the kubelet states in `status.reason` and `status.message`; `None` if it states none.
+/// The kind of departure that the kubelet states in `status.reason` and `status.message`; `None` if it states none.
 fn of_status(pod: &Pod) -> Option<(DepartureKind, DepartureCertainty)> {
     let message = pod.ending.as_ref().map_or("", |ending| &*ending.message);
     if message.starts_with("Pod was rejected") || message.starts_with("The node had condition") {

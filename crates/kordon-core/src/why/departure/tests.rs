@@ -206,7 +206,7 @@ fn workload(kind: WorkloadKind, name: &str, replicas: i32) -> Workload {
     }
 }
 
-/// Checks the kind, its certainty, and the source of the strongest evidence.
+/// Checks the kind of departure, its certainty, and the source of the strongest evidence.
 fn check(cases: Vec<(&str, Case, DepartureKind, DepartureCertainty, EvidenceSource)>) {
     for (name, case, kind, certainty, source) in cases {
         let departure = case.departure().unwrap_or_else(|| panic!("{name}: no departure"));

@@ -63,7 +63,7 @@ fn read_message(bytes: &[u8], message: &MessageType, object: &mut Map<String, Va
 fn read_field(field: &Field, wire: FieldValue<'_>, object: &mut Map<String, Value>) -> Option<()> {
     match field.form {
         Form::Single => {
-            // Go also writes empty strings, which have no meaning.
+            // Go's encoder also writes fields that are empty strings. They mean the same as absent fields.
             if let Some(value) = value(field.value, wire)?.filter(|value| *value != "") {
                 object.insert(field.name.into(), value);
             }
@@ -98,7 +98,8 @@ fn read_field(field: &Field, wire: FieldValue<'_>, object: &mut Map<String, Valu
     Some(())
 }
 
-/// Decodes a value to JSON. `Some(None)` means that the value is absent. None means that it is broken.
+/// Decodes a protobuf value to JSON. `Some(None)` means that the value is absent. None means that its encoding is
+/// broken.
 fn value(of: ValueType, wire: FieldValue<'_>) -> Option<Option<Value>> {
     let bytes = match (of, wire) {
         (ValueType::Int, FieldValue::Int(int)) => return Some(Some(int.cast_signed().into())),
@@ -166,7 +167,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
-/// The value of a field on the wire.
+/// The value of a protobuf field, as encoded.
 #[derive(Clone, Copy)]
 pub(super) enum FieldValue<'a> {
     Int(u64),

@@ -12,7 +12,7 @@ use super::{
 };
 use kordon_time::Timestamp;
 
-/// Field numbers of messages that are written without the table.
+/// Field numbers of the messages that are not in the table of messages.
 mod number {
     pub const LIST_ITEM: u64 = 2;
     pub const EVENT_TYPE: u64 = 1;

@@ -18,8 +18,8 @@ impl<E: Environment> SimulationRun<'_, E> {
         }
     }
 
-    /// Makes the replacement of a task wait, if its StatefulSet first needs a pod of a lower ordinal. Returns whether
-    /// the replacement waits.
+    /// Makes the replacement of a task's pod wait, if the pod's StatefulSet first needs a pod of a lower ordinal.
+    /// Returns whether the replacement waits.
     pub(super) fn waits_for_lower(&mut self, task: usize) -> bool {
         let lower = self.unavailable_below(&self.tasks[task].pod);
         let waits_for = lower.as_ref().map(|(lower, _)| lower.clone());

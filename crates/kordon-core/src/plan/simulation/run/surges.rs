@@ -9,7 +9,8 @@ use super::{
 use crate::plan::{environment::Environment, replacement::Replacement, surge::SurgeRun, timeline::PlanEvent};
 
 impl<E: Environment> SimulationRun<'_, E> {
-    /// Returns the index of the surge that a task belongs to; `None` if it belongs to no surge.
+    /// Returns the index of the surge (scaled-up Deployment) that the pod of a task belongs to; `None` if there is
+    /// none.
     pub(super) fn surge_of(&self, task: usize) -> Option<usize> {
         self.surges.iter().position(|surge| surge.tasks.contains(&task))
     }
