@@ -87,7 +87,7 @@ pub struct History {
 enum HistoryPhase {
     /// The event loop sends nothing until the first lists are complete, because loading has priority.
     Loading,
-    /// The event loop sends all messages.
+    /// The event loop sends every change to the history thread.
     Recording,
     /// The history thread has not kept up. The event loop has sent nothing since this time, and sends nothing until the
     /// history thread has caught up.

@@ -65,8 +65,8 @@ pub struct PlayedMoment {
     pub at: Timestamp,
     pub model: Result<Box<Model>, RecordingError>,
     pub kind: StepKind,
-    /// Time of the keyframe at which playing began, while the events before the keyframe are not known; none if all
-    /// events are known. Once the search has found the earlier events, the moment is shown again.
+    /// Time of the keyframe at which playing began, as long as another thread searches for the events before it; none
+    /// if all events are known. The screen is drawn again when the search has found them.
     pub known_from: Option<Timestamp>,
 }
 

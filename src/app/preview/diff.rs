@@ -14,7 +14,7 @@ use kordon_time::Timestamp;
 /// The diff of a plan, while it is shown.
 #[derive(Clone, Debug, Default)]
 pub struct DiffView {
-    /// Writes of the plan for which the nodes were last requested; `None` before the first request.
+    /// The steps of the plan whose nodes were requested last; `None` before the first request.
     asked: Option<Vec<PlanStep>>,
     /// The nodes and the name of the user; `None` until they have been read.
     nodes: Option<Result<ReadNodes, String>>,

@@ -21,7 +21,7 @@ const HEALTH_EVERY: Duration = Duration::from_secs(1);
 /// Sends the events of one watch, in order.
 ///
 /// The owner calls [`on_time`](Self::on_time) at [`wake_at`](Self::wake_at). Changes are batched for a short time.
-/// While only the counts in the health change, the health is sent at most once a second.
+/// The health of the watch is sent at most once a second as long as only its counts change.
 pub struct FeedReporter {
     kind: FeedKind,
     /// The scope (part of the kind) that is watched; `None` for the whole kind.

@@ -158,8 +158,8 @@ impl FeedKind {
         }
     }
 
-    /// Whether unknown objects of the kind are not reported as missing (a gap), because kordon assumes what is true of
-    /// most of them.
+    /// Whether plans may do without objects of this kind. kordon then assumes what is true of most objects of the kind
+    /// and does not name the kind among what is unknown.
     pub(super) const fn may_be_missing(self) -> bool {
         matches!(self.decides(), Decides::Attachment)
     }

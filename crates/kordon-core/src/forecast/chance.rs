@@ -23,8 +23,8 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The probability that a step happens at its predicted time. The taint that leads to the step takes a token of the
-/// zone's rate limiter. If the node gets another token instead, the step happens at another time.
+/// The probability that a step happens at its predicted time. The step follows from a taint, and the taint needs a
+/// token of the zone's rate limiter: with a token earlier or later, the step happens earlier or later.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chance {
     /// The nodes that may get the token of the rate limiter, sorted by name.

@@ -65,8 +65,8 @@ impl Risk {
     pub const fn is_grave(self) -> bool {
         match self {
             Self::Lost | Self::PreemptedLost | Self::DataLost | Self::BudgetIgnored => true,
-            // These three risks need no typed name of the context: the options of the plan already show the risk, or
-            // its override has words of its own to type.
+            // For these three risks, the user does not have to type the name of the context: the options of the plan
+            // already show the risk, or the user types the name of the override.
             Self::DuplicateIdentity | Self::Waits | Self::Blocked => false,
         }
     }

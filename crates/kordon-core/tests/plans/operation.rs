@@ -818,7 +818,7 @@ impl Harness {
         }
     }
 
-    /// Sets the outcome of the next request whose description in two words is `word`, for that request only.
+    /// Sets the outcome of the next request that `word` describes, such as `evict a`; not of later ones.
     fn answer(&mut self, word: &str, outcome: RequestOutcome) {
         self.answers.push((word.into(), outcome));
     }

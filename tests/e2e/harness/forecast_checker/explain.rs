@@ -269,8 +269,8 @@ const LOST_TOKEN: &str = "the token before went to a node of its zone that had j
 /// Since 1.34 a node is queued in the same pass that marks it.
 const EARLY_TOKEN: &str =
     "the tainting loop ran before its cache had the Unknown condition of the node, and the token was lost";
-/// A pass removes every node without the taint from the queue, and adds the node again at the end of the pass. A node
-/// that is tainted in between stays at the head of the queue until a second token is spent on it.
+/// A pass of the controller takes every node without the taint out of the queue, and puts it back at the end of the
+/// pass. A node that was tainted during the pass is then at the head of the queue and costs a second token.
 const SPENT_TWICE: &str = "a pass queued the node before it again while that was being tainted, and the token was spent on it twice";
 /// Duration of several iterations of the tainting loop.
 const BEATS: Span = Span::from_millis(400);
