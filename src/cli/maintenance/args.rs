@@ -107,7 +107,7 @@ pub struct MaintenanceArgs {
 /// Gates between waves that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GateName {
-    /// The verdict on the cluster is no worse than at the start
+    /// The verdict on the cluster is at most a notice, or no worse than at the start
     Verdict,
     /// No controller has more pods without a node than at the start
     Pending,
