@@ -33,11 +33,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const NODES: usize = 5_000;
 const PODS_OF_A_NODE: usize = 30;
-/// Pods of each workload.
+/// Number of pods of each workload.
 const REPLICAS: usize = 30;
 const NAMESPACES: usize = 50;
 const IMAGES_OF_A_NODE: usize = 50;
-/// Pods that one run places one after the other.
+/// Number of pods that one run places one after the other.
 const ROW: usize = 50;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";

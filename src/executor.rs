@@ -50,8 +50,8 @@ pub struct Limits {
     pub outcomes: usize,
 }
 
-/// Executes the items of an owner, which is an engine or an operation. Only the outcomes tell the owner whether they
-/// were written or recorded.
+/// Executes the items of an owner, which is an engine or an operation. Only the outcomes tell the owner whether the
+/// items were written or recorded.
 #[derive(Debug)]
 pub enum Executor<I: WorkItem> {
     /// Writes nothing to the cluster: every item only gets the outcome of a dry-run.

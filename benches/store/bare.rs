@@ -89,7 +89,7 @@ impl Bare {
     }
 }
 
-/// Returns the command-line name of a value.
+/// Returns the name by which a command line selects this value.
 fn name_of(value: impl ValueEnum) -> String {
     value.to_possible_value().expect("no value is skipped").get_name().to_owned()
 }

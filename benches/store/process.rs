@@ -122,7 +122,8 @@ pub struct CpuCounter {
 }
 
 impl CpuCounter {
-    /// Returns the CPU time since the last call. The CPU time of a thread that has ended since then is not included.
+    /// Returns the CPU time since the last call. The CPU time of a thread that ended between the two calls is not
+    /// included.
     pub fn used(&mut self) -> Duration {
         self.used_by_name().into_values().sum()
     }

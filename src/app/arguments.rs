@@ -12,7 +12,7 @@ use kordon_core::cluster::{
 };
 use kordon_time::Timestamp;
 
-/// Maximum number of names that are listed when a typed one is ambiguous.
+/// Maximum number of names that are listed when a typed name is ambiguous.
 const LISTED: usize = 6;
 
 impl App {

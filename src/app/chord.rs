@@ -33,7 +33,7 @@ impl Chord {
         Self { alt: true, ..Self::key(code) }
     }
 
-    /// Character that the key types; `None` for other keys, and with Ctrl or Alt.
+    /// Character that the key types; `None` for keys that type no character, and with Ctrl or Alt.
     pub const fn typed(self) -> Option<char> {
         match self {
             Self { code: KeyCode::Char(letter), ctrl: false, alt: false } => Some(letter),
@@ -131,7 +131,7 @@ impl FromStr for Chord {
     }
 }
 
-/// Returns the text after a modifier such as `ctrl-`, which may be in upper or lower case.
+/// Returns the text after a modifier such as `ctrl-`. The case of the modifier does not matter.
 fn without<'a>(text: &'a str, modifier: &str) -> Option<&'a str> {
     let (head, rest) = text.split_at_checked(modifier.len())?;
     head.eq_ignore_ascii_case(modifier).then_some(rest)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{App, pane::Pane};
 use kordon_core::cluster::nearest::nearest;
 
-/// Columns of the nodes, in the order of the wide table.
+/// Columns of the nodes, in the order of the table that shows all of them.
 const NODES: &[&str] = &[
     "node",
     "state",
@@ -161,7 +161,7 @@ fn title(pane: Pane) -> String {
 }
 
 impl App {
-    /// Whether the nodes show the live usage of CPU or memory.
+    /// Whether the nodes pane has a column of the live usage of CPU or memory.
     pub fn shows_usage(&self) -> bool {
         let is_used =
             |column: &ChosenColumn| matches!(column, ChosenColumn::Own(name) if name.ends_with("used"));

@@ -99,7 +99,8 @@ pub enum UserAction {
     Apply,
     /// Give the chosen or typed answer to the open dialog.
     Answer,
-    /// Show the progress of the running operation. If progress is already shown, show the operation before it.
+    /// Show the progress of the running operation. If progress is already shown, show the progress of the operation
+    /// before the shown one.
     Progress,
     /// Pause or resume the shown operation or the playback.
     Pause,
@@ -108,7 +109,7 @@ pub enum UserAction {
     Faster,
     Slower,
     Cancel,
-    /// Undo the last operation or the interrupted one.
+    /// Undo the shown operation, the interrupted drain, or the last operation.
     Undo,
     Resume,
     Dismiss,
@@ -166,7 +167,7 @@ pub struct Command {
     pub hint: &'static str,
     /// Keys that run the command in the default preset; empty for a command that can only be typed.
     pub keys: &'static [Chord],
-    /// Argument of a typed command, as in `[LIFETIME]`; `None` for commands that take none.
+    /// Argument of a typed command, as in `[LIFETIME]`; `None` for commands that take no argument.
     pub takes: Option<&'static str>,
     pub context: KeyContext,
     pub danger: Danger,

@@ -41,12 +41,12 @@ const ANNOTATIONS: [&str; 2] =
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
     keys: BTreeMap<Name, BTreeSet<Name>>,
-    /// Words that remove a taint, label or annotation.
+    /// Words that remove a taint, label or annotation when typed, as in `KEY-`.
     removals: BTreeSet<String>,
     words: Words,
 }
 
-/// Kind of the words in a text.
+/// Kind of text whose words are completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Words {
     /// Labels or annotations, separated by spaces outside of quotes.

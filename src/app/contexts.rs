@@ -48,7 +48,7 @@ impl App {
     /// Requests a switch to the named context. An empty name returns the names of all contexts as an error.
     ///
     /// # Errors
-    /// There is no such context, or this dashboard has no others.
+    /// There is no such context, or this dashboard has no other contexts.
     pub(super) fn go_to_context(&mut self, name: &str) -> Result<(), String> {
         let present = &self.model.connection.context;
         let names = || self.contexts.iter().map(String::as_str);

@@ -45,7 +45,7 @@ impl fmt::Display for DailyWindow {
 }
 
 impl DailyWindow {
-    /// Start and end of each window of the next days that has not ended, in order.
+    /// Start and end of each window of the next days, in order. Windows that have ended are left out.
     pub fn upcoming(self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let today = self.zone.from_utc_datetime(&now.utc().naive_utc()).date_naive();
         // The window that began yesterday may still be open.

@@ -18,7 +18,7 @@ pub struct Dialog {
     pub subject: DialogSubject,
     /// Index of the choice that Enter takes. The first choice changes nothing.
     pub chosen: usize,
-    /// The words typed so far.
+    /// The words of the answer that have been typed so far.
     pub input: Input,
     /// Whether the last answer differed from the requested words.
     pub mismatch: bool,
@@ -83,7 +83,7 @@ impl Dialog {
         }
     }
 
-    /// The kind of answer that the dialog asks for; `None` while it asks for none.
+    /// The kind of answer that the dialog asks for; `None` while it asks for no answer.
     pub fn prompt(&self) -> Option<DialogPrompt<'_>> {
         match &self.subject {
             DialogSubject::FindUndo => None,
@@ -98,7 +98,8 @@ impl Dialog {
         }
     }
 
-    /// The confirmation that an operation or a maintenance needs before it starts; `None` if none is asked for now.
+    /// The confirmation that an operation or a maintenance needs before it starts; `None` if the dialog asks for no
+    /// confirmation now.
     fn asked(&self) -> Option<&Prompt> {
         match &self.subject {
             DialogSubject::Approval(approval) => Some(&approval.question()?.prompt),

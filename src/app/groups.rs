@@ -208,7 +208,7 @@ impl NodeGroups {
     }
 }
 
-/// Index at which the Ready nodes at the end of the rows begin.
+/// Index of the first of the Ready nodes that stand together at the end of the rows.
 pub(super) fn ready_from(rows: &[NodeRow], shown: &Model) -> usize {
     let state = |row: &NodeRow| shown.watchlist.state(row.node()?);
     rows.iter().rposition(|row| state(row) != Some(NodeState::Ready)).map_or(0, |last| last + 1)

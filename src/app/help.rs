@@ -10,9 +10,9 @@ use super::{
 /// The help while it is open.
 #[derive(Clone, Debug, Default)]
 pub struct HelpSheet {
-    /// Index of the first row shown.
+    /// Index of the first row of the help that is shown.
     pub scrolled: usize,
-    /// Searched words; empty shows everything.
+    /// Words to search the help for; empty shows all rows.
     pub search: Input,
     /// Whether keys are typed into the search.
     pub is_typing: bool,

@@ -9,7 +9,7 @@ pub const PAST: &str = "history: nothing can be written to the past; f returns t
 /// State of the history that the session keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HistoryState {
-    /// No history: there is no session, or it keeps none.
+    /// No history: there is no session, or it keeps no history.
     #[default]
     None,
     /// No history yet: it begins when the lists of all objects are complete.
@@ -17,9 +17,9 @@ pub enum HistoryState {
     Kept {
         /// Start of the history.
         from: Timestamp,
-        /// Size on disk in bytes.
+        /// Size of the history on disk, in bytes.
         bytes: u64,
-        /// Maximum size on disk in bytes.
+        /// Maximum size of the history on disk, in bytes.
         limit: u64,
     },
     /// No history, with the reason.

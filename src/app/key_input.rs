@@ -68,7 +68,7 @@ impl App {
         reaction
     }
 
-    /// Runs a key, and repeats it if it moves and a number was typed before it.
+    /// Runs a key, and repeats the key if it moves the selection and a number was typed before it.
     fn run_repeated(
         &mut self,
         key: KeyEvent,

@@ -153,12 +153,12 @@ impl Keymap {
         self.bindings.iter().filter(of_command).map(|binding| binding.chord)
     }
 
-    /// The first key of a command as it is shown; empty if the command has none.
+    /// The first key of a command as it is shown; empty if the command has no key.
     pub fn first_key(&self, command: &Command) -> String {
         self.keys(command).next().map(|chord| chord.to_string()).unwrap_or_default()
     }
 
-    /// The first key of the command with this action; empty if there is none.
+    /// The first key of the command with this action; empty if no key runs it.
     pub fn key_for(&self, action: UserAction) -> String {
         let command = COMMANDS.iter().find(|command| command.action == action);
         command.map(|command| self.first_key(command)).unwrap_or_default()

@@ -121,7 +121,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         place.zip(self.cursor()).map_or(&[], |(from, to)| &self.keys[from.min(to)..=from.max(to)])
     }
 
-    /// Whether no row is selected: the selected one is gone, or none was chosen.
+    /// Whether no row is selected: the selected row is gone, or no row was chosen.
     pub const fn is_row_gone(&self) -> bool {
         self.unselected.is_some()
     }

@@ -118,7 +118,7 @@ pub struct App {
     pub contexts: Vec<String>,
     /// The context that the user wants to see.
     pub wanted_context: Option<String>,
-    /// Operations in contexts that were left.
+    /// Contexts that are not shown, each with the number of operations that run in it.
     pub elsewhere: Vec<Elsewhere>,
     /// Request to copy or save something that is only known when the screen is drawn.
     pub taken_along: Option<TakenAlong>,
@@ -205,7 +205,7 @@ impl App {
         self.refresh_by(Model::refresh, now)
     }
 
-    /// Like [`App::refresh`], but does not update the leaving pods, which a background job computes.
+    /// Like [`App::refresh`], but does not update the leaving pods, because a background job computes them.
     pub fn refresh_nodes(&mut self, now: Timestamp) -> bool {
         self.refresh_by(Model::refresh_nodes, now)
     }

@@ -9,7 +9,7 @@ const MOST_ROWS: usize = 20_000;
 /// Near miss of a filter that no row matches: the rows that would match if one condition were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearMiss {
-    /// Number of rows without a filter.
+    /// Number of rows that the pane has without a filter.
     pub all: usize,
     /// The condition whose removal lets the most rows match, with the number of these rows; `None` if no row matches
     /// after the removal of any single condition.

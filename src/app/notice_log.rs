@@ -35,7 +35,7 @@ impl NoticeLog {
         (self.dropped..self.dropped + self.kept.len()).rev()
     }
 
-    /// Returns the newest notices, `most` at most, oldest first.
+    /// Returns up to `most` of the newest notices, oldest first.
     pub fn newest(&self, most: usize) -> impl Iterator<Item = &OperationNotice> {
         self.kept.iter().skip(self.kept.len().saturating_sub(most))
     }

@@ -7,12 +7,12 @@ use ratatui::style::Style;
 /// Whether the dashboard may write to the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Effects are recorded, and nothing is sent to the cluster.
+    /// No plan can be applied, so nothing is written to the cluster. Enforce mode can be enabled.
     #[default]
     DryRun,
-    /// Effects are written to the cluster.
+    /// Plans can be applied, which writes to the cluster.
     Enforce,
-    /// Enforce mode cannot be enabled.
+    /// No plan can be applied, and enforce mode cannot be enabled.
     ReadOnly,
     /// A recording is shown, so there is no cluster to write to.
     Replay,

@@ -174,8 +174,8 @@ impl Screen {
             .is_none_or(|forecast| forecast.chart.lanes.is_empty())
     }
 
-    /// Lists the forecast's lanes that pass the filter, and folds lanes together until all fit the pane. Returns
-    /// whether the lanes may have changed.
+    /// Lists the forecast's lanes (rows of one node or of several) that pass the filter, and folds lanes together until
+    /// all fit the pane. Returns whether the lanes may have changed.
     fn arrange_lanes(&mut self, shown: &Model) -> bool {
         let horizon = self.forecast.horizon;
         let forecast = shown.predictions.forecast_until(horizon);
@@ -341,8 +341,8 @@ pub fn zone_rows(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<
 /// Pods of the evictions that pass a filter, sorted.
 pub fn eviction_rows(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<Vec<Key>> {
     if filter.is_empty() && sort == Sort::default() {
-        // The views already have the evictions in this order. Sorting tens of thousands of evictions again would delay
-        // the response to key presses.
+        // The views already have the evictions in the default order. Sorting tens of thousands of evictions again would
+        // delay the response to key presses.
         return shown.views.leaving.by_urgency.clone();
     }
     let rows = shown

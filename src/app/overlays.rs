@@ -1,8 +1,8 @@
 //! Overlays over the panes, as a stack.
 //!
 //! The topmost overlay decides what the next key does ([`Screen::key_focus`](super::Screen::key_focus)) and is what Esc
-//! closes (`Screen::back`). Overlays are drawn from the bottom to the top. Three kinds are views: they take the place
-//! of the nodes, and get keys only while they have the focus.
+//! closes (`Screen::back`). Overlays are drawn from the bottom to the top. Four kinds of overlays are views: details,
+//! plans, progress and Events. Views take the place of the nodes, and get keys only while they have the focus.
 
 use tui_input::{Input, InputRequest};
 

@@ -136,8 +136,8 @@ impl PaneBorder {
         self.side() == PaneSide::Height
     }
 
-    /// The cells at which the mouse can grab the border: the first line below the border, or the frames on both sides
-    /// of it.
+    /// The cells at which the mouse can grab the border: the first line below a horizontal border, or the columns of
+    /// cells left and right of a vertical one.
     pub fn line(&self) -> Rect {
         match self.side() {
             PaneSide::Height => Rect { y: self.at, height: 1, ..self.area },

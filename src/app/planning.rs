@@ -136,8 +136,8 @@ impl App {
         self.screen.overlays.plan().is_some_and(Preview::is_behind)
     }
 
-    /// Shows the result of a job, unless the request has changed since. Returns the result that is no longer needed; it
-    /// may be large.
+    /// Shows the result of a job, unless the request for the plan has changed since the job began. Returns the result
+    /// that is no longer needed; it may be large.
     pub fn planned(&mut self, mut result: PreviewResult, now: Timestamp) -> Option<PreviewResult> {
         if let Some(snapshot) = result.snapshot.take() {
             result.snapshot = self.screen.plan_snapshot.give_back(snapshot);

@@ -34,8 +34,8 @@ pub struct Playback {
     pub moments: Arc<Vec<Moment>>,
     /// End of the part of the recording that was searched for notable moments.
     pub searched: Timestamp,
-    /// Time of the keyframe at which replaying began, while events before this keyframe are still missing; `None` if
-    /// none are missing.
+    /// Time of the keyframe at which replaying began, while events before this keyframe are still missing; `None` if no
+    /// events are missing.
     pub known_from: Option<Timestamp>,
     /// Settings of a counterfactual; empty if the playback shows what actually happened.
     pub other_settings: String,

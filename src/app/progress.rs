@@ -53,7 +53,7 @@ impl Progress {
         }
     }
 
-    /// Rebuilds the rows from the progress.
+    /// Rebuilds the rows from the progress of the operation.
     pub fn arrange(&mut self, entry: &OperationEntry, filter: &Filter) {
         let passes = |row: ProgressRow| filter.is_empty() || filter.matches(&FilterableRow { entry, row });
         let mut kept = Vec::new();

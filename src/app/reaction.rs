@@ -25,8 +25,8 @@ pub struct WatchReaction {
     pub has_news: bool,
     /// Whether the screen has changed, so that it is drawn before the next refresh.
     pub is_shown: bool,
-    /// Whether the event completed a list of objects that the user waits for, which is shown at once.
+    /// Whether the event completed a list of objects that the user waits for. Such a list is shown at once.
     pub ends_list: bool,
-    /// Whether the event started the engine, which also refreshed the views and lists.
+    /// Whether the event started the engine. Starting the engine also refreshes the views and lists.
     pub has_started: bool,
 }

@@ -42,7 +42,8 @@ impl Screen {
         }
     }
 
-    /// The place next to that of the focused pane in this direction; `None` at the end of the places.
+    /// The place to which the focused pane moves in this direction; `None` if there is no further place in this
+    /// direction.
     pub(super) fn next_pane_place(&self, to: PaneMove) -> Option<PanePlace> {
         let places = &self.drawn_layout.places;
         let place = self.layout.place(self.focus)?;

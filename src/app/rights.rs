@@ -13,7 +13,7 @@ use super::{
 };
 use kordon_core::{cluster::Namespace, plan::Permission};
 
-/// Maximum number of namespaces in one request for rights.
+/// Maximum number of namespaces for which one request asks the server about the user's rights.
 const MOST_NAMESPACES: usize = 20;
 
 /// Answers of the server about the rights of the user in this context.
@@ -92,7 +92,7 @@ fn rights_of(request: &PlanRequest) -> Vec<Permission> {
 }
 
 impl App {
-    /// Returns the rights to ask the server for now; `None` if there are none, or if an answer is awaited.
+    /// Returns the rights to ask the server about now; `None` if there are no such rights, or if an answer is awaited.
     pub(super) fn next_rights(&mut self) -> Option<Vec<Permission>> {
         if self.rights.is_asking || self.operations.locked.is_some() {
             return None;
@@ -105,8 +105,8 @@ impl App {
         self.rights.is_asking.then_some(wanted)
     }
 
-    /// Rights to ask for on the pods that a command would act on: those that the user does not have for all namespaces,
-    /// and whose answers are not known yet.
+    /// Rights on the pods that a command would act on, about which the server must be asked: the user does not have
+    /// them for all namespaces, and the server has not answered yet for the namespaces of the pods.
     fn rights_of_namespaces(&self) -> Vec<Permission> {
         if !self.rights.lacks_any() {
             return Vec::new();
@@ -138,8 +138,8 @@ impl App {
         self.rights.is_asking = false;
         let is_general = asked.iter().all(|right| *right == right.everywhere());
         let Ok(missing) = missing else {
-            // Without answers, nothing more is asked: rights in single namespaces are asked for only after the server
-            // has denied the right for all namespaces.
+            // Without answers nothing more is asked, because a right in a single namespace is asked about only after
+            // the server has denied the right for all namespaces.
             return self.rights.answers.clear();
         };
         if is_general {
@@ -183,7 +183,7 @@ impl App {
     }
 
     /// Names the rights that the open plan needs and the user lacks. Then asks the server again, because these rights
-    /// may have been granted since.
+    /// may have been granted since its last answer.
     pub(super) fn say_missing_right(&mut self) {
         let request = self.screen.overlays.plan().map(|preview| &preview.request);
         if let Some(missing) = request.and_then(|request| self.rights.missing(&rights_of(request))) {

@@ -84,7 +84,7 @@ pub struct Screen {
     pub zones: SortedList<ZoneKey, ZoneColumn>,
     pub nodes: SortedList<NodeRow, NodeColumn>,
     pub groups: NodeGroups,
-    /// Index at which the Ready nodes at the end of the list of nodes begin.
+    /// Index of the first of the Ready nodes that stand together at the end of the list of nodes.
     pub ready_from: usize,
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,

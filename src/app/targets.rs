@@ -21,7 +21,7 @@ impl App {
         }
     }
 
-    /// Targets of a plan of this kind, if the user opens it now; `None` if there are none.
+    /// Targets of a plan of this kind, if the user opens it now; `None` if there are no targets.
     pub(super) fn targets(&self, kind: PlanKind) -> Option<Targets> {
         self.has_targets(kind).then(|| {
             if is_for_pods(kind) {

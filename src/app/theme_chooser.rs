@@ -9,7 +9,7 @@ pub struct ThemeChooser {
     pub input: Input,
     /// Names of all themes of this terminal.
     names: Vec<String>,
-    /// Indices of the names that match.
+    /// Indices into `names` of the names that contain the typed letters.
     found: Vec<usize>,
     /// Index into `found` of the chosen name.
     cursor: usize,

@@ -13,7 +13,7 @@ pub const fn word(confidence: Confidence) -> &'static str {
     }
 }
 
-/// Text for people, from the name of a confidence in reports and the time for which the confidence has lasted.
+/// Text of a confidence for people, made from its name in reports and the time for which it has lasted.
 pub fn text(word: &str, lasting: Option<Span>) -> String {
     let lasting = |preposition: &str| lasting.map_or(String::new(), |span| format!(" {preposition}{span}"));
     match word {

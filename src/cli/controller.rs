@@ -1,4 +1,5 @@
-//! `kordon controller`: the node lifecycle controller without a screen, as a shadow or with writes.
+//! `kordon controller`: the node lifecycle controller without a screen, either as a shadow, which predicts and never
+//! writes, or with writes to the cluster.
 
 use std::{io::Write as _, net::SocketAddr};
 

@@ -192,7 +192,7 @@ impl EmbeddedCluster {
         Ok(Self { api, clock, address, world, tasks, cancel, folder })
     }
 
-    /// Shows the dashboard, whose engine shadows the cluster's controller.
+    /// Shows the dashboard, whose engine predicts what the cluster's controller does, and writes nothing itself.
     async fn show(&self, args: DemoArgs, config: &Config) -> Result<(), CliError> {
         let connection = Connection::embedded(self.api.client(), NAME);
         let settings = settings(&args);

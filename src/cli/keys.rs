@@ -1,4 +1,4 @@
-//! Keys on the command line, for snapshots: `jj<Enter>`, `/zone:a<Enter>`.
+//! Keys of the flag `--keys`, typed before a snapshot of the screen is taken: `jj<Enter>`, `/zone:a<Enter>`.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

@@ -22,7 +22,7 @@ pub fn start(file: Option<&Path>) -> Result<(), CliError> {
         .open(path)
         .map_err(|error| CliError::Io { doing: format!("opening the log {}", path.display()), error })?;
     let lines = fmt::layer().with_ansi(false).with_writer(Mutex::new(LogFile(file)));
-    // The call fails only if the process already has a log. That log stays.
+    // `set_global_default` fails only if the process already has a log. That log stays.
     let _ =
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(filter()).with(lines));
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "kordon started");

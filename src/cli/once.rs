@@ -126,7 +126,7 @@ impl Patience {
         }
     }
 
-    /// Shortens the time limit to at most `span` from now.
+    /// Shortens the time limit, so that it ends at most `span` from now.
     pub fn at_most(self, span: Span) -> Self {
         Self { ends: self.ends.min(self.clock.now() + span), ..self }
     }
@@ -161,7 +161,7 @@ impl Patience {
 pub struct OneShot {
     pub model: Model,
     pub at: Timestamp,
-    /// The requested namespace, or else the context's.
+    /// The requested namespace; without one, the namespace of the kubeconfig context.
     pub namespace: String,
     /// Error with which the command ends after it has printed its answer; none if all data arrived in time.
     late: Option<CliError>,
@@ -393,7 +393,7 @@ impl OneShot {
         forbidden.into_iter().next().map_or(Ok(()), |error| Err(CliError::NodesForbidden(error)))
     }
 
-    /// Marks these kinds as not listed as a whole, because of this flag.
+    /// Records that these kinds are not listed as a whole, because `flag` tells kordon not to read them.
     pub fn leave_out(&mut self, flag: &'static str, kinds: impl IntoIterator<Item = FeedKind>) {
         let changes = kinds.into_iter().map(|kind| Change::Known(kind, Known::Off { flag })).collect();
         self.model.apply(changes, self.clock.now());
@@ -457,8 +457,8 @@ impl OneShot {
         self.model.measurements.on_usage(usage, self.at);
     }
 
-    /// Watches until the given kinds are listed, and until the engine has started, unless the options ask for no
-    /// engine.
+    /// Watches until the given kinds are listed. If the options ask for an engine, also waits until the engine has
+    /// started.
     pub async fn watch(
         connection: Connection,
         options: ModelOptions,
@@ -508,7 +508,7 @@ impl OneShot {
 /// A session that waits until everything is listed. The caller may go on using it afterwards.
 pub struct WatchedSession {
     pub session: Session,
-    /// Error of the wait; none if all data arrived in time.
+    /// Error about data that did not arrive in time; `None` if all data did.
     late: Option<CliError>,
     _ends_with_us: DropGuard,
 }

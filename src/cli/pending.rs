@@ -55,7 +55,7 @@ struct PendingReport {
     pods: Vec<PendingPodReport>,
     #[serde(flatten)]
     unknown: UnknownReport,
-    /// Number of pods that wait, without the filter.
+    /// Number of pods that wait for a node, before the filter.
     #[serde(skip)]
     total: usize,
     #[serde(skip)]

@@ -23,7 +23,7 @@ pub struct PlacementReport {
     pub feasible: usize,
     /// Number of nodes that share the best score. The scheduler chooses any of them; kordon reports the first by name.
     pub tied: usize,
-    /// Points from the best score to the next; `null` if there is no next.
+    /// Difference between the best score and the next lower score, in points; `null` if no node has a lower score.
     pub margin: Option<i64>,
     /// Whether a small change of the cluster can reverse the choice.
     pub close_margin: bool,
@@ -33,7 +33,7 @@ pub struct PlacementReport {
     pub reasons: Vec<ReasonReport>,
     /// The pods that the placement preempts.
     pub preempts: Vec<PreemptedReport>,
-    /// How to place the pod if it stays Pending.
+    /// What would help to place the pod, if it stays Pending.
     pub help: Vec<String>,
     /// Where the pod's volumes can be attached, as text.
     pub volumes: Vec<String>,

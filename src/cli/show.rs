@@ -73,7 +73,7 @@ pub struct HistoryArgs {
     history_size: u64,
 }
 
-/// Uses the values that the flags have by default.
+/// Default values of the flags for the session's history.
 impl Default for HistoryArgs {
     fn default() -> Self {
         Self { history: Span::from_secs(2 * 3600), history_size: 512 << 20 }
@@ -88,7 +88,7 @@ pub struct LookArgs {
     /// ~/.config/kordon/themes
     #[arg(long, value_name = "NAME", value_parser = ThemeNameParser)]
     theme: Option<String>,
-    /// Whether the terminal's background is light, if it was asked.
+    /// Whether the terminal's background is light; false if the terminal was not asked for its background.
     #[arg(skip)]
     is_light: bool,
     /// Whether the theme was given on the command line.
@@ -375,7 +375,7 @@ fn history_size(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| "not a size of 1MiB or more, such as 512MiB or 2GiB".into())
 }
 
-/// Whether the environment asks for no colours.
+/// Whether `NO_COLOR` is set in the environment, so that no colours are used.
 fn is_colourless() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

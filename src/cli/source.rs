@@ -1,4 +1,4 @@
-//! `--from` and `--with`: objects of files instead of those of a cluster, or laid over them.
+//! `--from` and `--with`: objects from files, which replace the objects of a cluster or are laid over them.
 
 use std::path::PathBuf;
 
@@ -60,7 +60,7 @@ impl SourceArgs {
     /// Connects to the objects of `--from`.
     ///
     /// # Errors
-    /// They cannot be read, or the flags contradict each other.
+    /// The files cannot be read, or the flags contradict each other.
     pub fn files(&self, mut connection: ConnectionArgs) -> Result<Connection, CliError> {
         let Some(from) = &self.from else { return Err(CliError::Usage("--from is missing".into())) };
         let namespace = connection.namespace.take();

@@ -42,7 +42,7 @@ pub struct EffectWriter {
     pub running: Option<TaskTrackerToken>,
 }
 
-/// Where the effects of the engine are written.
+/// Target to which the effects of the engine are written.
 #[derive(Clone)]
 pub enum EffectTarget {
     /// No target: nothing is written, and every effect has the outcome [`Outcome::Recorded`].

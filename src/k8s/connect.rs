@@ -165,7 +165,8 @@ async fn client(mut config: Config, server: &str) -> Result<Client, ConnectError
 }
 
 async fn build(config: Config, server: &str) -> Result<Client, ConnectError> {
-    // This runs on a blocking thread: building a client reads files and, for old kinds of credentials, runs programs.
+    // The client is built on a blocking thread, because building it reads files and, for old kinds of credentials, runs
+    // programs.
     let built = tokio::task::spawn_blocking({
         let handle = tokio::runtime::Handle::current();
         move || {

@@ -80,7 +80,7 @@ pub enum FeedState {
 }
 
 impl FeedState {
-    /// The state in one word.
+    /// The state of the watch in one word.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Off => "off",

@@ -366,7 +366,7 @@ fn holder(lease: &Lease) -> Option<&str> {
 }
 
 fn micro_time(at: Timestamp) -> MicroTime {
-    // The API stores whole microseconds.
+    // The API stores times in whole microseconds.
     MicroTime(jiff::Timestamp::from_microsecond(at.as_nanos() / 1000).unwrap_or_default())
 }
 

@@ -185,7 +185,7 @@ struct Scale {
     spec: ScaleSpec,
 }
 
-/// The spec of a Scale. Zero replicas are left out.
+/// The spec of a Scale. The server leaves `replicas` out if it is zero.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ScaleSpec {

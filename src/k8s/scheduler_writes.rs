@@ -51,7 +51,8 @@ pub struct PreemptionVictim<'a> {
     pub node: &'a NodeName,
 }
 
-/// Marks a pod with the reason, deletes it with its own grace period, and records an event about it.
+/// Preempts a pod: sets its condition DisruptionTarget, deletes the pod with its own grace period, and records an event
+/// about it.
 pub async fn preempt(client: &Client, victim: PreemptionVictim<'_>, now: Timestamp) -> Outcome {
     let PreemptionVictim { pod: victim, uid, by, node } = victim;
     let target = disruption_target("PreemptionByScheduler", "makes room for a pod of higher priority", now);

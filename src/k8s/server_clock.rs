@@ -49,7 +49,7 @@ impl ClockDifferenceRange {
     /// the range replaces it.
     ///
     /// The known difference has precedence because a new estimate each minute would shift all converted times by up to
-    /// half a second. Each correction makes the first estimate more accurate.
+    /// half a second. Each correction makes the known difference more accurate.
     pub fn difference(self, known: Option<Span>) -> Span {
         let Self { least, most } = self;
         let is_near = |known: &Span| (least - SECOND..=most + SECOND).contains(known);

@@ -55,7 +55,7 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let mut builder = legacy::Client::builder(TokioExecutor::new());
     // Limits the read buffer of a connection. Otherwise each of about two dozen watches would keep a buffer of 150 KiB,
-    // which is needed only for its list.
+    // although it needs this size only for its list.
     builder.http1_max_buf_size(PIECE);
     let connections: legacy::Client<_, Body> = builder.build(connector);
 

@@ -17,8 +17,8 @@ use kordon_core::{
 /// Maximum number of concurrent dry runs.
 const AT_ONCE: usize = 4;
 
-/// Release in which the dry run of an eviction may mark the pod permanently (bug of 1.26.0 to 1.26.3). Its servers get
-/// no dry runs of evictions.
+/// Release in which the dry run of an eviction may mark the pod permanently (bug of 1.26.0 to 1.26.3). Servers of this
+/// release get no dry runs of evictions.
 const MARKS_PODS: ServerVersion = ServerVersion::new(1, 26);
 
 /// Sends each write once as a dry run, without retries, and returns the outcomes in the order of the writes. On release

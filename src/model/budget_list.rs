@@ -74,7 +74,7 @@ pub struct DrainUnderBudget {
     pub blocked_since: Option<Timestamp>,
 }
 
-/// Number of pods that a budget lets go now. The variants are in the order of urgency.
+/// Number of pods that a budget lets go now. The variants are sorted by urgency, the most urgent first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BudgetRoom {
     /// The budget never lets a pod go.
@@ -253,7 +253,7 @@ impl BudgetListJob {
         row
     }
 
-    /// Returns the drains of the nodes on which these pods are.
+    /// Returns the drains of the nodes that have at least one of `pods`, the pods that the budget selects.
     fn drains(&self, budget: &Budget, pods: &[&Arc<Pod>]) -> Vec<DrainUnderBudget> {
         let blocked_since = |node: &NodeName| {
             let is_it = |drain: &&BlockedDrain| drain.node == *node && drain.budgets.contains(&budget.key);

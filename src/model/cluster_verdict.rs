@@ -40,7 +40,7 @@ pub enum VerdictLevel {
 }
 
 impl VerdictLevel {
-    /// Stable word for machine-readable output.
+    /// Stable word for the severity in machine-readable output.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",

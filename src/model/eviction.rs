@@ -22,7 +22,8 @@ pub enum EvictionState {
     Scheduled { at: Timestamp, certainty: Certainty },
     /// The eviction is not scheduled yet, but the forecast predicts it.
     Predicted { at: Timestamp, chance: Option<forecast::Chance> },
-    /// The pod tolerates the taints of its node without a time limit, or belongs to a DaemonSet in legacy mode.
+    /// The pod tolerates the taints of its node without a time limit, or, in the controller's legacy mode, belongs to a
+    /// DaemonSet.
     Never,
     /// The deletion has started; the grace period ends at the deadline.
     Terminating { deadline: Timestamp, finalizers: SharedList<Name>, kubelet_silent: bool },

@@ -84,14 +84,14 @@ pub struct EvictionCounts {
     /// Number of evictions that a budget would refuse; `None` if budgets or outcomes are unknown.
     pub against_budgets: Option<usize>,
     pub terminating: usize,
-    /// Outcomes of the hanging pods: pods on nodes whose kubelet is down that are terminating, or that nothing evicts.
-    /// They stay there until the kubelet is back.
+    /// Outcomes of the hanging pods: pods of nodes whose kubelet is down, if the pods are terminating or nothing evicts
+    /// them. They stay on their nodes until the kubelets are back.
     pub hanging: OutcomeCounts,
-    /// Number of the hanging pods whose replacements are Pending.
+    /// Number of the hanging pods (see `hanging`) whose replacements are Pending.
     pub pending_replacements: usize,
-    /// Number of nodes with at least one hanging pod whose outcome is `Stuck`.
+    /// Number of nodes with at least one hanging pod (see `hanging`) whose outcome is `Stuck`.
     pub stuck_on: usize,
-    /// Number of hanging pods that nothing evicts, even if their node is tainted out-of-service.
+    /// Number of hanging pods (see `hanging`) that nothing evicts, even if their node is tainted out-of-service.
     pub unfenced: usize,
     pub cancelled: usize,
     /// Number of pods that are never evicted (`EvictionState::Never`).
@@ -147,7 +147,7 @@ impl EvictionCounts {
         self.outcomes.nowhere() + self.preempted.nowhere() + self.staying
     }
 
-    /// Number of hanging pods whose replacements have a node.
+    /// Number of pods that hang on a node whose kubelet is down, but whose replacements have a node.
     pub fn replaced(&self) -> usize {
         self.hanging.of(OutcomeKind::Replaced).saturating_sub(self.pending_replacements)
     }

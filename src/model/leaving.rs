@@ -63,11 +63,11 @@ pub struct NextEvent {
     /// Time of the event; `None` if this time is not known yet.
     pub at: Option<Timestamp>,
     pub what: NextEventKind,
-    /// Whether the time is an estimate.
+    /// Whether the time of the event is an estimate.
     pub estimated: bool,
     pub why: Why,
-    /// Chance that the event happens at this time; `None` unless several nodes compete for the next token of their
-    /// zone's rate limiter.
+    /// Chance that the event happens at its predicted time; `None` unless several nodes compete for the next token of
+    /// their zone's rate limiter.
     pub chance: Option<forecast::Chance>,
 }
 
@@ -80,7 +80,7 @@ pub enum NextEventKind {
     Taint,
     /// Pods of the node are evicted, the first of them at the time of the event.
     Evict {
-        /// Number of the node's pods that are evicted within one second of the first.
+        /// Number of the node's pods that are evicted within one second of the first eviction.
         first: usize,
         /// Number of all evicted pods of the node.
         pods: usize,

@@ -276,7 +276,7 @@ impl Model {
         [engine, self.effects.poll_timeout(&self.cluster)].into_iter().flatten().min()
     }
 
-    /// Returns the explainer of nodes and pods; `None` before the engine has started.
+    /// Returns the data from which explanations of nodes and pods are made; `None` before the engine has started.
     pub fn explainer(&self, now: Timestamp) -> Option<Explainer<'_>> {
         let Self { cluster, predictions, .. } = self;
         let (forecast, outcomes) = (predictions.forecast(), predictions.outcomes_by_pod());
@@ -301,7 +301,7 @@ impl Model {
         self.predictions.set_forecast(forecast, &self.cluster)
     }
 
-    /// Number of changes of pods that wait for a node.
+    /// Revision of the pods that wait for a node. It increases with each change of such a pod.
     pub fn unscheduled_changes(&self) -> u64 {
         self.changes.unscheduled()
     }
@@ -336,8 +336,8 @@ impl Model {
     }
 
     /// Returns the kinds of objects that decide about devices, if pods need devices: all pods and nodes are known, and
-    /// at least one pod requests something that only devices may provide. Returns none for servers before 1.34, which
-    /// do not serve these kinds.
+    /// at least one pod requests something that only devices may provide. Returns no kinds for servers before 1.34,
+    /// which do not serve them.
     pub fn device_scopes(&self) -> impl Iterator<Item = Scope> + use<> {
         let is_served = self.settings.version >= SchedulerRules::FIRST_WITH_DEVICES;
         let is_known =
@@ -370,8 +370,8 @@ impl Model {
         self.watchlist.on_applied(applied, self.engine.as_ref());
     }
 
-    /// Adds the journal entries for a change of a node or pod. Before the engine starts there are none: the first lists
-    /// are not changes.
+    /// Adds the journal entries for a change of a node or pod. Adds no entries before the engine starts, because the
+    /// first lists are not changes.
     fn record(
         &mut self,
         change: &AppliedChange,
@@ -498,7 +498,8 @@ impl Model {
         }
     }
 
-    /// Reports held evictions that are no longer needed to the engine, as conflicts. Returns whether there were any.
+    /// Withdraws held evictions that are no longer needed, and reports each of them to the engine as a conflict.
+    /// Returns whether there were any.
     fn withdraw_evictions(&mut self, now: Timestamp) -> bool {
         let withdrawn = self.effects.withdraw(&self.cluster);
         for effect in &withdrawn {

@@ -312,8 +312,8 @@ impl Model {
     }
 
     /// Returns the progress of a drain. If the operation runs in this process, it reports the progress itself.
-    /// Otherwise the progress is read from the claim on the node, with the budgets that blocked the drain at the last
-    /// refresh.
+    /// Otherwise the progress is read from the drain's annotation on the node, with the budgets that blocked the drain
+    /// at the last refresh.
     pub fn drain_count(&self, node: &Node) -> Option<DrainCount> {
         let claim = node.drain_claim.as_ref()?;
         let of_ours = self.maintenance.drain(&node.name, &claim.operation);
@@ -434,7 +434,7 @@ mod tests {
         workload: Option<usize>,
         pressure: bool,
         cordoned: bool,
-        /// Age of a drain's claim in seconds.
+        /// Age, in seconds, of the annotation by which a drain claims the node.
         claimed: Option<i64>,
         /// Whether a drain of the node has ended.
         drained: bool,

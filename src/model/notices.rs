@@ -72,7 +72,7 @@ pub enum ChangeKind {
     Zone,
     DrainDone,
     DrainBlocked,
-    /// A test of the delivery. Nothing changed.
+    /// A test of the delivery of notices. Nothing has changed.
     Test,
 }
 

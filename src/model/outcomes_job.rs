@@ -38,8 +38,8 @@ pub struct OutcomesJob {
 const MAX_LOOKS: usize = 10_000_000;
 
 impl Model {
-    /// Returns the next outcomes to compute; `None` if the outcomes are up to date, no pod leaves and no node is down,
-    /// or nodes or pods are unknown.
+    /// Returns the next outcomes to compute. `None` in three cases: the outcomes are up to date; no pod leaves and no
+    /// node is down; nodes or pods are unknown.
     pub fn next_outcomes_job(&self, now: Timestamp) -> Option<OutcomesJob> {
         let changes = self.plan_revision()?;
         let leaving = &self.views.leaving;

@@ -62,7 +62,7 @@ impl ChangeCounts {
         self.nodes.get()
     }
 
-    /// Number of changes of pods that wait for a node.
+    /// Revision of the pods that wait for a node. It increases with each change of such a pod.
     pub const fn unscheduled(&self) -> u64 {
         self.unscheduled.get()
     }
@@ -97,7 +97,7 @@ pub struct Revision {
     pub next: u64,
     /// Number of changes of evictions and their outcomes.
     pub evictions: u64,
-    /// Number of changes of the pods that wait for a node.
+    /// Revision of the pods that wait for a node. It increases with each change of such a pod.
     pub unscheduled: u64,
     /// Number of pods that came to a node or left one.
     pub moves: u64,
@@ -107,7 +107,7 @@ pub struct Revision {
     pub results: u64,
 }
 
-/// Whether the change is of a pod that waits for a node, or that waited before the change.
+/// Whether the changed object is a pod that waits for a node, or that waited for one before the change.
 fn concerns_unscheduled(applied: &Applied) -> bool {
     let Applied::Pod(delta) = applied else { return false };
     delta.old.iter().chain(&delta.new).any(|pod| pod.is_unscheduled())

@@ -32,7 +32,7 @@ pub struct Views {
     pub pending: PendingSummary,
     /// Drains that are blocked by a budget, sorted by node.
     pub blocked_drains: Vec<BlockedDrain>,
-    /// Nodes whose drain does not end before another node is uncordoned, sorted by node.
+    /// Drains that wait until another node is uncordoned, sorted by node.
     pub cordon_waits: Vec<CordonWait>,
     pub loops: DepartureLoops,
     pub idle_workloads: IdleWorkloads,
@@ -212,7 +212,7 @@ impl Model {
             .collect()
     }
 
-    /// Returns the cordoned nodes whose drain cannot end before another cordoned node is uncordoned. A drain by kubectl
+    /// Returns the cordoned nodes whose drain waits until another cordoned node is uncordoned. A drain by kubectl
     /// leaves only the cordon as a mark, so every cordoned node counts as being drained.
     fn find_cordon_waits(&self, now: Timestamp) -> Vec<CordonWait> {
         let Some(pending) = self.predictions.pending().filter(|pending| pending.waits_for_uncordon()) else {

@@ -253,7 +253,7 @@ fn set_templates(set: &mut ObjectSet, deployment: &Value) {
     }
 }
 
-/// The kinds in all their versions, grouped by kind.
+/// The versions of each kind that kordon reads, grouped by kind.
 fn versions_of_kinds() -> impl Iterator<Item = &'static [Kind]> {
     KINDS.chunk_by(|one, other| (one.group, one.plural) == (other.group, other.plural))
 }

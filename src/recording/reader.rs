@@ -160,7 +160,7 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.begin_at(1);
     }
 
-    /// Goes to the last keyframe that is not after `at`, or to the start if there is none.
+    /// Goes to the last keyframe at or before `at`, or to the start if there is no such keyframe.
     pub fn seek(&mut self, at: Timestamp) {
         let later = self.segments.partition_point(|block| self.blocks[*block].header.from <= at);
         self.begin_at(later.checked_sub(1).map_or(1, |place| self.segments[place]));

@@ -152,7 +152,7 @@ impl Ring {
         self.segments.iter().flat_map(Segment::files).map(|file| file.bytes).sum()
     }
 
-    /// Size limit in bytes.
+    /// Size limit of the ring in bytes.
     pub const fn limit(&self) -> u64 {
         self.limits.size
     }

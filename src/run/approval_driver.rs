@@ -68,7 +68,7 @@ pub async fn decide(approval: &mut Approval, host: &mut impl ApprovalHost) {
 /// # Errors
 /// An object that the plan names does not exist; the text names the object.
 pub async fn make_plan(job: PlanJob) -> Result<Box<Plan>, String> {
-    // The snapshot is dropped on the other thread too, because dropping a large snapshot takes long.
+    // The snapshot is dropped on the thread that makes the plan, because dropping a large snapshot takes long.
     match tokio::task::spawn_blocking(move || job.work().plan).await {
         Ok(plan) => plan.map_err(|error| error.to_string()),
         Err(_) => Err("making the plan failed: this is a fault of kordon".into()),

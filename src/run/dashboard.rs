@@ -92,7 +92,7 @@ pub struct Dashboard {
     pub player: Option<Player>,
     /// History that the session keeps; none if the session keeps no history.
     pub history: Option<History>,
-    /// File of the preferences, which is read again when it changes; none if there is no place for it.
+    /// File of the preferences, which is read again when it changes; none if there is no folder for it.
     pub preferences: Option<PreferencesFile>,
     /// The receivers of notifications, and the changes that they are notified of.
     pub notify: NotifyOptions,
@@ -199,7 +199,7 @@ where
         }
     }));
     stream::poll_fn(move |context| {
-        // The stream owns the task that reads the events.
+        // The stream owns the task that reads the events, so the task ends with the stream.
         let _ = &reading;
         read.poll_recv(context)
     })
@@ -244,7 +244,7 @@ pub async fn headless(
     Ok(screen.backend().buffer().clone())
 }
 
-/// The loop: the app, and everything that it waits for.
+/// The dashboard's loop: the app, and everything that the loop waits for.
 struct Loop {
     display: Display,
     link: ClusterLink,
@@ -255,11 +255,11 @@ struct Loop {
     /// Opens other contexts; `None` if there are no other contexts.
     opener: Option<ContextOpener>,
     opening: ContextOpening,
-    /// File of the configuration, to which views are added; none if there is no place for it.
+    /// File of the configuration, to which views are added; none if there is no folder for it.
     preferences: Option<PathBuf>,
     /// Reads the configuration again when its file changes.
     reader: Option<PreferencesReader>,
-    /// Number of operations that run.
+    /// Number of running operations, for the dashboards of other contexts.
     running: RunningCount,
 }
 

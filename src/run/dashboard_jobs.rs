@@ -267,7 +267,7 @@ impl OperationsDriver {
         }
     }
 
-    /// Returns the channels for requests of these operations.
+    /// Returns the channel for requests of each of the `operations` that runs and takes requests.
     pub fn channels<'a>(
         &self,
         operations: impl Iterator<Item = &'a OperationId>,

@@ -38,7 +38,7 @@ struct MaintenanceTask {
     input: mpsc::Sender<OperatorInput>,
     events: mpsc::UnboundedReceiver<MaintenanceEvent>,
     newest: watch::Sender<Arc<Model>>,
-    /// Kept only because the maintenance would stop if this sender were dropped.
+    /// Sender that is only kept because the maintenance stops when the sender is dropped.
     _stop: oneshot::Sender<()>,
     /// The task, which is stopped if the dashboard ends. The maintenance can be resumed later.
     _task: AbortOnDropHandle<()>,

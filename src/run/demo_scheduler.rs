@@ -268,7 +268,7 @@ impl Work {
         }
     }
 
-    /// Deletes the pods that are preempted. The pod itself is placed once they are gone.
+    /// Deletes the pods that are preempted for `pod`, which is placed once they are gone.
     async fn preempt(&mut self, pod: &Arc<Pod>, candidate: &PreemptionCandidate, why: String) {
         let leaving: Vec<_> =
             candidate.victims.iter().filter(|victim| victim.termination.is_none()).collect();

@@ -544,7 +544,8 @@ mod tests {
         history.on_event(&message("before the first keyframe"), at(0));
         history.on_applied(&model, at(1));
         history.on_event(&message("kept"), at(2));
-        // These changes keep the history thread busy, so it falls behind with the messages that follow.
+        // The deletions of 300,000 nodes keep the history thread busy, so it falls behind with the messages that
+        // follow.
         let changes = (0..300_000)
             .map(|number| Change::Node(ObjectEvent::Deleted(NodeName::from(format!("n{number}").as_str()))));
         history.on_event(&FeedEvent::Changes(changes.collect()), at(3));

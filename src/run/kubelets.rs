@@ -23,8 +23,8 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// Interval between requests to metrics.k8s.io, which has a new value about every 15 to 60 seconds.
 const METRICS_AGAIN: Duration = Duration::from_secs(30);
 
-/// Interval while metrics.k8s.io does not answer. It is long, because most clusters without metrics.k8s.io do not
-/// install it soon.
+/// Interval between requests to metrics.k8s.io while it does not answer. It is long, because most clusters without
+/// metrics.k8s.io do not install it soon.
 const WITHOUT_METRICS: Duration = Duration::from_secs(300);
 
 /// Maximum number of requests in flight. Further kubelets wait for the next round.

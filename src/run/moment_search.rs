@@ -73,8 +73,7 @@ impl<R: Read + Seek> MomentSearch<R> {
         }
     }
 
-    /// Adds a moment with the reason why nothing more can be read, if there is an error. Returns whether there is an
-    /// error.
+    /// If there is an error, adds a moment with the reason why nothing more can be read, and returns true.
     fn note_error(&mut self, played: Result<(), RecordingError>) -> bool {
         let Err(error) = played else { return false };
         let (at, text) = (self.replay.at(), error.to_string());

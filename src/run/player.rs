@@ -66,7 +66,7 @@ pub struct PlayedMoment {
     pub model: Result<Box<Model>, RecordingError>,
     pub kind: StepKind,
     /// Time of the keyframe at which playing began, as long as another thread searches for the events before it; none
-    /// if all events are known. The screen is drawn again when the search has found them.
+    /// if all events are known. The screen is drawn again when the search has found the events before it.
     pub known_from: Option<Timestamp>,
 }
 

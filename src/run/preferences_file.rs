@@ -64,7 +64,7 @@ impl PreferencesReader {
     }
 }
 
-/// Waits until the file of an optional reader has changed and was read; forever if there is no reader.
+/// Waits until the reader's file has changed and was read; forever if there is no reader.
 pub async fn next_read(reader: &mut Option<PreferencesReader>) -> ReadPreferences {
     match reader {
         Some(reader) => reader.next().await,

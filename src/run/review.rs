@@ -56,7 +56,7 @@ pub struct NodeOutage {
     /// Time at which the node was Ready again or was deleted; none if neither happened.
     pub until: Option<Timestamp>,
     pub worst: NodeState,
-    /// Chain of causes, as texts, when the node was in its worst state.
+    /// Causes of the node's worst state, as a chain of texts.
     pub why: Vec<String>,
     pub evicted: usize,
 }

@@ -53,7 +53,8 @@ pub struct Tty {
 }
 
 impl Tty {
-    /// Takes over the terminal, and the mouse if `mouse`. A panic restores the terminal before the panic is reported.
+    /// Takes over the terminal, and the mouse if `mouse` is true. A panic restores the terminal before the panic is
+    /// reported.
     ///
     /// # Errors
     /// There is no terminal, or it cannot be written to.
@@ -64,7 +65,7 @@ impl Tty {
             return Err(io::Error::other("standard output is not a terminal"));
         }
         // With NO_COLOR, crossterm replaces each colour by a reset, which also resets bold and reverse. Forcing colours
-        // is safe, because the themes for NO_COLOR have none.
+        // is safe, because the themes for NO_COLOR have no colours.
         crossterm::style::force_color_output(true);
         restore_on_panic();
         take(mouse)?;

@@ -1,6 +1,6 @@
 //! Contrast of colours, by WCAG 2.
 
-/// Red, green and blue.
+/// A colour: its red, green and blue.
 pub type Rgb = (u8, u8, u8);
 
 /// Least contrast of text by level AA of WCAG 2.

@@ -328,7 +328,7 @@ impl Paper<'_> {
                     .and(words, self.style(Role::Key))
                     .and(" to continue:", self.style(Role::Base));
                 lines.push(self.cut(runs));
-                // Placeholder for the input line.
+                // Empty line over which the typed answer is drawn.
                 lines.push(Line::default());
             }
             (None, DialogSubject::Approval(approval)) => self.state(approval, &mut lines),

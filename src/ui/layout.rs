@@ -21,7 +21,7 @@ const THREE_COLUMNS: u16 = 200;
 /// Minimum height in lines that the nodes keep when the user makes the panes below them higher.
 const LEAST_NODES: u16 = 6;
 
-/// The parts of the screen.
+/// Areas of the parts of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreenLayout {
     pub header: Rect,

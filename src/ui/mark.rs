@@ -35,7 +35,7 @@ pub fn mark(scene: &Scene) -> Option<(String, Style)> {
     Some((format!(" {} ", mark.word), style(mark, scene)))
 }
 
-/// Style of a mark. A mark without a colour, or on a terminal without colours, is reversed.
+/// Style of a mark. A mark without a colour, or on a terminal without colours, is drawn in reverse video.
 fn style(mark: &ContextMark, scene: &Scene) -> Style {
     let strong = scene.style(Role::Strong).add_modifier(Modifier::BOLD);
     match (mark.colour, scene.screen.theme().root()) {

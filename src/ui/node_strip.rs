@@ -62,7 +62,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     line.render(area, &Run::styled("   ", scene.style(Role::Dim)), buf);
 }
 
-/// Number of cells for [`unit`] and the spaces around it.
+/// Number of cells for the text of [`unit`], which says how many nodes a cell stands for, and for the spaces around it.
 const UNIT_WIDTH: usize = 20;
 
 /// How many nodes a cell stands for: `▪ 2 nodes · `.

@@ -157,7 +157,7 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
     whole_seconds(now.since(then).or_zero()).to_string()
 }
 
-/// Delay above which an event is overdue; until then it counts as happening now.
+/// Delay above which an event counts as overdue. With a shorter delay, it counts as happening now.
 const LATE: Span = Span::from_secs(6);
 
 /// Time until an event, rounded up so that zero is never shown early. An event whose time has come shows `now`. An

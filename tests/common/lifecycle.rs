@@ -13,14 +13,14 @@ use kordon_core::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Time of the first heartbeat, in seconds after the controllers' start. One heartbeat follows every second, and every
-/// fifth heartbeat also posts the node status.
+/// Time of the first heartbeat, in seconds after the controllers' start. Then one heartbeat is sent every second, and
+/// every fifth heartbeat also posts the node status.
 pub const FIRST_BEAT: i64 = -1;
 pub const STATUS_EVERY: i64 = 5;
 
 /// Allowed difference, in seconds, between a time in the engine's run and the recorded time.
 pub const TOLERANCE: f64 = 2.0;
-/// Controllers that ran if a recording has no list of controllers.
+/// Controllers that are assumed to have run if a recording does not list them.
 const USUAL_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-controller";
 
 /// One recording: a scenario, and the effects of the real controllers.
@@ -98,7 +98,7 @@ pub struct NodeSpec {
     pub taints: Vec<Value>,
     #[serde(default)]
     pub status: Value,
-    /// Heartbeats that the kubelet sends. Without this field, it sends both kinds; with null, it sends none from the
+    /// Heartbeats that the kubelet sends. Without this field, it sends both kinds; with null, it is silent from the
     /// start.
     #[serde(default = "both")]
     pub beat: Option<String>,

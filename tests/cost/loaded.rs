@@ -68,7 +68,7 @@ impl ServedCluster {
         })
     }
 
-    /// Loads a session, and refreshes its app twice. Returns the app and the channels of the session.
+    /// Loads a session, and refreshes its dashboard twice. Returns the dashboard and the channels of the session.
     pub fn show(&self) -> (App, Links) {
         let Session { model, links, clock, passes: _ } = self.load();
         let mut app = App::new(model, AppOptions::default());

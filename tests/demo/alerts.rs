@@ -323,11 +323,11 @@ impl Outage {
 /// Alerts and evictions from the start of the cluster to the end of an [`Outage::run`].
 #[derive(Debug)]
 struct Reported {
-    /// Start of the last [`Outage::run`].
+    /// Start time of the last [`Outage::run`].
     since: Timestamp,
     fired: BTreeMap<String, Timestamp>,
     first_eviction: Option<Timestamp>,
-    /// First eviction of a pod with the tolerations that admission adds.
+    /// Time of the first eviction of a pod with the tolerations that admission adds.
     first_by_default: Option<Timestamp>,
 }
 

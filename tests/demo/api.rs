@@ -762,7 +762,7 @@ async fn a_stalled_watch_says_nothing_and_then_all_of_it() {
     assert!(matches!(stream.next().await, Some(Ok(WatchEvent::Added(_)))));
 }
 
-// ---- rights, faults, time
+// ---- permissions, faults, time
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_right_is_refused_and_shown_by_an_access_review() {

@@ -295,7 +295,7 @@ async fn metrics_parse_and_every_one_that_is_documented_is_exported() {
             openmetrics_parser::openmetrics::parse_openmetrics(&text.replace('\0', "")).expect("it parses");
         exported.extend(parsed.families.keys().cloned());
     }
-    // `kordon_settings_contradicted` is exported only if the observed controller contradicts its flags.
+    // `kordon_settings_contradicted` is exported only if the observed controller does not behave as its flags say.
     let is_rare = |name: &str| name == "kordon_settings_contradicted";
     let known: BTreeSet<String> =
         METRICS.iter().filter(|metric| !is_rare(metric.name)).map(|metric| metric.name.to_owned()).collect();

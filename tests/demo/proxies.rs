@@ -71,7 +71,7 @@ where
 
 /// A client's request to a proxy.
 struct Asked {
-    /// Host and port of the server.
+    /// Host and port of the server that the client wants to reach.
     target: String,
     /// The user that the client named to the proxy.
     user: String,

@@ -244,7 +244,7 @@ fn start() -> RecordingStart {
     start
 }
 
-/// Removes the annotations of nodes, which are not recorded.
+/// Removes the annotations of nodes, because a recording does not contain them.
 fn without_annotations(mut changes: Vec<Change>) -> Vec<Change> {
     for change in &mut changes {
         if let Change::Node(

@@ -32,7 +32,7 @@ async fn a_server_of_the_trusted_authority_is_connected_to() {
 
 #[tokio::test]
 async fn a_server_of_another_authority_is_refused_with_a_clear_error() {
-    // The server's authority may have the same name as the trusted one, if one tool created both clusters.
+    // The server's authority may have the same name as the trusted authority, if one tool created both.
     for name in ["theirs", "ours"] {
         let (folder, ours, theirs) = (Folder::new(), Authority::new("ours"), Authority::new(name));
         let server = Server::start(&theirs, None).await;

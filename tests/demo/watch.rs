@@ -162,7 +162,8 @@ async fn kinds_that_may_not_be_listed_are_named_alike_and_the_rest_works() {
                 })
         })
         .await;
-    // The messages differ only in the name of the kind, so that the journal can merge them into one line.
+    // The error messages on pods and services differ only in the name of the kind, so that the journal can merge them
+    // into one line.
     let words = "may not be listed; continuing without it, and trying again every minute";
     let mut troubles = session.troubles.clone();
     troubles.sort();
@@ -187,7 +188,7 @@ async fn a_server_that_refuses_everybody_as_it_starts_is_tried_again_within_seco
     api.clear_faults();
     session.until("all live", Session::all_live).await;
     assert!(cleared.elapsed() < Duration::from_secs(15), "{:?}", cleared.elapsed());
-    // If a refusal lasts, the permission was withdrawn.
+    // A refusal that lasts counts as a withdrawn permission.
     api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
     api.cut_watches();
     session

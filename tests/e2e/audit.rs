@@ -263,11 +263,11 @@ async fn drains_as_audited(plane: &mut Plane, family: &Family) -> Result<()> {
 struct Drained {
     /// The refusal of kubectl without `--force` and `--delete-emptydir-data`; empty if kubectl does not refuse.
     refused: String,
-    /// Whether `kubectl drain` with both flags ended before its timeout.
+    /// Whether `kubectl drain --force --delete-emptydir-data` ended before its timeout.
     ends: bool,
-    /// Whether the node is empty afterwards.
+    /// Whether the node is empty after the drain.
     is_empty: bool,
-    /// Pods that find no node afterwards.
+    /// Number of pods that find no node after the drain.
     pending: usize,
 }
 

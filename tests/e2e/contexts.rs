@@ -30,7 +30,7 @@ const SECOND: &str = "second";
 /// A node of the second cluster.
 const OTHER: &str = "z1";
 
-/// The word that confirms a drain which a budget blocks from its start.
+/// The word that a user types to confirm a drain although a budget blocks it.
 const OVERRIDE: &str = "try-blocked";
 
 const SIZE: ClusterSize = ClusterSize::PATIENT;

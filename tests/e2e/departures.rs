@@ -26,10 +26,11 @@ use crate::harness::{
 /// Finalizer that keeps the pods.
 const FINALIZER: &str = "kordon.test/keep";
 
-/// One node for each reason, so that no reason affects another pod.
+/// Each reason has a node of its own, so that a pod leaves only for the reason of its node.
 const NODES: [&str; 7] = ["drained", "preempted", "tainted", "deleted", "jobs", "users", "scaled"];
 
-/// An expected report of a departure: the pod, the kind, its certainty, and text of its evidence.
+/// The expected report of a departure: the pod, the kind of departure, the certainty of this kind, and text of its
+/// evidence.
 struct Named {
     pod: String,
     kind: &'static str,
@@ -62,7 +63,8 @@ async fn departures_are_named(plane: &mut Plane) -> Result<()> {
         .wait_until("the engine", Span::from_secs(20).to_std(), |state| state.confidence.is_some())
         .await?;
 
-    // The deleted node is the first step because it takes longest: the garbage collector waits for 40 s.
+    // The node `deleted` is removed first, because its pod takes longest to leave: the pod garbage collector waits for
+    // 40 s.
     kubelets.remove("deleted").await?;
     let drain = ["drain", "drained", "--force", "--ignore-daemonsets", "--timeout=5s"];
     ensure!(plane.kubectl(&drain).await.is_err(), "the finalizer keeps the pod, and the drain waits for it");

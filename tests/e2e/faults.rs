@@ -1,6 +1,6 @@
 //! `kordon controller --enforce` with an API server that is unreachable, slow, or answers 409, 429 and 500. Checks that
-//! the controller evicts no pod for lack of information, recovers by itself, and does work that became due during the
-//! fault only once.
+//! the controller evicts no pod for lack of information, recovers by itself, and does only once the work that became
+//! due during the fault.
 
 use std::time::Duration;
 

@@ -39,7 +39,7 @@ use crate::{
 const TOLERATION: u32 = 6;
 /// Two effects at least this far apart, in seconds, have to be in the recorded order.
 const APART: f64 = 2.0;
-/// Effects in the last seconds of a recording are optional, because they may come after its end.
+/// Effects in the last seconds of a recording are optional: when the recording is played, they may come after its end.
 const EDGE: f64 = 2.0;
 /// Delay from a monitor pass to the start of the timeline. Nodes and pods change at whole seconds. With this delay,
 /// each pass is 0.3 s after a whole second, as in the recordings. A pass in the middle of several changes could see any

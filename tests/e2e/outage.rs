@@ -106,7 +106,7 @@ fn is_live(state: &ObserverState) -> bool {
     state.confidence == Some(Confidence::Live)
 }
 
-/// Whether the shadow decided to mark a node Unknown.
+/// Whether kordon's shadow controller decided to mark a node Unknown.
 fn marked_a_node(state: &ObserverState) -> bool {
     state.recorded.iter().any(|(_, what)| what.contains("Unknown"))
 }

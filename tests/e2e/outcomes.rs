@@ -63,10 +63,10 @@ enum Incident {
 
 impl Incident {
     const ALL: [Self; 5] = [Self::Lost, Self::Back, Self::Deleted, Self::OutOfService, Self::Tainted];
-    /// Time until all outcomes have been read.
+    /// Time from the start of an incident until all of its outcomes have been read.
     const LASTS: Span = Span::from_secs(120);
 
-    /// Returns the acts, with their times after the start of the incident.
+    /// Returns what is done to the node: each act, with its time after the start of the incident.
     fn acts(self) -> Vec<(Span, Act)> {
         let secs = Span::from_secs;
         match self {
@@ -204,8 +204,8 @@ async fn play(player: &Player<'_>, length: Span, random: &mut Rng, flags: &[Stri
     let others: Vec<String> = others.into_iter().map(|(difference, _)| difference).collect();
     ensure!(others.is_empty(), "not explained:\n{}", others.join("\n"));
     ensure!(count("wrong") as usize == wrong, "some differences were not named");
-    // The minimum is for right outcomes and outcomes by chance together. How many outcomes are wrong, not predicted or
-    // open depends on how soon the test acts on the nodes.
+    // At least 20 outcomes have to be right, or right by chance. How many outcomes are wrong, not predicted or open
+    // depends on how soon the test acts on the nodes.
     ensure!(count("right") + count("byChance") >= 20, "too few evictions");
     Ok(())
 }

@@ -52,8 +52,8 @@ const ZONES: [Zone; 3] =
     [Zone { name: "a", nodes: 26 }, Zone { name: "b", nodes: 20 }, Zone { name: "c", nodes: 14 }];
 /// The `tolerationSeconds` that admission adds in this test; the default is 300.
 const TOLERATION: u32 = 11;
-/// Maximum difference between the times at which two watches, and their shadows, notice a change: a monitor period and
-/// half a second.
+/// Maximum difference between the times at which two watches, and their shadow controllers, notice a change: a monitor
+/// period and half a second.
 const APART: Span = Span::from_millis(2500);
 /// Maximum size of the file, as a share of the JSON that the API server sent.
 const SHARE: f64 = 0.1;
@@ -312,8 +312,8 @@ fn facts(view: &Value) -> BTreeMap<String, Value> {
         ("watches", &["kind"], &["state"]),
     ];
     let mut facts = BTreeMap::new();
-    // Without a controller, each zone keeps the state of the controller's last pass. The two shadows expect that pass
-    // at different times, so the zones are not compared.
+    // Without a controller, each zone keeps the state of the controller's last pass. The shadow controllers of the two
+    // watches expect that pass at different times, so the zones are not compared.
     let is_frozen = view["status"]["controller"]["confidence"]["state"] == "noController";
     for (table, names, fields) in ROWS {
         if table == "zones" && is_frozen {

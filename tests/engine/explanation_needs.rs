@@ -1,5 +1,5 @@
-//! Checks that the scopes which an explanation declares as needed are sufficient: an explanation from these scopes is
-//! the same as one from the whole cluster.
+//! Checks that an explanation needs no more scopes (sets of objects) than it declares: an explanation from these scopes
+//! is the same as one from the whole cluster.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -227,7 +227,7 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
     changes
 }
 
-/// Returns all scopes that explanations may read.
+/// Returns all scopes (sets of objects) that explanations may read.
 fn all() -> Vec<Scope> {
     let workloads = WorkloadKind::ALL.map(Scope::Workloads);
     [Scope::Pods, Scope::Budgets, Scope::Claims, Scope::Volumes].into_iter().chain(workloads).collect()
@@ -244,7 +244,8 @@ fn model(settings: &Settings, nodes: &[RandomNode]) -> Model {
     model
 }
 
-/// Reads the scopes that an explanation needs. Returns these scopes and the explanation based on them.
+/// Reads the scopes (sets of objects) that an explanation needs. Returns these scopes and the explanation based on
+/// them.
 fn over_needs(
     mut model: Model,
     server: &Cluster,

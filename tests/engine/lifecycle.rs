@@ -405,7 +405,7 @@ impl Playback {
     }
 
     fn next_version(&mut self) -> Version {
-        // Each write of the engine gets the next version, so the gap leaves room for its writes.
+        // Each write of the engine gets the next version. The steps of 1000 leave room for these writes.
         self.version += 1000;
         Version(self.version)
     }

@@ -58,7 +58,7 @@ use Event::{Claimed, Forbidden, LastOfZone, Nothing, WatchBreaks};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Newcomer {
-    /// The pod's controller recreates it.
+    /// The pod has a controller that recreates it.
     Replicated,
     Unreplicated,
     WithData,
@@ -266,7 +266,7 @@ async fn through_dashboard(harness: &Harness, case: &Case) -> Vec<String> {
     transcript.lines
 }
 
-/// The questions, and the result.
+/// The questions that were asked, and the result.
 #[derive(Debug, Default)]
 struct Transcript {
     lines: Vec<String>,

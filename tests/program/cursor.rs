@@ -292,7 +292,7 @@ fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
             Targets::Nodes(nodes) if plan.request.kind == PlanKind::Failure && pane == Pane::Zones => {
                 fixture.app.model.cluster.node(&nodes[0]).expect("a node").zone().to_string()
             }
-            // A lane of the forecast can stand for several nodes.
+            // A line of the forecast's chart (a lane) can stand for several nodes.
             Targets::Nodes(nodes) if pane == Pane::Forecast => {
                 let node = screen.forecast.node().expect("a lane");
                 assert!(nodes.contains(node));

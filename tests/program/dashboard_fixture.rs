@@ -753,7 +753,7 @@ impl DashboardFixture {
                 let nodes = names.into_iter().map(|name| (name.clone(), self.whole_node(&name))).collect();
                 JobResult::NodesRead(Ok(ReadNodes { nodes, by: "sre@laptop".into() }))
             }
-            // The fixture runs no maintenance, so these jobs have no result.
+            // These jobs have no result: the fixture writes no notices to a journal, and runs no maintenance.
             Job::Notice { .. } | Job::StartMaintenance { .. } | Job::SteerMaintenance { .. } => return,
             Job::End { id, .. } => JobResult::Written { id, error: None, closed: true },
         };

@@ -136,8 +136,8 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
         |pod: &&PodPlan| facts.gone.get(&pod.uid.to_string()).copied().expect("the drain waited for it");
     let mut freed: Vec<Timestamp> = refused.iter().map(gone).collect();
     freed.sort_unstable();
-    // Each replacement is created only after one of the drained pods is gone. The delay after that is at most the time
-    // for which the replacement was refused until then.
+    // Each replacement is created only after one of the drained pods is gone. The delay between the two is at most the
+    // time from the start of the drain until the pod was gone.
     for (created, freed) in created.iter().zip(&freed) {
         let (late, waited) = (created.since(*freed), freed.since(facts.began));
         assert!(late > Span::from_secs(-2) && late <= waited + Span::from_secs(2), "{late} after {waited}");
@@ -194,7 +194,7 @@ impl Town {
         };
         let world = World::start(&api, clock, &world, cancel.clone());
         clock.sleep(Span::from_secs(60)).await;
-        // A watch waits while the channel is full.
+        // The channel for the reports of the watches; a watch waits while it is full.
         let (heard, feeds) = mpsc::channel(64);
         let options =
             WatchOptions { version: VERSION, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };

@@ -142,14 +142,14 @@ fn cases() -> Vec<Case> {
                 "reboot by Machine Config Operator (annotation machineconfiguration.openshift.io/post-config-action)",
             ],
         ),
-        // openshift/machine-config-operator, main 7ff337a: pkg/constants/constants.go.
+        // Source: openshift/machine-config-operator, main 7ff337a: pkg/constants/constants.go.
         case(
             "mco-planned",
             json!({"spec": {"taints": [{"key": "UpdateInProgress", "effect": "PreferNoSchedule"}]}}),
             "Ready",
             &["update planned by Machine Config Operator (taint UpdateInProgress)"],
         ),
-        // kubereboot/kured 1.23.0: cmd/kured/main.go, with --annotate-nodes.
+        // Source: kubereboot/kured 1.23.0: cmd/kured/main.go, with --annotate-nodes.
         case(
             "kured",
             both(
@@ -167,7 +167,8 @@ fn cases() -> Vec<Case> {
             "Ready",
             &["reboot planned by kured (annotation weave.works/kured-reboot-in-progress)"],
         ),
-        // medik8s/node-maintenance-operator 3a54cd1: internal/controller/taint.go. It adds both taints, without times.
+        // Source: medik8s/node-maintenance-operator 3a54cd1: internal/controller/taint.go. The operator adds its own
+        // taint and that of a cordon, both without times.
         case(
             "nmo",
             json!({"metadata": {"labels": {"remediation.medik8s.io/exclude-from-remediation": "true"},
@@ -179,7 +180,7 @@ fn cases() -> Vec<Case> {
             "Draining by Node Maintenance Operator",
             &["drained by Node Maintenance Operator (taint medik8s.io/drain)", "cordoned by manager"],
         ),
-        // medik8s/self-node-remediation 640aac5 (0.13): internal/controller/selfnoderemediation_controller.go.
+        // Source: medik8s/self-node-remediation 640aac5 (0.13): internal/controller/selfnoderemediation_controller.go.
         case(
             "snr",
             taint("remediation.medik8s.io/self-node-remediation", "", Some(CORDONED)),
@@ -194,15 +195,15 @@ fn cases() -> Vec<Case> {
             "Rebooting by Self Node Remediation 2h",
             &[],
         ),
-        // medik8s/fence-agents-remediation 51f603e (0.7): api/v1alpha1/fenceagentsremediation_types.go.
+        // Source: medik8s/fence-agents-remediation 51f603e (0.7): api/v1alpha1/fenceagentsremediation_types.go.
         case(
             "far",
             taint("remediation.medik8s.io/fence-agents-remediation", "", Some(CORDONED)),
             "Rebooting by Fence Agents Remediation 2h",
             &[],
         ),
-        // kubernetes-sigs/cluster-api v1.14.0: api/core/v1beta2/common_types.go. A node whose Machine is being deleted
-        // is only cordoned, and the name of the field manager does not identify the project.
+        // Source: kubernetes-sigs/cluster-api v1.14.0: api/core/v1beta2/common_types.go. A node whose Machine is being
+        // deleted is only cordoned, and the name of the field manager does not identify the project.
         case(
             "capi",
             both(
@@ -219,7 +220,7 @@ fn cases() -> Vec<Case> {
                 "replacement planned by Cluster API (taint node.cluster.x-k8s.io/outdated-revision)",
             ],
         ),
-        // kubernetes/enhancements 64765b4: keps/sig-node/5683-lifecycle-conditions.
+        // Source: kubernetes/enhancements 64765b4: keps/sig-node/5683-lifecycle-conditions.
         case(
             "kep-drain",
             both(
@@ -263,7 +264,7 @@ fn cases() -> Vec<Case> {
             "Ready",
             &[],
         ),
-        // aws/aws-node-termination-handler v1.25.6: pkg/node/node.go, with --taint-node.
+        // Source: aws/aws-node-termination-handler v1.25.6: pkg/node/node.go, with --taint-node.
         case(
             "nth",
             both(
@@ -286,7 +287,8 @@ fn cases() -> Vec<Case> {
             "Cordoned 2h",
             &["cordoned by AWS Node Termination Handler (node-termination-handler)"],
         ),
-        // The audit log of focaaby/ironman-eks-example ec173f4, docs/example/ch11/managed-ng-node-update.json (2023).
+        // Source: the audit log of focaaby/ironman-eks-example ec173f4, docs/example/ch11/managed-ng-node-update.json
+        // (2023).
         case(
             "eks",
             both(
@@ -297,7 +299,7 @@ fn cases() -> Vec<Case> {
             "Cordoned 2h",
             &["cordoned by EKS (vpcLambda)", "drain and replacement planned by EKS"],
         ),
-        // MicrosoftDocs/azure-aks-docs fb060ab: node-auto-repair, node-auto-drain, upgrade-options.
+        // Source: MicrosoftDocs/azure-aks-docs fb060ab: node-auto-repair, node-auto-drain, upgrade-options.
         case(
             "aks-upgrade",
             both(
@@ -336,7 +338,7 @@ fn cases() -> Vec<Case> {
             "Draining by AKS 2h",
             &[],
         ),
-        // google/skills 1af7775: gke-ai-troubleshooting-handle-disruption-gpu-tpu.
+        // Source: google/skills 1af7775: gke-ai-troubleshooting-handle-disruption-gpu-tpu.
         case(
             "gke",
             labels(json!({"cloud.google.com/scheduled-maintenance-time": "1796029200",
@@ -353,7 +355,7 @@ fn cases() -> Vec<Case> {
             "Ready",
             &["termination by GKE is near (taint cloud.google.com/impending-node-termination)"],
         ),
-        // NVIDIA/k8s-operator-libs 11e747a: pkg/upgrade/consts.go.
+        // Source: NVIDIA/k8s-operator-libs 11e747a: pkg/upgrade/consts.go.
         case(
             "nvidia",
             both(
@@ -374,8 +376,8 @@ fn cases() -> Vec<Case> {
                 "driver upgrade by NVIDIA GPU Operator in progress (label nvidia.com/gpu-driver-upgrade-state)",
             ],
         ),
-        // kubernetes/autoscaler, cluster-autoscaler-1.36.1: cluster-autoscaler/utils/taints/taints.go; it cordons since
-        // 1.34.
+        // Source: kubernetes/autoscaler, cluster-autoscaler-1.36.1: cluster-autoscaler/utils/taints/taints.go. The
+        // autoscaler cordons since 1.34.
         case(
             "ca",
             both(cordoned("cluster-autoscaler"), taint("ToBeDeletedByClusterAutoscaler", "1795942800", None)),
@@ -385,14 +387,14 @@ fn cases() -> Vec<Case> {
                 "cordoned by Cluster Autoscaler (cluster-autoscaler)",
             ],
         ),
-        // kubernetes v1.37.1: pkg/kubelet/nodestatus/setters.go.
+        // Source: kubernetes v1.37.1: pkg/kubelet/nodestatus/setters.go.
         case(
             "shutdown",
             conditions(ready("False", "[container runtime is down, node is shutting down]")),
             "ShuttingDown 10s",
             &["its kubelet reports Ready=False (node is shutting down)"],
         ),
-        // Kubernetes v0.37.1: core/v1/types.go. Another client sets this condition; the kubelet does not.
+        // Source: Kubernetes v0.37.1: core/v1/types.go. Another client sets this condition; the kubelet does not.
         case(
             "shutdown-condition",
             conditions(json!([{"type": "GracefulNodeShutdownInProgress", "status": "True",
@@ -400,9 +402,10 @@ fn cases() -> Vec<Case> {
             "ShuttingDown 1m",
             &[],
         ),
-        // kubectl v0.37.1: pkg/drain/cordon.go sends no name, so the API server takes it from the User-Agent.
+        // kubectl v0.37.1: pkg/drain/cordon.go sends no field manager, so the API server takes its name from the
+        // User-Agent.
         case("kubectl", cordoned("kubectl"), "Cordoned 2h", &["cordoned by kubectl"]),
-        // kubectl apply --server-side: pkg/cmd/apply/apply.go.
+        // Source of the field manager: kubectl apply --server-side, pkg/cmd/apply/apply.go.
         case(
             "kubectl-apply",
             {
@@ -413,8 +416,8 @@ fn cases() -> Vec<Case> {
             "Cordoned 2h",
             &["cordoned by kubectl (server-side apply)"],
         ),
-        // kubereboot/kured 1.23.0: pkg/daemonsetlock/daemonsetlock.go. The lock is in `locked()`. kured also drains a
-        // node that somebody else has cordoned, and does not uncordon such a node.
+        // Source: kubereboot/kured 1.23.0: pkg/daemonsetlock/daemonsetlock.go. The function `locked` has the lock.
+        // kured also drains a node that somebody else has cordoned, and does not uncordon such a node.
         case(
             "kured-locked",
             cordoned("kubectl"),
@@ -438,8 +441,8 @@ fn cases() -> Vec<Case> {
                 "about to be drained, or just restarted, by kured (annotation weave.works/kured-node-lock of its DaemonSet)",
             ],
         ),
-        // rancher/system-upgrade-controller d357e23: pkg/upgrade/job/job.go, pkg/upgrade/handle_batch.go. The pods of
-        // its jobs are in `upgrades()`.
+        // Source: rancher/system-upgrade-controller d357e23: pkg/upgrade/job/job.go, pkg/upgrade/handle_batch.go. The
+        // function `upgrades` has the pods of its jobs.
         case(
             "suc",
             cordoned("kubectl"),

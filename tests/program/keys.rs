@@ -202,7 +202,7 @@ fn every_key_of_the_table_does_something_somewhere() {
     for command in COMMANDS {
         for chord in command.keys {
             let acts = |(situation, fixture): &(Situation, DashboardFixture)| {
-                // The key may run another command in this situation.
+                // In this situation, the key may run another command than `command`.
                 let is_it =
                     fixture.app.preferences.keymap.action((*chord).into(), fixture.app.screen.key_focus())
                         == Some((command.action, ""));

@@ -1,5 +1,5 @@
-//! Unknown is not the same as empty. A definite statement of `kordon status`, headroom, forecast or what-if with less
-//! knowledge is also made with full knowledge. Tested with random clusters and missing kinds.
+//! Unknown is not the same as empty: every definite statement of `kordon status`, headroom, forecast or what-if that is
+//! made with less knowledge is also made with full knowledge. Tested with random clusters and missing kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

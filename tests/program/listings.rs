@@ -147,7 +147,7 @@ async fn the_journal_is_printed_as_it_is_made() {
     let mut lines = tokio::io::BufReader::new(child.stdout.take().expect("its output")).lines();
     let found = async {
         loop {
-            // Injects the fault repeatedly, because it goes unnoticed until the program watches.
+            // Injects the fault repeatedly, because the program notices no fault before its watches have started.
             world.inject("general-1a-02", NodeFault::StopRuntime).await;
             let line = tokio::time::timeout(Duration::from_secs(2), lines.next_line()).await;
             if let Ok(line) = line {

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::case_objects::Objects;
 
-/// Largest difference between a predicted and a measured time, in seconds. The simulated kubelets check their pods once
-/// a second: first they end pods, then they start pods.
+/// Largest allowed difference between a predicted and a measured time, in seconds. The simulated kubelets check their
+/// pods once a second: first they end pods, then they start pods.
 const TOLERANCE: f64 = 2.0;
 
 /// A drain, and the measured result.
@@ -196,7 +196,7 @@ async fn the_object_of_a_failed_index_stays_until_its_successor_exists() {
     assert!((gone - 13.8).abs() <= TOLERANCE, "{gone}");
 }
 
-/// The back-off counts from the time at which the pod stopped being Ready, which was 20 s earlier.
+/// The back-off counts from the time at which the condition Ready became False, here 20 s before the drain.
 #[tokio::test]
 async fn a_pod_of_a_job_that_was_not_ready_is_replaced_without_back_off() {
     let plan = json("job-pod-not-ready", "plan drain a40-n1").await;

@@ -62,7 +62,7 @@ async fn told(server: &Server, shell: &Shell, text: &str) -> Vec<String> {
             let patch = Patch::Merge(json!({"spec": {"unschedulable": on}}));
             nodes.patch(NODE, &PatchParams::default(), &patch).await.expect("patched");
             on = !on;
-            // The program looks for changes once a second.
+            // The program looks for changes of its configuration once a second.
             tokio::time::sleep(Duration::from_secs(2)).await;
             let lines: Vec<String> =
                 fs::read_to_string(&file).unwrap_or_default().lines().map(str::to_owned).collect();

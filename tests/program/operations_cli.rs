@@ -227,7 +227,7 @@ async fn missing_permissions_are_named_before_anything_is_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cordon_that_is_refused_ends_the_drain_before_any_pod_is_touched() {
     let harness = Harness::start(SPEED).await;
-    // A fault with a share below 1 is temporary, so an access review still allows the cordon.
+    // A fault that does not affect all requests takes away no permission, so an access review still allows the cordon.
     harness
         .server
         .api

@@ -53,7 +53,7 @@ fn news() -> impl Strategy<Value = (News, prop::sample::Index)> {
     (prop::sample::select(kinds.to_vec()), any::<prop::sample::Index>())
 }
 
-/// Source of versions for all objects.
+/// Counter from which all objects get their resource versions.
 struct Versions(u64);
 
 impl Versions {

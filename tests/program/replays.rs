@@ -52,14 +52,15 @@ async fn a_replayed_model_knows_what_the_live_one_knew() {
         for (at, report) in &live.reports {
             assert_same(report, &report_at(&mut replay, *at), &format!("{scenario} at {at}"));
         }
-        // Jumps back and forth. The replay starts each jump at a checkpoint that it keeps before each keyframe.
+        // Jumps back and forth. Before each keyframe, the replay keeps a checkpoint (the state at that moment), and
+        // starts each jump at one.
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..20 {
             let (at, report) = &live.reports[random.usize(..live.reports.len())];
             assert_same(report, &report_at(&mut replay, *at), &format!("{scenario} back at {at}"));
         }
-        // Jumps in another replay, which has only the checkpoints of a search. A jump without a checkpoint starts at a
-        // keyframe.
+        // Jumps in a second replay, whose only checkpoints are those of a search for notable moments. A jump without a
+        // checkpoint starts at a keyframe.
         let found = MomentSearch::new(live.replay()).advance(|| false);
         let mut replay = live.replay().without_run_up();
         replay.add_checkpoints(found.checkpoints, found.until);
@@ -86,8 +87,8 @@ async fn a_busy_machine_knows_what_a_replay_knows() {
 }
 
 impl LiveSession {
-    /// Returns the reports of a model on a busy machine. The model gets the same messages of the watches, and reports
-    /// at the same moments.
+    /// Returns the reports of a model on a busy machine. This model gets the messages of the live model's watches, and
+    /// reports at the same moments as the live model.
     fn heard_by_a_busy_machine(&self, seed: u64) -> Vec<(Timestamp, Value)> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut reader = RecordingReader::open(Cursor::new(&self.file[..])).expect("a recording");

@@ -689,7 +689,7 @@ fn options_of_a_drain_are_typed_completed_and_shown() {
     for flag in ["--pod-selector=app=web", "--timeout=90s", "--skip-wait-for-delete-timeout=30"] {
         assert!(command.contains(flag), "{command}");
     }
-    // Esc leaves the line without a change, and the plan stays open.
+    // Esc closes the input line without changing an option, and the plan stays open.
     fixture.press("I<Ctrl-u>5s<Esc>");
     assert_eq!(options(&fixture), (selector, Some(timeout), Some(skip), None, 0));
     // Any value can be typed after a command's name. An empty text removes the value.
@@ -1539,8 +1539,8 @@ pub fn terminal_of(fixture: &mut DashboardFixture, (width, height): (u16, u16)) 
     fixture.app.screen.drawn(&drawn.rows);
     fixture.app.screen.targets = drawn.targets;
     fixture.app.screen.drawn_layout = drawn.layout;
-    // The first drawing shows how much room the forecast has. The second drawing folds the forecast's lanes to fit that
-    // room.
+    // The first drawing shows how much room the forecast has. The second drawing merges lines of the forecast's chart
+    // (lanes) until they fit.
     fixture.app.arrange(fixture.now);
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);

@@ -453,7 +453,7 @@ async fn the_status_of_a_budget_counts_where_deployments_are_not_known() {
 }
 
 /// If a Job is not known, the eviction of its pod may fail the Job. So the plan predicts neither a node nor a time for
-/// it.
+/// the pod's replacement.
 #[tokio::test]
 async fn nothing_is_promised_for_pods_of_a_job_that_is_not_known() {
     let mut objects = cluster(NOW);
@@ -754,8 +754,9 @@ fn add_ending_claim(objects: &mut Objects, claim: &str) {
     objects.named("ReplicaSet", "web-1")["spec"]["template"]["spec"]["volumes"] = volumes;
 }
 
-/// Kubernetes 1.37.1 `pkg/controller/volume/pvcprotection/pvc_protection_controller.go`, `podUsesPVCForDeletion`, and
-/// `pkg/controller/statefulset/stateful_pod_control.go`, `createPersistentVolumeClaims`.
+/// A claim that is being deleted is gone once no pod uses it, and only a StatefulSet creates it again (kubernetes
+/// 1.37.1 `pkg/controller/volume/pvcprotection/pvc_protection_controller.go`, `podUsesPVCForDeletion`, and
+/// `pkg/controller/statefulset/stateful_pod_control.go`, `createPersistentVolumeClaims`).
 #[tokio::test]
 async fn a_claim_that_is_being_deleted_goes_and_only_a_stateful_set_creates_it_again() {
     let mut objects = cluster(NOW);

@@ -90,7 +90,7 @@ async fn tables_over_a_recording_say_below_each_head_what_the_head_says() {
         let line = [line, &of_recording].concat();
         heads.extend(check(&shell, &line, &known).await);
     }
-    // By this time of the recording, pods have left.
+    // Six minutes into the recording, pods have left.
     let line = ["departures", "--recording", file, "--at", "6m"];
     heads.extend(check(&shell, &line, &known).await);
     for line in [

@@ -140,7 +140,8 @@ fn no_recording_lacks_a_key_that_the_dashboard_has() {
     for (name, recording) in recordings() {
         let missing = recording.pressed.iter().filter(|(_, sent)| sent.is_empty());
         let missing: Vec<&str> = missing.map(|(label, _)| label.as_str()).collect();
-        // With Shift, the terminal itself selects text. `screen` does not request reports of the focus.
+        // Shift-click is missing because the terminal itself selects text. Changes of the focus are missing for
+        // `screen`, which does not request reports of the focus.
         assert!(
             missing.iter().all(|label| ["Shift-click", "focus-out", "focus-in"].contains(label)),
             "{name}: {missing:?}"

@@ -217,8 +217,8 @@ fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, see
         "seed {seed}: {verdict:?}"
     );
     let will = model.views.counts.will_have_nowhere();
-    // The text of the verdict depends on the pods that already have nowhere to run: evicted pods, only Pending pods, or
-    // none.
+    // The text of the verdict depends on which pods already have nowhere to run: evicted pods, only Pending pods, or no
+    // pods.
     let pods = counted(will, "pod", "pods");
     let nowhere = [
         format!("{will} more soon"),
@@ -247,7 +247,7 @@ fn the_outline_stays_the_same_while_nothing_but_time_passes() {
     assert_ne!(verdict(&mut fixture).outline, before.outline);
 }
 
-/// If pods are unknown, the verdict does not say that there are none to evict.
+/// If pods are unknown, the verdict does not say that no pods are left to evict.
 #[test]
 fn that_no_pod_is_left_to_evict_is_said_only_where_pods_are_known() {
     for (missing, is_said) in [(None, true), (Some(FeedKind::Pods), false)] {

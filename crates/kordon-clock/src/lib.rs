@@ -10,8 +10,8 @@ use kordon_time::{Span, Timestamp};
 
 /// A clock that starts at a given time, for example the wall-clock time, and is advanced by the monotonic clock.
 ///
-/// Steps of the system's clock do not affect it. Tokio's paused time does, and the demo runs it faster than real time.
-/// All copies of a clock show the same time.
+/// Steps of the system's clock do not affect it. Pausing tokio's time also pauses it. In the demo it runs faster than
+/// real time. All copies of a clock show the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Instant,

@@ -73,7 +73,7 @@ pub fn json(raw: &str) -> Cow<'_, str> {
     Cow::Owned(visible)
 }
 
-/// Whether a character has to be escaped in JSON. Control characters below the space are left out, because serializers
+/// Whether a character has to be escaped in JSON. Control characters below U+0020 are left out, because serializers
 /// already escape them.
 fn is_hidden_in_json(letter: char) -> bool {
     letter >= '\u{7F}' && is_deceptive(letter)

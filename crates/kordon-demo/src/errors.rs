@@ -11,7 +11,7 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct AgentError {
     pub at: Timestamp,
-    /// The name of the agent, with its action.
+    /// The name of the agent, followed by the action that failed.
     pub agent: String,
     pub text: String,
 }

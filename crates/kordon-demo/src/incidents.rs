@@ -368,8 +368,8 @@ impl Incidents {
         Ok(())
     }
 
-    /// Cordons a node, then evicts its pods until it is empty or `end` is reached. Claims the node and renews the
-    /// claim, as `kordon drain` does.
+    /// Cordons a node, then evicts its pods until the node is empty or `end` is reached. Writes the drain claim (an
+    /// annotation of the node) and renews it, as `kordon drain` does.
     async fn drain(&self, node: &str, task: &str, end: Option<Timestamp>) -> Result<(), WriteError> {
         self.cordon(node, task).await?;
         let mut renew = self.clock.now();
@@ -392,7 +392,7 @@ impl Incidents {
         Ok(())
     }
 
-    /// Removes the claim from a drained node, and records in an annotation that the node is drained.
+    /// Removes the drain claim from a drained node, and records in an annotation that the node is drained.
     async fn end_drain(&self, node: &str) -> Result<(), WriteError> {
         let now = self.clock.now().to_time();
         let drained = json!({"by": OPERATOR, "operation": DRAIN_NAME, "at": now});

@@ -263,7 +263,7 @@ impl From<Duration> for Span {
 }
 
 impl fmt::Display for Span {
-    /// Writes at most two units, for example `850ms`, `7s`, `4m12s`, `3h05m`, `12d4h`.
+    /// Formats the span with at most two units, for example `850ms`, `7s`, `4m12s`, `3h05m`, `12d4h`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_negative() {
             f.write_str("-")?;

@@ -169,7 +169,8 @@ impl Detail {
     }
 
     /// Index of the row to select among the new rows: the row that is about the same thing as `chosen`, even if its
-    /// text has changed; otherwise the row at `place`, unless this row or `chosen` is an action.
+    /// text has changed; otherwise the row at `place`. If that row or `chosen` is an action, `None` instead of the row
+    /// at `place`.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
         if let DetailRow::Yaml(row) = chosen
             && let Some(line) = self.place_of_line(&row.path)

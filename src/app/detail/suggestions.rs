@@ -1,5 +1,5 @@
-//! Suggestions for the subject of the detail, computed on another thread ([`App::next_detail_job`],
-//! [`DetailJob::work`], [`App::on_detail_result`]).
+//! Suggestions for the subject of the detail, computed on another thread: [`App::next_detail_job`] returns the job,
+//! [`DetailJob::work`] runs it, and [`App::on_detail_result`] shows its result.
 
 use super::{Detail, DetailContext, DetailRow, DetailSubject};
 use crate::{
@@ -19,7 +19,7 @@ pub struct DetailJob {
     job: SuggestionJob,
 }
 
-/// The suggestions that a job computed, with the inputs from which it did.
+/// The suggestions that a job computed, with the inputs that it used.
 #[derive(Clone, Debug)]
 pub struct DetailResult {
     basis: DetailBasis,
@@ -74,7 +74,8 @@ impl App {
     }
 
     /// Whether the user waits for suggestions, because the open detail has none that fit its node or pod. Suggestions
-    /// for an earlier state of the cluster fit if those that need no plan are still the same; they are shown meanwhile.
+    /// for an earlier state of the cluster fit if those that need no plan are still the same; they are shown until new
+    /// ones are computed.
     pub fn awaits_detail(&self, now: Timestamp) -> bool {
         self.screen.overlays.detail().is_some_and(|detail| {
             let job = detail.job(self.shown(), self.shown_at(now));

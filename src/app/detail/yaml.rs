@@ -35,7 +35,7 @@ struct Line {
     /// values of the object change.
     path: Arc<str>,
     depth: usize,
-    /// Number of lines below this one in the YAML block that it begins; 0 if it begins none.
+    /// Number of lines below this one in the YAML block that it begins; 0 if it begins no block.
     block: usize,
 }
 

@@ -141,7 +141,8 @@ impl App {
             return None;
         }
         let autoscalers = sheet.request.autoscalers(&shown.cluster);
-        // The waves wait while the autoscalers are still being read. During a playback autoscalers are never read.
+        // The waves are not computed while the autoscalers are still being read. During a playback autoscalers are
+        // never read.
         let is_early = self.plans_surges() && autoscalers == KnownAutoscalers::NotRead;
         if is_early || sheet.result().is_some_and(|result| result.autoscalers == autoscalers) {
             return None;

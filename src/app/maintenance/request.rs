@@ -22,7 +22,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaintenanceRequest {
     pub nodes: Vec<NodeName>,
-    /// Maximum number of nodes at a time; `None` for as many as possible.
+    /// Maximum number of nodes maintained at the same time; `None` for as many as possible.
     pub parallel: Option<usize>,
     pub max_per_zone: Option<usize>,
     /// Assumed duration of the work on an empty node.
@@ -78,7 +78,7 @@ impl MaintenanceOption {
         Self::AllowPending,
     ];
 
-    /// The maintenance option that corresponds to an option of plans; `None` if there is none.
+    /// The maintenance option that corresponds to an option of plans; `None` if maintenances have no such option.
     pub const fn from_plan(option: PlanOption) -> Option<Self> {
         match option {
             PlanOption::Parallel => Some(Self::Parallel),
@@ -199,7 +199,7 @@ impl MaintenanceRequest {
     /// Sets an option to a typed value. An empty text stands for the default.
     ///
     /// # Errors
-    /// The text is not a value of the option, or the option has none.
+    /// The text is not a value of the option, or the option takes no value.
     pub(in crate::app) fn set(&mut self, option: MaintenanceOption, text: &str) -> Result<(), String> {
         let text = text.trim();
         let default = || Self::new(Vec::new());

@@ -278,7 +278,7 @@ impl Operations {
         self.changed = true;
     }
 
-    /// Earliest time at which an operation or the end of enforce mode is due.
+    /// Time of the earliest timeout of an operation, or of the end of enforce mode if that is earlier.
     pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
         let operations = self.entries.iter().filter_map(|entry| entry.operation.poll_timeout());
         operations.chain(self.enforced_until).min()

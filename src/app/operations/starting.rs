@@ -34,7 +34,7 @@ impl App {
             }
             Err(why) => self.screen.message = Some(why),
         }
-        // If a dialog has opened, its approval checks the exact rights itself.
+        // If a dialog has opened, its approval checks the exact rights, so nothing is said about them here.
         if self.screen.overlays.question().is_none() {
             self.say_missing_right();
         }
@@ -265,7 +265,8 @@ impl App {
         }
     }
 
-    /// Dismisses the offered drain without changing it. It is offered again at the next start.
+    /// Dismisses the offer to resume an interrupted drain, which stays as it is. The next start of the dashboard offers
+    /// it again.
     pub(in crate::app) fn dismiss(&mut self) {
         self.screen.message = Some(match self.operations.interrupted.pop_front() {
             Some(prior) => format!("{} stays as it is; `kordon journal` lists it", prior.id),

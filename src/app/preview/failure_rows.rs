@@ -27,8 +27,8 @@ pub struct FailureImpact {
     /// Gaps in the inputs from which replacements are predicted. If there is a gap, replacements are likely at best,
     /// not certain.
     pub likely_for: Gaps,
-    /// Successors of the evicted pods, with how they were determined. `None` if pods are unknown, or if there are too
-    /// many pods to determine successors with every change.
+    /// Successors of the evicted pods, with the way in which they were determined. `None` if pods are unknown, or if
+    /// there are too many pods to determine successors with every change.
     pub succession: Option<Succession>,
 }
 

@@ -80,7 +80,7 @@ pub enum PreviewOutcome {
 }
 
 impl PreviewJob {
-    /// Request that the job is for.
+    /// Request for the plan that the job computes.
     pub const fn request(&self) -> &PlanRequest {
         &self.request
     }

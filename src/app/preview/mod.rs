@@ -1,7 +1,8 @@
 //! The open plan: its request, and its latest result. It writes nothing.
 //!
-//! Another thread computes the result ([`App::next_plan`](super::App::next_plan), [`PreviewJob::work`],
-//! [`App::planned`](super::App::planned)). The previous result stays until the next one arrives.
+//! Another thread computes the result: [`App::next_plan`](super::App::next_plan) returns the job, [`PreviewJob::work`]
+//! runs it, and [`App::planned`](super::App::planned) shows its result. The previous result stays until the next one
+//! arrives.
 
 mod diff;
 mod failure_rows;
@@ -226,7 +227,7 @@ impl Preview {
         is_typed
     }
 
-    /// Moves among the rows.
+    /// Moves the selection among the rows of the plan.
     pub(super) fn step(&mut self, step: Movement) {
         self.is_moved = true;
         self.list.step(step);

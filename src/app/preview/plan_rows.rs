@@ -19,7 +19,7 @@ pub struct PlanView {
     pub rows: Vec<Row<PlanRow>>,
     /// Numbers of pods by outcome; they add up to the number of all pods.
     pub parts: Vec<(PodCount, usize)>,
-    /// Workloads of which the plan has several pods each.
+    /// Workloads that have several pods in the plan.
     pub workloads: Vec<PlannedWorkload>,
     /// Indices of the pods that are listed under a workload.
     grouped: BTreeSet<usize>,

@@ -55,7 +55,7 @@ pub struct DrainActArgs {
 }
 
 impl DrainActArgs {
-    /// Checks the nodes that the command line names. A resumed drain names none.
+    /// Checks the nodes that the command line names. With `--resume` it names no nodes.
     pub fn check_targets(&self) -> Result<(), CliError> {
         if self.resume.is_some() { Ok(()) } else { self.act.what.nodes.targets().map(drop) }
     }

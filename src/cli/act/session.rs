@@ -76,8 +76,8 @@ pub struct OperationSession {
 enum Source {
     /// The whole cluster, because placements depend on it.
     Whole,
-    /// Only the objects that the action changes. `action` is `None` until the action is known. `print` limits how long
-    /// reading them may take.
+    /// Only the objects that the action changes. `action` is `None` until the action is known. `print` has the time
+    /// limit for reading the objects.
     Scopes { action: Option<Action>, print: Box<PrintArgs> },
 }
 

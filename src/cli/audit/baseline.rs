@@ -1,4 +1,4 @@
-//! An earlier report of `kordon audit`, whose findings are known.
+//! An earlier report of `kordon audit`, whose findings a new report leaves out.
 
 use std::{collections::BTreeSet, path::Path};
 

@@ -107,7 +107,7 @@ pub async fn run(args: AuditArgs, connection: ConnectionArgs) -> Result<(), CliE
 }
 
 impl AuditArgs {
-    /// Fails if something was found that is severe enough.
+    /// Fails if a finding is at least as severe as `--fail-on` says.
     fn verdict(&self, audit: &DrainAudit) -> Result<(), CliError> {
         match audit.worst().filter(|worst| self.fail_on.fails(*worst)) {
             Some(worst) => Err(CliError::Findings { worst }),

@@ -57,7 +57,7 @@ pub struct AuditGroupReport {
     blocked: usize,
     /// Nodes for which it is unknown how a drain would end.
     pub unknown: usize,
-    /// Seconds that the longest drain takes, of the drains that end; `null` if no drain ends.
+    /// Duration in seconds of the longest drain that ends; `null` if no drain ends.
     longest_seconds: Option<i64>,
     /// The counts in words.
     #[serde(skip)]
@@ -103,7 +103,7 @@ pub struct AuditedNodeReport {
     pub wait: usize,
     /// Pods that can never leave.
     pub blocked: usize,
-    /// Pods that leave or are preempted, and that no controller recreates, or whose Job fails.
+    /// Pods that leave or are preempted and are then lost: no controller recreates them, or their Job fails.
     pub lost: usize,
     /// Pods that leave and lose data.
     pub data_lost: usize,
@@ -118,7 +118,7 @@ pub struct AuditedNodeReport {
     /// Whether the node's drain ends.
     #[serde(skip)]
     pub drains: bool,
-    /// The most severe cause among the node's findings, in words; empty if there is none.
+    /// The most severe cause among the node's findings, in words; empty for a node without findings.
     #[serde(skip)]
     pub cause: String,
 }

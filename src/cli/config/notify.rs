@@ -50,7 +50,7 @@ const WAYS: [(&str, NotifyWay); 6] = [
 /// Checks the text of a setting in `[notify]`.
 ///
 /// # Errors
-/// The text is not valid for this key. The error says what the text is, as in "not one of bell, webhook".
+/// The text is not valid for this key. The error says what is wrong with the text, as in "not one of bell, webhook".
 pub fn check_notify(key: &str, text: &str) -> Result<(), String> {
     match key {
         "on" => NoticeRule::parse(text).map(drop),

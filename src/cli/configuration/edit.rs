@@ -51,7 +51,7 @@ fn editor() -> Result<String, CliError> {
     editor.ok_or_else(|| CliError::Usage("no editor: set VISUAL or EDITOR, as in EDITOR=vim".into()))
 }
 
-/// Reads a file; `None` if there is none.
+/// Reads a file; `None` if the file does not exist.
 fn read(path: &Path) -> Result<Option<String>, CliError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

@@ -87,7 +87,7 @@ pub fn run(args: &ConfigArgs, config: &Config) -> Result<(), CliError> {
     }
 }
 
-/// Prints every error of a file, or that it has none.
+/// Prints every error of a file, or that the file has no errors.
 fn check(named: Option<&Path>) -> Result<(), CliError> {
     let path = named.map_or_else(own_file, |path| Ok(path.to_owned()))?;
     let text = match fs::read_to_string(&path) {

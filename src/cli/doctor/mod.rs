@@ -90,7 +90,7 @@ fn render(report: &DoctorReport, out: &mut Page) {
     }
 }
 
-/// Prints the checks for other programs.
+/// Prints the checks as a table that other programs can read.
 fn table(report: &DoctorReport, out: &mut Page) {
     PageTable::new(&report.checks)
         .key("CHECK", |check| check.id)

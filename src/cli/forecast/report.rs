@@ -107,8 +107,8 @@ pub struct ForecastTotalsReport {
     /// How many pods are deleted, by eviction or by the pod garbage collector. Pods in `ended` whose objects are
     /// deleted count too.
     pub deleted: Option<usize>,
-    /// Lowest number of deleted pods, if several nodes wait for one token of the rate limiter. This field and the next
-    /// two are equal to `deleted` if nothing depends on chance.
+    /// Lowest possible number of deleted pods. The number depends on chance if several nodes wait for one token of a
+    /// zone's rate limiter; otherwise this field and the next two are equal to `deleted`.
     pub deleted_least: Option<usize>,
     /// How many pods are expected to be deleted.
     pub deleted_expected: Option<f64>,
@@ -283,7 +283,7 @@ pub struct ReplacementReport {
     pub outcome_text: String,
     /// The node that the scheduler would choose, now or later.
     pub landing_node: Option<NodeName>,
-    /// Why the replacement lands on this node, or why on none.
+    /// Why the replacement lands on this node, or why on no node.
     pub landing_reason: Option<String>,
     /// When the replacement is likely Ready; `null` means never. With a ReadWriteOnce volume, this is after the volume
     /// is detached from the old node: when the old node is Ready or tainted out-of-service, else 6 minutes after the

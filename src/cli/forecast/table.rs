@@ -89,8 +89,8 @@ fn outcomes(report: &ForecastReport, out: &mut Page) {
         true => ("pod is evicted or ended", "pods are evicted or ended"),
     };
     let likely = if report.definite { "" } else { "likely " };
-    // Some outcomes hold although the pod stays on its lost node. For others the text says that the pod would have to
-    // be evicted, which the forecast does not predict.
+    // Some outcomes hold even if the pod stays on its lost node. Other outcomes need an eviction, which the forecast
+    // does not predict, so the text says `if it were evicted`.
     let stays = match left_behind.parts().all(|(kind, _)| kind.holds_without_deletion()) {
         true => ("pod stays on its lost node", "pods stay on their lost nodes"),
         false => (

@@ -71,8 +71,8 @@ struct PodListReport {
     schema: &'static str,
     /// When the report was made. Durations below count from here.
     taken_at: Timestamp,
-    /// The pods on the nodes, as far as the pods pass the filter, in the order of `--sort`. If `unknown` lists pods,
-    /// only the known pods are included.
+    /// The pods on the nodes, in the order of `--sort`; pods that do not pass the filter are left out. If `unknown`
+    /// lists pods, only the known pods are included.
     pods: Vec<ListedPodReport>,
     /// Number of pods on the nodes, before the filter.
     total: usize,
@@ -99,8 +99,8 @@ struct ListedPodReport {
     unmet_gates: Vec<String>,
     /// The pod's phase: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     phase: &'static str,
-    /// The pod's eviction; `null` if the pod is not terminating, and its node neither has a NoExecute taint nor is
-    /// expected to get one.
+    /// The pod's eviction; `null` unless the pod is terminating, or its node has a NoExecute taint or is expected to
+    /// get one.
     eviction: Option<EvictionReport>,
     /// The kind of the pod's owner; `null` without an owner.
     owner_kind: Option<String>,

@@ -31,7 +31,7 @@ pub struct MaintenanceReport {
     pub waves: Vec<WaveReport>,
     /// Nodes that are in no wave.
     pub left_out: Vec<LeftOutReport>,
-    /// The assumptions, as text.
+    /// The assumptions of the plan, as text.
     pub assumptions: Vec<String>,
 }
 
@@ -62,8 +62,8 @@ pub struct WaveReport {
     pub starts: Timestamp,
     /// When the last pod is likely gone.
     pub drained: Timestamp,
-    /// When all nodes of the wave are back and settled, and the moved pods are likely Ready again, as far as they are
-    /// expected to be.
+    /// When all nodes of the wave are likely back and settled, and every moved pod that is expected to become Ready
+    /// again is Ready.
     pub ends: Timestamp,
     /// Whether nodes of later waves are cordoned during this wave, so that no replacement lands on them. Each zone
     /// keeps a node that is not cordoned, unless `--override last-ready` is given.

@@ -110,7 +110,8 @@ fn refuse(action: &Action, gaps: Gaps, print: &PrintArgs, shot: OneShot) -> Resu
     if print.output.has_fields() {
         print.output.print(&UnknownPlanReport::new(action, &gaps, shot.at), |_, _| {})?;
     }
-    // If objects were not listed in time, the command ends with the error about the timeout, which is clearer.
+    // If objects were not listed in time, the command ends with the error about the timeout instead, because it is
+    // clearer than the error about the plan.
     if !gaps.needs_permission() {
         shot.done()?;
     }

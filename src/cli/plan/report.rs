@@ -66,7 +66,7 @@ pub struct PlanReport {
     pub permissions: Vec<PermissionReport>,
     /// What an undo would change. Only changes of the plan itself are undone.
     pub undo: Vec<UndoReport>,
-    /// The assumptions, as text.
+    /// The assumptions of the plan, as text.
     pub assumptions: Vec<&'static str>,
     /// Aspects that are [not modelled](#what-is-not-modelled), but may change what happens to pods of the plan.
     pub not_modelled: Vec<NotModelledReport>,
@@ -76,8 +76,8 @@ pub struct PlanReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NotModelledReport {
-    /// The type: `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`, `kubeletAdmission`,
-    /// `declaredFeatures`, `volumeLimitScaling`, `storageCapacityScoring` or `budgetUpdates`.
+    /// The type of the aspect: `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`,
+    /// `kubeletAdmission`, `declaredFeatures`, `volumeLimitScaling`, `storageCapacityScoring` or `budgetUpdates`.
     pub r#type: &'static str,
     /// The aspect that is not modelled, as text.
     pub text: String,
@@ -89,43 +89,45 @@ pub struct NotModelledReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanTotalsReport {
-    /// Nodes of the plan.
+    /// Number of nodes of the plan.
     pub nodes: usize,
-    /// Nodes that would be written to.
+    /// Number of nodes that would be written to.
     pub changed_nodes: usize,
-    /// Nodes for which the request is invalid, or of which no pod would be evicted because a flag is missing.
+    /// Number of nodes for which the request is invalid, or of which no pod would be evicted because a flag is missing.
     pub refused_nodes: usize,
-    /// Pods of the plan. The totals below count each pod once; a refused pod counts by its verdict with the required
-    /// flags.
+    /// Number of pods of the plan. The totals below count each pod once; a refused pod counts by its verdict with the
+    /// required flags.
     pub pods: usize,
     /// Number of pods by outcome ([outcomes.md](../outcomes.md)), without outcomes that no pod has. The numbers add up
     /// to `totals.pods`.
     pub outcomes: BTreeMap<&'static str, usize>,
-    /// Pods that leave at the first attempt.
+    /// Number of pods that leave at the first attempt.
     pub leave_now: usize,
-    /// Pods that leave after others have been replaced, or at a later time.
+    /// Number of pods that leave later than at the first attempt, for example once other pods have been replaced.
     pub leave_later: usize,
-    /// Pods that are already terminating.
+    /// Number of pods that are already terminating.
     pub already_terminating: usize,
-    /// Pods that stay, and do not keep the plan from completing.
+    /// Number of pods that stay on their nodes without blocking the plan.
     pub stay: usize,
-    /// Pods that wait for something that may or may not happen.
+    /// Number of pods that wait for something that may or may not happen.
     pub wait: usize,
-    /// Pods that cannot leave in this plan, or for which that is unknown.
+    /// Number of pods that cannot leave in this plan, or for which it is unknown whether they can leave.
     pub blocked: usize,
-    /// Pods that leave unless an unknown object forbids it.
+    /// Number of pods that leave unless an unknown object forbids it.
     pub undecided: usize,
-    /// Pods that need a flag which is not given.
+    /// Number of pods that need a flag which is not given.
     pub refused_pods: usize,
-    /// Pods that leave, and that no controller recreates or whose Job fails; includes pods that replacements preempt.
+    /// Number of pods that leave, and that no controller recreates or whose Job fails; includes pods that replacements
+    /// preempt.
     pub lost: usize,
-    /// Pods that leave, and lose data.
+    /// Number of pods that leave and lose data.
     pub data_lost: usize,
-    /// Replacements that land on a predicted node. `null`, like `pending` and `preempted`, if placements are unknown.
+    /// Number of replacements that land on a predicted node. `null`, like `pending` and `preempted`, if placements are
+    /// unknown.
     pub placed: Option<usize>,
-    /// Replacements that stay Pending, those of preempted pods included.
+    /// Number of replacements that stay Pending, those of preempted pods included.
     pub pending: Option<usize>,
-    /// Pods that replacements preempt.
+    /// Number of pods that replacements preempt.
     pub preempted: Option<usize>,
     /// When the plan completes.
     pub ends: WindowReport,
@@ -133,16 +135,16 @@ pub struct PlanTotalsReport {
     pub not_before_seconds: Option<f64>,
 }
 
-/// Times in seconds from `takenAt`; null means never.
+/// Possible times of an event, in seconds from `takenAt`; null means never.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WindowReport {
-    /// The earliest time; `null` means never, or unknown because pods are undecided.
+    /// The earliest time of the event; `null` means never, or unknown because pods are undecided.
     pub soonest_seconds: Option<f64>,
-    /// The likely time; `null` as for `soonestSeconds`.
+    /// The likely time of the event; `null` as for `soonestSeconds`.
     pub likely_seconds: Option<f64>,
-    /// The latest time; `null` as for `soonestSeconds`.
+    /// The latest time of the event; `null` as for `soonestSeconds`.
     pub latest_seconds: Option<f64>,
 }
 
@@ -241,7 +243,7 @@ pub struct PlanPodReport {
     pub leaves: WindowReport,
     /// When the pod is deleted.
     pub deleted: WindowReport,
-    /// When the timeout expires, if the pod is not deleted before that time; else `null`.
+    /// When the timeout expires; `null` if the pod is deleted earlier.
     pub times_out_in_seconds: Option<f64>,
     /// The ResourceQuota that refuses the first attempts to create the replacement; `null` if none does.
     pub quota_refusal: Option<QuotaRefusalReport>,
@@ -491,7 +493,7 @@ pub struct PlanGapReport {
     /// The uncertain part: `everything`, `otherNodes`, `workloads`, `budgets`, `quotas` or `placement`; `outcome` if
     /// the plan is refused because its outcome is unknown.
     part: &'static str,
-    /// The part as text, with the reasons.
+    /// The uncertain part as text, with the reasons.
     pub text: String,
     /// The kinds of objects that are unknown or outdated.
     kinds: Vec<GapReport>,

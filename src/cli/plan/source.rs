@@ -90,7 +90,7 @@ pub async fn settings(
     }
 }
 
-/// Marks the kinds that placements need as not listed, because of this flag.
+/// Records that the kinds that placements need are not listed, because `flag` tells kordon not to read them.
 pub fn leave_out_placement(shot: &mut OneShot, flag: &'static str) {
     shot.leave_out(flag, FeedKind::PLACEMENT.into_iter().chain([FeedKind::Pods, FeedKind::Namespaces]));
 }

@@ -62,7 +62,7 @@ impl PlanTarget {
         needs
     }
 
-    /// Sets of objects from which the selectors choose, as scopes to read.
+    /// Sets of objects to read, from which the selectors choose.
     pub fn selection(&self, namespace: &str) -> BTreeSet<Scope> {
         let selection = match self {
             // Plans of cordons and drains need all nodes.
@@ -168,7 +168,7 @@ impl NodeTargets {
         }
     }
 
-    /// Scope to read for the nodes that the selectors choose; `None` if nodes are named.
+    /// Set of nodes to read, from which the selectors choose; `None` if nodes are named.
     fn selection(&self) -> Option<Scope> {
         match self {
             Self::Names(_) => None,
@@ -177,7 +177,7 @@ impl NodeTargets {
         }
     }
 
-    /// Scopes to read for the nodes: one for each named node, or the one of the selectors.
+    /// Sets of nodes to read: one for each named node, or one for all nodes that the selectors choose.
     pub fn scopes(&self) -> BTreeSet<Scope> {
         match self {
             Self::Names(names) => names.iter().cloned().map(Scope::Node).collect(),
@@ -240,7 +240,7 @@ impl PodTargets {
         }
     }
 
-    /// Scope to read for the pods that the selectors choose; `None` if pods are named.
+    /// Set of pods to read, from which the selectors choose; `None` if pods are named.
     fn selection(&self, namespace: &str) -> Option<Scope> {
         match self {
             Self::Names { .. } => None,

@@ -145,11 +145,11 @@ pub(super) struct RankedPodReport {
     pub priority: i32,
     /// The pod's QoS class, which does not decide the order.
     pub qos: &'static str,
-    /// The pod's usage of the resource; `null` if unknown.
+    /// The pod's usage of the resource that is short; `null` if unknown.
     pub usage: Option<i64>,
-    /// The pod's request for the resource.
+    /// The pod's request for the resource that is short.
     pub request: i64,
-    /// Why the pod has its place, as text.
+    /// Why the pod has its place in the order of eviction, as text.
     pub reason: String,
     /// Why the pod is never evicted: `static pod` or `critical priority`.
     pub exempt: Option<&'static str>,

@@ -107,7 +107,7 @@ pub struct ReportedNode {
     pub worst: &'static str,
     /// Pods that were evicted from the node.
     pub evicted_pods: usize,
-    /// The chain of causes.
+    /// The chain of causes of the outage.
     pub why: Vec<String>,
 }
 

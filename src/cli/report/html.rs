@@ -55,7 +55,7 @@ fn written(ReportTable { columns, rows }: &ReportTable) -> String {
         return "<p>None.</p>".into();
     }
     let cell = |cell: &String| match cell.as_str() {
-        // The style sheet colours the levels of the verdict.
+        // Levels of the verdict get a class, by which the style sheet colours them.
         level @ ("critical" | "warning" | "disconnected") => format!("<td class=\"{level}\">{level}</td>"),
         text => format!("<td>{}</td>", escaped(text)),
     };

@@ -56,7 +56,7 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
     let clock = session.clock;
     let mut printed = None;
     let mut progress = HeadroomProgress::default();
-    // The first line has the same verdict as `kordon status`.
+    // The first verdict computes N-1 for as long as `kordon status` does, so both print the same verdict.
     let mut slice = super::N_1;
     loop {
         let now = clock.now();

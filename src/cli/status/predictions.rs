@@ -41,7 +41,8 @@ pub struct PredictionsReport {
     /// Events for which no forecast was 5 s old: the session had just started, the watches were down, or the controller
     /// had changed.
     pub not_compared: usize,
-    /// The median error of all predicted times, on time or missed, whether early or late; `null` without any.
+    /// The median error of all predicted times, on time or missed, whether early or late; `null` if no time was
+    /// predicted.
     pub median_error_seconds: Option<f64>,
     /// The largest error of all predicted times.
     pub worst_error_seconds: Option<f64>,
@@ -90,7 +91,7 @@ pub struct OutcomesReport {
     pub by_chance: usize,
     /// Pods with another outcome than predicted.
     pub wrong: usize,
-    /// Pods for which no outcome was predicted, or only that it is unknown.
+    /// Pods for which no outcome was predicted, or the predicted outcome was `unknown`.
     pub not_predicted: usize,
     /// Pods whose outcome has not been read.
     pub open: usize,
@@ -111,7 +112,7 @@ pub struct OutcomeDifferencesReport {
     /// `stuck` (the old pod is there, and has no replacement), `lost` (the pod is gone, and has no owner) or
     /// `notReplaced` (the pod is gone, and has no replacement).
     pub became: &'static str,
-    /// Number of pods with this difference. All these numbers add up to `wrong`.
+    /// Number of pods with this pair of predicted and actual outcome. All these numbers add up to `wrong`.
     pub pods: usize,
 }
 
@@ -129,7 +130,7 @@ pub struct OutcomeDifferenceReport {
     pub pod: String,
     /// The predicted outcome.
     pub predicted: &'static str,
-    /// The node that the replacement was to land on; `null` if it was to land on none.
+    /// The node that the replacement was predicted to land on; `null` if no node was predicted.
     pub predicted_node: Option<String>,
     /// The outcome.
     pub became: &'static str,
@@ -144,8 +145,8 @@ pub struct OutcomeDifferenceReport {
 pub struct MissReport {
     /// When the event happened.
     pub at: Timestamp,
-    /// The event: `unknown`, `noExecute` (a taint), `swap` (a taint in place of the opposite one) or `deletion` (of a
-    /// pod).
+    /// The event: `unknown`, `noExecute` (a taint), `swap` (one of the taints not-ready and unreachable in place of the
+    /// other) or `deletion` (of a pod).
     pub event: &'static str,
     /// The node.
     pub node: String,
@@ -153,7 +154,8 @@ pub struct MissReport {
     pub pod: Option<String>,
     /// Why the prediction was missed, as in `missedReasons`.
     pub reason: &'static str,
-    /// Predicted time minus actual time, negative if the event was predicted earlier; `null` if it was not predicted.
+    /// Predicted time minus actual time of the event: negative if the event happened later than predicted; `null` if it
+    /// was not predicted.
     pub predicted_later_seconds: Option<f64>,
 }
 

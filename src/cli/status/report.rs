@@ -46,7 +46,7 @@ pub struct StatusReport {
     pub headroom: Option<HeadroomReport>,
     /// Kinds of objects that are unknown or outdated.
     pub unknown: Vec<GapReport>,
-    /// The unknown or outdated kinds of `unknown` again, for the table.
+    /// The same kinds as in `unknown`, in the form that the table needs.
     #[serde(skip)]
     pub gaps: Gaps,
 }
@@ -208,7 +208,7 @@ pub struct SettingReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WatchReport {
-    /// The kind of objects.
+    /// The kind of the watched objects.
     pub kind: String,
     /// State of the watch: `off` (not requested), `connecting`, `listing`, `live`, `broken` (kordon retries) or
     /// `forbidden`.
@@ -404,7 +404,7 @@ pub struct NextReport {
     /// The probability that the event happens at the given time, from 0 to 1: below 1 where several nodes wait for one
     /// token of their zone's rate limiter ([forecast.md](forecast.md)).
     pub probability: f64,
-    /// The causes, as text; not for parsing.
+    /// The causes of the event, as text; not for parsing.
     pub why: Why,
 }
 
@@ -453,7 +453,7 @@ pub struct EvictionReport {
     /// Whether a PodDisruptionBudget would refuse the eviction if all evictions were requested in order of time.
     /// Evictions by taints ignore budgets. `null` for `terminating` and `never`, and where budgets are unknown.
     pub budget_ignored: Option<bool>,
-    /// The causes, as text; not for parsing.
+    /// The causes of the eviction, as text; not for parsing.
     pub why: Why,
 }
 
@@ -688,8 +688,8 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
 }
 
 impl EvictionReport {
-    /// Creates the report of an eviction. Returns `None` for a cancelled eviction, which only marks a change since an
-    /// earlier moment.
+    /// Creates the report of an eviction. Returns `None` for a cancelled eviction, because the pod is no longer to be
+    /// evicted.
     pub fn new(model: &Model, pod: &Key, row: &EvictionRow, now: Timestamp) -> Option<Self> {
         let (state, certainty, finalizers) = match &row.state {
             EvictionState::Scheduled { certainty, .. } => {

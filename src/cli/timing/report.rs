@@ -42,7 +42,7 @@ pub struct TimingReport {
     /// The assumed size of a Lease.
     pub lease_object_bytes: f64,
     pub profiles: Vec<ProfileReport>,
-    /// With `--compare`: the flags and numbers in which the two profiles differ; `[]` without.
+    /// With `--compare`: the flags and numbers in which the two profiles differ; `[]` without `--compare`.
     pub differences: Vec<DifferenceReport>,
 }
 

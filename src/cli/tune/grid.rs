@@ -82,7 +82,8 @@ fn series(present: &Alternative) -> Vec<Alternative> {
     graces.chain(tolerations).chain(pausing(present)).collect()
 }
 
-/// The settings in force, but with evictions paused in zones without a ready node; `None` if they already pause them.
+/// The settings in force, but with evictions paused in zones without a ready node; `None` if the settings in force
+/// already do this.
 fn pausing(present: &Alternative) -> Option<Alternative> {
     let mut pausing = present.clone();
     pausing.set("full-disruption=pause").ok()?;

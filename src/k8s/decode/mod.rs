@@ -329,8 +329,8 @@ fn unusual_page<D: Decoder>(
     let page: Page<'_, Value> = serde_json::from_slice(bytes)?;
     let mut end = PageEnd::new(&page.metadata, page.items.len());
     for item in page.items.iter() {
-        // Each object is serialised and parsed again. Reading it from the `Value` would add a third to the code, and
-        // only damaged pages need it.
+        // Each object is serialised and parsed again, which happens only for damaged pages. Reading objects from the
+        // `Value` would add a third to the code.
         match serde_json::from_slice::<D::Wire<'_>>(item.to_string().as_bytes()) {
             Ok(wire) if !wire.meta().name.is_empty() => changes.extend(decoder.change(purpose.event(wire))),
             Ok(_) | Err(_) => end.bad.push(describe(item)),

@@ -37,7 +37,7 @@ impl WireSelector<'_> {
 }
 
 impl<'a> WireSelector<'a> {
-    /// Adds a requirement that the value of a label is, or is not, this one.
+    /// Adds a requirement on a label: depending on `operator`, its value must be `value` or must differ from it.
     pub(super) fn require(&mut self, key: Cow<'a, str>, operator: &'static str, value: Cow<'a, str>) {
         self.expressions.0.push(WireRequirement {
             key: Text(key),
@@ -62,8 +62,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
                         "matchLabels" => match map.next_value()? {
                             PairsOrText::Absent => {}
                             PairsOrText::Pairs(mut labels) => selector.labels.0.append(&mut labels.0),
-                            // If the value of `matchLabels` is a text, `matchLabels` is the name of a label. This is
-                            // only possible in the selector of a ReplicationController.
+                            // A text as the value means that a label itself is named `matchLabels`. This is only
+                            // possible in the selector of a ReplicationController.
                             PairsOrText::Text(value) => selector.labels.0.push((key.0, value)),
                         },
                         "matchExpressions" => selector.expressions = map.next_value()?,

@@ -83,7 +83,8 @@ fn the_longest_pre_stop_sleep_of_containers_and_sidecars_counts() {
     assert_eq!(sleep(json!({"containers": containers, "initContainers": init})), 30);
 }
 
-/// Kubernetes 1.37 `kubelet/kubelet.go`, `NewMainKubelet`: `HasExpiredFunc` forgets earlier restarts after ten minutes.
+/// As in the kubelet, a run of ten minutes makes earlier restarts irrelevant (Kubernetes 1.37 `kubelet/kubelet.go`,
+/// `NewMainKubelet`, `HasExpiredFunc`).
 #[test]
 fn restarts_are_trouble_only_if_the_last_run_was_short() {
     let restarted = |last_start: &str, ready: bool| {
@@ -125,7 +126,8 @@ fn of_template(spec: Value) -> Pod {
     }
 }
 
-/// Kubernetes 1.37, `pkg/apis/core/v1/defaults.go` `SetDefaults_Pod`: pods have these defaults, templates do not.
+/// The API server sets these defaults in pods, but not in pod templates (Kubernetes 1.37,
+/// `pkg/apis/core/v1/defaults.go` `SetDefaults_Pod`).
 #[test]
 fn a_template_has_the_defaults_of_its_pods() {
     let gpu = of_template(json!({"containers": [{"name": "c", "resources": {
@@ -146,7 +148,8 @@ fn a_template_has_the_defaults_of_its_pods() {
     assert_eq!((requests.cpu_milli, requests.memory_bytes), (1500, 64 << 20), "containers request memory");
 }
 
-/// Kubernetes 1.37, `pkg/registry/core/pod/strategy.go` `applyMatchLabelKeysAndMismatchLabelKeys`.
+/// Upstream code with this behaviour: Kubernetes 1.37, `pkg/registry/core/pod/strategy.go`
+/// `applyMatchLabelKeysAndMismatchLabelKeys`.
 #[test]
 fn label_keys_of_affinities_select_by_the_labels_of_the_template() {
     let keys = |keys: &str, labels: &[&str]| {

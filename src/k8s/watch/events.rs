@@ -135,7 +135,8 @@ struct EventList {
 }
 
 impl EventScope {
-    /// Returns the query of `kubectl describe`, but without the uid: [`EventSubject::is_meant`] compares the uid.
+    /// Returns the query by which `kubectl describe` finds the Events of an object, but without the uid, which
+    /// [`EventSubject::is_meant`] compares instead. For a cluster or a namespace, returns the query of all its Events.
     fn query(&self) -> CollectionQuery {
         match self {
             Self::Object(subject) => {

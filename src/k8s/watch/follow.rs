@@ -53,7 +53,8 @@ const LIST_SILENCE: Duration = Duration::from_secs(30);
 /// Idle time of a watch after which its changes are sent.
 const LULL: Duration = Duration::from_millis(1);
 
-/// Pause of a watch after each batch of changes. Hundreds of events a second then become at most thirty batches.
+/// Pause of a watch after each batch of changes. With it, hundreds of events a second become at most thirty batches a
+/// second.
 const PAUSE: Duration = Duration::from_millis(30);
 
 /// Minimum duration of a watch that is reopened at once. A watch that ends sooner is reopened after a pause.
@@ -97,7 +98,7 @@ pub struct Follower {
     reported_error: Option<String>,
     /// The version at which the watch resumes; `None` if the kind must be listed.
     version: Option<String>,
-    /// Whether at least one list was complete.
+    /// Whether the kind (or the scope) was listed completely at least once.
     listed_before: bool,
     /// Time since when the server has refused requests for the kind; `None` after a success.
     refused_since: Option<Instant>,
@@ -194,7 +195,7 @@ impl Follower {
     }
 
     pub async fn run(mut self) {
-        // An error only means that the receiver of events is dropped.
+        // Following fails only if the receiver of events is dropped.
         let _ = self.follow().await;
     }
 
@@ -524,8 +525,8 @@ impl Follower {
 
     async fn on_whole_list(&mut self) -> Result<(), Closed> {
         if self.kind == FeedKind::Pods {
-            // A prefetch task holds this lock while it sends pods, and sends none once the locked value is true. So no
-            // prefetched pods can arrive after the list of all pods.
+            // A prefetch task holds this lock while it sends pods, and sends no pods once the value behind the lock is
+            // true. So no prefetched pods can arrive after the list of all pods.
             *self.shared.pods_whole.lock().await = true;
         }
         match self.decoder.on_list_done() {

@@ -51,7 +51,7 @@ use kordon_core::{
 /// Options of the watches: the watched kinds, and the requests for them.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
-    /// Version of the server, which determines paths and streamed lists.
+    /// Version of the server, which determines paths, and whether lists are streamed.
     pub version: ServerVersion,
     pub kinds: &'static [FeedKind],
     /// Excludes the pods (`--no-pods`). Most of the traffic is about pods.
@@ -202,7 +202,7 @@ fn start(
     if shared.options.no_pods && (kind == FeedKind::Pods || FeedKind::REPLACEMENTS.contains(&kind)) {
         let mut report = FeedReporter::new(kind, scope, shared.clone());
         tasks.spawn(async move {
-            // An error means that the channel is closed. The other tasks then end too.
+            // Reporting the state fails only if the channel is closed. The other tasks then end too.
             let _ = report.state(FeedState::Off).await;
         });
         return None;
@@ -293,6 +293,6 @@ impl ExtraTraffic {
     }
 }
 
-/// Error: the receiver of events is dropped, because the loop has ended.
+/// Error of a task that reports events: the receiver of events is dropped, because the loop has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Closed;

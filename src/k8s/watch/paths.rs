@@ -1,4 +1,4 @@
-//! Paths and queries of each kind on an API server.
+//! URL paths and queries for the objects of each kind on an API server.
 
 use crate::k8s::feed::FeedKind;
 use kordon_core::{

@@ -156,7 +156,7 @@ async fn takes_long(shared: &Shared) {
     sleep(LONG).await;
 }
 
-/// An encoded list, with its encoding.
+/// An encoded list of pods, with its encoding.
 type EncodedList = (Encoding, Vec<u8>);
 
 /// Requests the pods of a node; `None` if the list of all pods is complete.

@@ -19,7 +19,7 @@ const SLEPT: Span = Span::from_secs(30);
 
 /// Reads the server's clock once a minute, and wakes the watches after the machine has slept.
 pub async fn run(shared: Arc<Shared>) {
-    // An error only means that the receiver of events is dropped.
+    // The detection fails only if the receiver of events is dropped.
     let _ = detect(&shared).await;
 }
 

@@ -270,13 +270,14 @@ impl CausesOfPod<'_> {
         }
     }
 
-    /// A finding about the workload of the pod (the Deployment, not its ReplicaSet), or about the pod if it has none.
+    /// A finding about the workload of the pod (the Deployment, not its ReplicaSet), or about the pod itself if the pod
+    /// has no workload.
     fn about_workload(&self, kind: FindingKind, text: impl Into<String>) -> Finding {
         Finding::new(kind, workload_of(self.cluster, self.pod), text)
     }
 }
 
-/// The workload of the pod (the Deployment, not its ReplicaSet), or the pod if it has none.
+/// The workload of the pod (the Deployment, not its ReplicaSet), or the pod itself if it has no workload.
 fn workload_of(cluster: &Cluster, pod: &Pod) -> FindingSubject {
     match (owner::workload(cluster, pod), &pod.owner) {
         (Some(workload), _) => FindingSubject::new(workload.kind.as_str(), &workload.key),

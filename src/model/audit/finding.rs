@@ -308,7 +308,7 @@ impl Finding {
     }
 }
 
-/// Separator between the reasons of one cause that differ from node to node.
+/// Separator between the reasons of one cause, if the reason differs from drain to drain.
 const OR: &str = "; by another drain: ";
 
 /// Key of a finding. Findings with equal keys are merged.

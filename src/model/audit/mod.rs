@@ -235,7 +235,7 @@ impl AuditWork {
         self.nodes.push(audited);
     }
 
-    /// The flags without which kubectl drain refuses to start, except `--ignore-daemonsets`, which every drain needs.
+    /// The flags that kubectl drain needs to start, except `--ignore-daemonsets`, which every drain needs.
     fn needs(&self, node: &NodeName) -> BTreeSet<DrainFlag> {
         let options = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
         let screen = |pod: &Arc<Pod>| filter::screen(&self.cluster, pod, &options, &self.rules, self.now);

@@ -110,7 +110,8 @@ fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> 
     }
 }
 
-/// Returns the horizon of the forecast, ` within 10m`, if more pods are evicted later; otherwise the empty string.
+/// Returns the horizon of the forecast, ` within 10m`, if more pods are evicted after the end of the forecast;
+/// otherwise the empty string.
 fn within(model: &Model) -> String {
     let forecast = model.predictions.forecast().filter(|forecast| goes_on(forecast));
     forecast

@@ -29,8 +29,8 @@ pub const CAPACITY: usize = 2000;
 /// First words of an entry about a decision that kordon's engine predicted and the cluster's controller did not make.
 pub const MISSED: &str = "expected, did not happen";
 
-/// Time after an entry within which the same event of another object joins it. The time is slightly longer than a
-/// monitor pass.
+/// Time after an entry within which the same event of another object joins it. The time is slightly longer than the
+/// interval between two monitor passes of the controller.
 const JOINS: Span = Span::from_secs(6);
 
 /// Number of newest entries that a repeated event may join. It is more than one, so that interleaved repetitions are
@@ -48,7 +48,7 @@ pub struct SessionJournal {
     /// Subjects of the newest entries. They are sets, because lookups must be fast: when a zone fails, tens of
     /// thousands of pods join one entry.
     recent_subjects: VecDeque<Arc<BTreeSet<JournalSubject>>>,
-    /// Decisions of kordon's engine on which the cluster's controller, which it predicts, has not acted yet.
+    /// Decisions that kordon's engine predicted, and on which the cluster's controller has not acted yet.
     expectations: Expectations,
     /// Revision of the journal's entries: the number of changes to them.
     revision: ChangeCount,
@@ -217,7 +217,7 @@ impl JournalEntry {
         format!("{}{detail}", parts.join(" "))
     }
 
-    /// Returns the text after the subjects, which agrees with their number: `is gone`, `are gone`.
+    /// Returns the text after the subjects: `is gone` after one subject, `are gone` after several.
     pub fn predicate(&self) -> Cow<'_, str> {
         match self.text.strip_prefix("is ").filter(|_| self.others() > 0) {
             Some(rest) => Cow::Owned(format!("are {rest}")),
@@ -415,9 +415,10 @@ impl SessionJournal {
         self.expectations.restart();
     }
 
-    /// Adds an entry for the outcome of an effect. A Kubernetes Event that was created, or recorded by a shadow, gets
-    /// none, because it only describes another effect. Other decisions of a shadow get none either: actual changes come
-    /// from the watches, and missed decisions have entries of their own.
+    /// Adds an entry for the outcome of an effect. A Kubernetes Event that was created, or only recorded, has no entry,
+    /// because it only describes another effect. If kordon only predicts the cluster's controller (is its shadow), its
+    /// recorded decisions have no entries either: actual changes come from the watches, and missed decisions have
+    /// entries of their own.
     pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, role: ControllerRole, now: Timestamp) {
         let write = &effect.write;
         let is_silent = match (write, outcome) {

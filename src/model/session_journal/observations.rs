@@ -17,7 +17,7 @@ use kordon_core::{
 use kordon_time::{Span, Timestamp};
 
 /// Time after which a decision of kordon's engine is reported because the cluster's controller has not acted on it: the
-/// time of two monitor passes.
+/// time in which the controller makes two monitor passes.
 const SOON: Span = Span::from_secs(10);
 
 /// Maximum number of decisions on which the cluster's controller has not acted yet. The oldest decisions are dropped
@@ -73,8 +73,8 @@ impl Expectations {
         self.0.clear();
     }
 
-    /// Removes the decisions on which the controller should already have acted. Returns an entry for each of them that
-    /// kordon's engine would still make now.
+    /// Removes the decisions on which the controller should already have acted. Returns a journal entry for each
+    /// removed decision that kordon's engine would still make now.
     pub fn missed(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> Vec<JournalEntry> {
         let due = self.0.iter().take_while(|expected| now.since(expected.at) > SOON).count();
         let missed = self.0.drain(..due).filter(|expected| expected.still_holds(engine, cluster, now));
@@ -144,7 +144,7 @@ pub struct HistoryContext<'a> {
     pub grace: Span,
     /// The pod that left because of this change, or whose departure the change explains.
     pub departed: Option<&'a DepartureEntry>,
-    /// Accuracy of the forecasts about the controller's actions in this change.
+    /// Accuracy of the forecasts of the controller's actions that are part of the change.
     pub judged: &'a [(EventKind, Judgement)],
     pub now: Timestamp,
 }

@@ -168,7 +168,7 @@ fn scale_up(
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Option<Suggestion> {
-    // An operator that owns the workload would scale it back.
+    // An operator (software) that owns the workload would undo the change of the replicas.
     let workload = owner::workload(cluster, pod).filter(|workload| workload.owner.is_none())?;
     let replicas = workload.replicas?.checked_add(1)?;
     let kind = match workload.kind {

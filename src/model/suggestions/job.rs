@@ -134,8 +134,8 @@ impl Model {
         PodCase { pod: pod.clone(), node, state, next, knows_out_of_service, renews_again }
     }
 
-    /// Time at which the grace periods of all these pods of a node are over; `None` if the node's kubelet is down,
-    /// because the pods then stay.
+    /// Time at which the grace periods of all `victims`, which are pods of one node, are over; `None` if the node's
+    /// kubelet is down, because the pods then stay.
     fn room_from(&self, node: &NodeName, victims: &[Key]) -> Option<Timestamp> {
         let ends = victims.iter().filter_map(|victim| self.cluster.pod(victim)?.termination.as_ref());
         let ends = ends.map(|ends| self.cluster.local(ends.deadline)).max();

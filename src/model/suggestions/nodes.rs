@@ -32,7 +32,7 @@ pub struct NodeCase {
     /// Terminating pods of the node that the kubelet does not end, because their grace period is over or the kubelet
     /// does not answer.
     pub stuck: Vec<Key>,
-    /// Set if the node's drain waits until another node is uncordoned.
+    /// The wait of the node's drain until another node is uncordoned; `None` if the drain does not wait for that.
     pub cordon_wait: Option<CordonWait>,
     /// Whether the node is Unknown, but renews its Lease again.
     pub renews_again: bool,
@@ -213,7 +213,7 @@ impl NodeCase {
     }
 }
 
-/// Suggests to uncordon the node that a drain waits for.
+/// Suggests uncordoning the node that a drain waits for.
 fn uncordon_other(wait: &CordonWait) -> Option<Suggestion> {
     let other = wait.waits_in_turn.as_ref().or_else(|| wait.nodes.first())?;
     let text = format!("{other} takes {}; then the drain of {} goes on", wait.pod, wait.node);

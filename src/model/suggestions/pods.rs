@@ -74,8 +74,8 @@ pub enum PodTrouble {
 }
 
 impl PodTrouble {
-    /// Returns the first variant that applies to the pod. `node` is `None` if the pod has no node or its node does not
-    /// exist.
+    /// Returns the state of a pod that may need an action: the first variant that applies to the pod. `node` is `None`
+    /// if the pod has no node or its node does not exist.
     pub fn new(
         pod: &Arc<Pod>,
         node: Option<(&Node, NodeState)>,

@@ -83,7 +83,8 @@ pub async fn serve(listener: TcpListener, asked: mpsc::Sender<EndpointRequest>, 
                     });
                 }
                 Ok(_) => {}
-                // Accepting fails if there are no file descriptors, for example. A later attempt may succeed.
+                // Accepting a connection fails if there are no file descriptors, for example. A later attempt may
+                // succeed.
                 Err(_) => sleep(Duration::from_millis(50)).await,
             },
         }

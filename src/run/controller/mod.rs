@@ -38,7 +38,7 @@ impl Controller {
     pub async fn run(self, cancel: CancellationToken) {
         let mut leadership = LeaderElector::new(
             self.connection.writer.clone(),
-            // There is no jitter, so that the demo does the same each time it runs with the same seed.
+            // Leader election without jitter, so that the demo does the same each time it runs with the same seed.
             ElectionOptions { jitter: 0.0, ..ElectionOptions::for_manager() },
             self.identity.clone(),
             self.clock,
@@ -75,8 +75,8 @@ impl Controller {
         }
     }
 
-    /// Runs this controller for the duration `dies`, then stops it without releasing the Lease. The successor starts
-    /// `starts` after the call.
+    /// Runs this controller for the duration `dies`, then stops it without releasing the Lease. The controller
+    /// `successor` starts when the duration `starts` has passed since the call.
     pub async fn run_until_replaced(
         self,
         successor: Self,

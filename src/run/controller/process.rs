@@ -176,7 +176,7 @@ impl ControllerProcess {
         ModelOptions { connection: self.info.clone(), settings: self.settings.clone(), role }
     }
 
-    /// Starts a term as a shadow: the engine decides, and nothing is written.
+    /// Starts a term (period in one role) as a shadow: the engine decides, and nothing is written.
     fn shadow(&self) -> Term {
         let writer = EffectWriter::new(EffectTarget::Recorded, self.clock);
         // With enforcement, this shadow only waits for the Lease, and watches only the kinds that the controller needs.
@@ -185,7 +185,7 @@ impl ControllerProcess {
         Term::start(self, ControllerRole::Shadow, kinds, writer, None)
     }
 
-    /// Starts a term as the controller.
+    /// Starts a term (period in one role) as the controller.
     async fn lead(&self, candidate: &Candidate) -> Result<Term, ControllerError> {
         let failed = |error: String| ControllerError::Journal(error);
         let Enforcement { journal, rate, evictions_per_minute, identity, .. } = &candidate.enforcement;

@@ -140,7 +140,7 @@ impl Loop {
     }
 
     /// Starts to open the context that the user wants. If that context was left with operations that still run, returns
-    /// the end of this loop instead.
+    /// the reason to end this loop instead.
     pub(super) fn follow_context(&mut self) -> Option<End> {
         let name = self.display.app.wanted_context.take()?;
         if self.display.app.elsewhere.iter().any(|other| other.context == name && other.is_busy()) {

@@ -213,8 +213,8 @@ impl Display {
 
     /// Wakes the engine and the operations at the time for which they asked.
     pub(super) fn on_waking(&mut self, asked: Option<Timestamp>) {
-        // Because of rounding between the two clocks, `now` may be slightly before the time that the engine asked for.
-        // Without `max`, the engine would be woken too early again and again.
+        // The loop sleeps until an instant on tokio's clock, which is rounded. `now` may therefore be slightly before
+        // the time that the engine asked for. Without `max`, the engine would be woken too early again and again.
         let now = self.now();
         // If the due timeouts have not changed what is shown, drawing can wait for the next tick.
         if self.app.on_timeout(asked.map_or(now, |asked| asked.max(now))) {

@@ -83,7 +83,8 @@ impl ClusterLink {
         self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
     }
 
-    /// Waits for the next event. `has_effects` is whether an effect waits for room. May be dropped and awaited again.
+    /// Waits for the next event. `has_effects` is whether an effect waits for room in the queue to the executor. May be
+    /// dropped and awaited again.
     pub(super) async fn next(&mut self, has_effects: bool) -> LinkEvent {
         tokio::select! {
             biased;

@@ -41,7 +41,7 @@ pub async fn replay_frame(
     Ok(screen.backend().buffer().clone())
 }
 
-/// Does the background work whose results are shown, at once and on this thread.
+/// Does, at once and on this thread, the background work whose results are shown.
 pub(super) fn finish_work(app: &mut App, now: Timestamp) {
     if let Some(job) = app.next_plan(now) {
         app.planned(job.work(), now);

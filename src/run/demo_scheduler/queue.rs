@@ -93,8 +93,8 @@ impl SchedulingQueue {
         self.parked.insert((again, pod.clone()));
     }
 
-    /// Moves the next attempt of the parked pods that `which` selects to the end of their backoff. Called after a
-    /// change that may make room.
+    /// For each parked pod that `which` selects, schedules the next attempt at the end of the pod's backoff. Called
+    /// after a change that may make room.
     pub fn retry(&mut self, which: impl Fn(&Key) -> bool) {
         for (pod, waiting) in self.pods.iter_mut().filter(|(pod, _)| which(pod)) {
             if let State::Parked { earliest, again } = &mut waiting.state

@@ -73,7 +73,7 @@ pub struct NewMaintenance {
     pub options: MaintenanceOptions,
     pub outcome: MaintenanceOutcome,
     pub operator: OperatorRequests,
-    /// Receives news of the progress.
+    /// Receives news of the progress of the maintenance.
     pub tell: Tell,
 }
 
@@ -87,7 +87,8 @@ const LOOK: Span = Span::from_secs(1);
 const LINES: usize = 1_000;
 
 impl<'a> MaintenanceRun<'a> {
-    /// Creates a run. The gates later compare the cluster with its state at the time of this call.
+    /// Creates a run. The gates (checks between waves) later compare the cluster with its state at the time of this
+    /// call.
     pub fn new(new: NewMaintenance, mut watched: WatchedModel<'a>, clock: Clock) -> Self {
         let NewMaintenance { context, lock, terms, options, outcome, operator, tell } = new;
         let gates = Gates::new(terms.without_gates.clone(), &mut watched, clock);
@@ -186,8 +187,8 @@ impl<'a> MaintenanceRun<'a> {
         let plan =
             plan.map_err(|_| Stop::Failed("working out the waves failed: this is a fault of kordon".into()))?;
         self.options.before = self.options.before.or(plan.before);
-        // The new plan does not contain the nodes that were left out when the maintenance started, so their reasons are
-        // kept.
+        // The new plan does not contain the nodes that were left out when the maintenance started, so the reasons why
+        // they were left out are kept.
         self.outcome.left_out.retain(|(node, _)| !self.options.nodes.contains(node));
         self.outcome.left_out.extend(plan.left_out);
         self.outcome.planned = plan.waves;
@@ -439,7 +440,7 @@ impl<'a> MaintenanceRun<'a> {
         self.terms.wait_for.as_ref().and_then(before).unwrap_or_default()
     }
 
-    /// Waits until all gates pass. Fails if they do not pass within the gate timeout.
+    /// Waits until all gates (checks between waves) pass. Fails if they do not pass within the gate timeout.
     async fn pass_gates(&mut self) -> Result<(), Stop> {
         let (until, mut told) = (self.now() + self.terms.gate_timeout, Vec::new());
         loop {

@@ -3,7 +3,7 @@
 /// Why a maintenance stops before its end.
 #[derive(Debug)]
 pub enum Stop {
-    /// Something failed, or a gate does not pass. The maintenance can be resumed.
+    /// Something failed, or a gate (check between waves) does not pass. The maintenance can be resumed.
     Failed(String),
     /// The operator interrupted the maintenance. It can be resumed.
     Cancelled,

@@ -17,10 +17,10 @@ pub struct MaintenanceTerms {
     /// How kordon detects that something other than the command has done the work; `None` if the work is done when the
     /// command has ended.
     pub wait_for: Option<WaitFor>,
-    /// Command that is an additional gate between waves.
+    /// Command that is an additional gate (check between waves).
     pub gate: Option<Hook>,
     pub without_gates: Vec<Gate>,
-    /// Maximum time to wait for a gate.
+    /// Maximum time to wait until a gate (check between waves) passes.
     pub gate_timeout: Span,
     /// Maximum time for the work on a node, until the node is healthy again.
     pub work_timeout: Span,
@@ -39,7 +39,7 @@ pub enum OnFailure {
 }
 
 impl MaintenanceTerms {
-    /// Default of the maximum time to wait for a gate.
+    /// Default of the maximum time to wait until a gate (check between waves) passes.
     pub const GATE_TIMEOUT: Span = Span::from_secs(30 * 60);
     /// Default of the maximum time for the work on a node.
     pub const WORK_TIMEOUT: Span = Span::from_secs(60 * 60);

@@ -8,7 +8,7 @@ use crate::model::ChangeNotice;
 use kordon_core::visible;
 use kordon_time::Timestamp;
 
-/// Maximum lengths of a title and of a text, in characters. Terminals cut longer ones.
+/// Maximum lengths of a title and of a text, in characters. Terminals cut longer texts.
 const LONGEST_TITLE: usize = 120;
 const LONGEST_TEXT: usize = 400;
 

@@ -94,7 +94,7 @@ pub(super) fn words(entry: &JournalEntry) -> String {
 }
 
 /// Parts of an entry in their order. If space is short, the prediction's accuracy and the detail are dropped, then the
-/// beginning of the name is cut. What happened always stays.
+/// beginning of the name is cut. The text that says what happened always stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Phrase {
     before: String,

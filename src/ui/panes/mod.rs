@@ -262,7 +262,7 @@ const fn kinds(pane: Pane) -> &'static [FeedKind] {
     }
 }
 
-/// A note about a watch that is listing, broken, forbidden or off; `None` for a connecting or live one.
+/// A note about a watch that is listing, broken, forbidden or off; `None` for a watch that is connecting or live.
 fn feed_note(scene: &Scene, kind: FeedKind) -> Option<Runs> {
     let health = scene.shown.feeds.health(kind)?;
     let (text, role) = match &health.state {

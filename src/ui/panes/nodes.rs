@@ -505,8 +505,8 @@ fn next(scene: &Scene, line: &NodeLine) -> Cell {
     }
 }
 
-/// Time left until a node's next event at which the event's bar is full: `SHORT` for a taint, `LONG` for an eviction.
-/// `LONG` is the default toleration of the controller's taints.
+/// If at least this time is left until a node's next event, the bar of the event is full: `SHORT` for a taint, `LONG`
+/// for an eviction. `LONG` is the default toleration of the controller's taints.
 const SHORT: Span = Span::from_secs(60);
 const LONG: Span = Span::from_secs(300);
 

@@ -2,9 +2,9 @@
 
 use kordon_time::{Span, Timestamp};
 
-/// Time left before an event below which it is too late to act.
+/// If at most this time is left before an event, it is too late to act.
 const NEAR: Span = Span::from_secs(30);
-/// Time left before an event below which the event needs attention.
+/// If at most this time is left before an event, the event needs attention.
 const SOON: Span = Span::from_secs(120);
 
 /// Urgency of an event by the time left.

@@ -33,7 +33,8 @@ impl TimeAxis {
         (self.start <= at && at < self.end).then(|| self.clamped(at)).filter(|cell| *cell < self.cells)
     }
 
-    /// Like `cell`, but 0 for a time before the start, and the number of cells for a time after the end.
+    /// Index of the cell for a time: 0 for a time before the start of the axis, and the number of cells for a time
+    /// after its end.
     pub fn clamped(&self, at: Timestamp) -> u16 {
         let into = i128::from(at.since(self.start).or_zero().as_nanos()) * i128::from(self.cells);
         let cell = into / i128::from(self.end.since(self.start).as_nanos().max(1));
@@ -73,7 +74,7 @@ impl TimeAxis {
     }
 }
 
-/// The last multiple of `unit` that is not after `at`.
+/// The last multiple of `unit` at or before `at`.
 fn floor(at: Timestamp, unit: Span) -> Timestamp {
     at - Span::from_nanos(at.as_nanos().rem_euclid(unit.as_nanos().max(1)))
 }

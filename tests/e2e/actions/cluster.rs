@@ -103,7 +103,7 @@ pub async fn start_cluster(plane: &mut Plane, size: &ClusterSize) -> Result<Kube
 }
 
 /// Waits until the controllers have initialized every new node: labels and the annotation of the ttl controller are
-/// set, and the taint is removed.
+/// set, and no taint is left.
 async fn wait_until_initialized(client: &Client) -> Result<()> {
     let initialized = |node: &Node| {
         let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());

@@ -335,17 +335,17 @@ async fn run(plane: &Plane, command: &str) -> Result<()> {
     plane.shell(command).await.map(drop)
 }
 
-/// An annotation of a node that no controller writes.
+/// Key of a node annotation that no controller writes.
 const NOTE: &str = "example.com/note";
 
 /// Commands for which kubectl 1.37.1 prints nothing in a server-side dry run.
 const QUIET: [&str; 2] = ["kubectl taint ", "kubectl patch "];
 
-/// The part of the cluster that commands may change and controllers do not.
+/// The part of the cluster's state that commands may change and controllers do not change.
 struct State {
-    /// Wanted state of nodes and budgets.
+    /// Labels, annotation [`NOTE`], cordons and taints of the nodes, and specs of the budgets.
     wanted: Value,
-    /// Pods that are not being deleted.
+    /// Uids of the pods that are not being deleted.
     alive: BTreeSet<String>,
 }
 

@@ -83,13 +83,13 @@ pub async fn killed_drains_are_resumed(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// Totals over all concurrent sequences of drains.
+/// Options and totals that all concurrent sequences of drains share.
 #[derive(Default)]
 struct Totals {
     wanted: u64,
     seed: u64,
     kills: AtomicU64,
-    /// Kills after the drain had started, according to its journal.
+    /// Number of kills after the drain had started, according to its journal.
     during_drain: AtomicU64,
     drains: AtomicU64,
 }

@@ -49,8 +49,8 @@ pub async fn without_its_controller_a_budget_allows_no_more_than_its_status(plan
         answers.push(evict(&client, pod, DryRun::Off).await);
     }
     ensure!(answers[..2] == [RequestOutcome::Done, RequestOutcome::Done], "{answers:?}");
-    // The stale status of the budget says that more pods are healthy than needed. In this case, the message of 1.36 has
-    // no numbers.
+    // The stale status of the budget says that more pods are healthy than needed. In this case, the text of a refusal
+    // by Kubernetes 1.36 has no numbers.
     let text = "The disruption budget web does not allow evicting pods currently";
     ensure!(answers[2] == RequestOutcome::BudgetExhausted(text.into()), "{answers:?}");
     let promised = status(&client).await?.disrupted_pods.unwrap_or_default();
@@ -319,8 +319,8 @@ pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mu
     ensure!(refusal["quota"] == "full" && refusal["used"] == all.as_str(), "{refusal}");
     ensure!(refusal["untilSeconds"].as_f64().is_some_and(|until| until > 0.0), "{refusal}");
 
-    // The kubelet is silenced, so that the old pod stays until the refusal. Otherwise it could end the pod before the
-    // controller has acted.
+    // The kubelet is silenced, so that the evicted pod stays until its replacement has been refused. Otherwise the
+    // kubelet could end the pod before the controller has acted.
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).context("a pod on a node")?;
     kubelets.silence(node).await?;
     let evicted = kordon_clock::wall();

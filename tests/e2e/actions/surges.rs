@@ -1,5 +1,5 @@
 //! Deployments that a drain scales up while their pods leave, with the real controllers. A service with a single pod
-//! has no gap, and the scale is restored in the end, also after a kill.
+//! always has a Ready pod. In the end the scale is restored, even if the drain was killed.
 
 use std::process::Stdio;
 
@@ -26,8 +26,8 @@ use crate::harness::{eventually::eventually, kubelets::is_ready, objects::deploy
 const DRAIN: [&str; 5] = ["--surge", "--ignore-daemonsets", "--enforce", "--yes", "-o=json"];
 
 /// One pod under `minAvailable: 1` leaves once the new pod is Ready, and the Deployment is scaled back. A drain that is
-/// killed before its end does the same when it is resumed. Under an autoscaler, the plan says that the Deployment
-/// cannot be scaled up.
+/// killed before its end scales the Deployment back after it is resumed. Under an autoscaler, the plan says that the
+/// Deployment cannot be scaled up.
 pub async fn a_single_replica_moves_without_a_gap(plane: &mut Plane) -> Result<()> {
     let _kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
     plane.grant(PLANNER, &may_drain()).await?;

@@ -410,7 +410,7 @@ impl ForecastChecker {
                 }
             };
             if happened.is_some() {
-                // `verdict` checks the time of the event.
+                // Only counts that the event happened; `verdict` checks its time.
                 self.predictions.happened += 1;
             } else if let Some(reason) = self.why_not(forecast.made, step) {
                 *self.predictions.explained.entry(reason).or_default() += 1;

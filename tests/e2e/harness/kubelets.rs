@@ -303,7 +303,7 @@ impl Kubelet {
     }
 
     async fn handle_command(&mut self, command: Command) {
-        // Sending fails if the sender no longer waits for the response.
+        // Sending the response to a command fails if the sender of the command no longer waits for it.
         match command {
             Command::Silence(done) => {
                 self.alive = false;

@@ -1,4 +1,5 @@
-//! kordon without a screen: watches, cluster, an engine as a shadow, and a forecast every half second.
+//! kordon without a screen: watches, the cluster, an engine that shadows the controller, and a forecast every half
+//! second.
 
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ pub struct Sample {
 pub struct ObserverState {
     /// Confidence in the controller; `None` until the engine has started.
     pub confidence: Option<Confidence>,
-    /// Effects that the shadow decided and that were only recorded: object and summary.
+    /// Effects that the shadow controller decided but did not write: object and summary.
     pub recorded: Vec<(String, String)>,
     /// Number of steps in the last forecast.
     pub predicted: usize,
@@ -183,7 +184,7 @@ async fn observe(
                 next = Box::pin(sleep(EVERY));
             }
         }
-        // Dry-run: the shadow's effects are recorded and not written.
+        // As in a dry run, the shadow controller's effects are added to `recorded`, and not sent to the API server.
         while let Some(effect) = model.effects.take_next() {
             recorded.push((effect.write.object(), effect.write.summary()));
             model.on_outcome(effect.id, Outcome::Recorded, clock.now());

@@ -113,8 +113,8 @@ pub struct ControllerManager {
     pub monitor_period: Span,
     pub grace_period: Span,
     pub startup_grace_period: Span,
-    /// Evictions of nodes per second. Neither rate may be exactly 1, because a stopped limiter counts as a limiter with
-    /// rate 1. Upstream would then evict nothing after a disruption.
+    /// Evictions of nodes per second. Neither this rate nor the secondary rate may be exactly 1: a stopped rate limiter
+    /// counts as one with rate 1, so upstream would evict nothing after a disruption.
     pub eviction_rate: f64,
     pub secondary_eviction_rate: f64,
     pub large_cluster_threshold: u32,

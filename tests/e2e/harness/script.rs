@@ -162,7 +162,7 @@ const STAYS: [(f64, f64); 5] = [(4.0, 12.0), (19.0, 21.0), (22.0, 30.0), (32.0, 
 enum Disturbance {
     Restart,
     FailOver,
-    /// A pause of this many seconds.
+    /// The controller manager is paused for this many seconds.
     Pause(f64),
 }
 

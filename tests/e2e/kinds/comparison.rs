@@ -16,7 +16,7 @@ const SOONER: f64 = 5.0;
 const LATER: f64 = 15.0;
 /// The scheduler's reason in the condition DisruptionTarget.
 const PREEMPTED: &str = "PreemptionByScheduler";
-/// Two times at least this far apart must be in the predicted order.
+/// Replacements whose predicted times are at least this many seconds apart must be Ready in the predicted order.
 const APART: f64 = 3.0;
 
 /// The fate of a pod, without the names of interchangeable pods.
@@ -26,7 +26,7 @@ enum Fate {
     Runs(Option<String>),
     /// The pod's successor has no node.
     Pending,
-    /// The pod is where it was.
+    /// The pod is still on its node.
     Stays,
     /// The pod has no successor.
     None,

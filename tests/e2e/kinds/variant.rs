@@ -113,7 +113,7 @@ impl Variant {
         self.nodes.iter().map(spec).collect()
     }
 
-    /// Replaces the names of nodes in a command.
+    /// Splits a command into words, and replaces node names and placeholders by the names in the cluster.
     pub fn command(&self, words: &str) -> Vec<String> {
         let word = |word: &str| match self.nodes.contains_key(word) {
             true => self.node(word),

@@ -66,7 +66,7 @@ pub fn explain(
             let act = done.iter().find(|done| is_meant(done) && done.at > began && done.at <= read);
             act.map(|done| format!("{node} {}", done.act.word()))
         };
-        // The pods of the DaemonSet are small, and go to one node each.
+        // The pods of the DaemonSet are left out: they are small, and go to one node each.
         let takes_room =
             |other: &String| other != pod && !other.starts_with(&format!("{NAMESPACE}/{AGENT}-"));
         let others = || {

@@ -36,18 +36,18 @@ pub struct Comparison {
     node_ratios: Vec<f64>,
 }
 
-/// Predicted and actual members of a set.
+/// Predicted and actual members of a set, such as the budgets that refused a pod.
 struct Sets {
     predicted: BTreeSet<String>,
     happened: BTreeSet<String>,
 }
 
-/// Errors of one kind of time, over all pods.
+/// Errors of the predicted times of one kind of event, over all pods.
 #[derive(Default)]
 struct Times {
     /// Actual minus likely time.
     errors: Vec<Span>,
-    /// Number of times within the predicted range, with a tolerance of a second.
+    /// Number of actual times that are within the predicted range, with a tolerance of a second.
     within: usize,
 }
 

@@ -151,7 +151,7 @@ impl DrainClaim {
         value.to_string()
     }
 
-    /// A text such as `drain by bob (operation drain-1)`, with the age of the claim if it is no longer renewed.
+    /// A text such as `drain by bob (operation drain-1)`, with the age of the annotation if it is no longer renewed.
     pub fn text(&self, now: Timestamp) -> String {
         let Self { by, operation, renewed, .. } = self;
         let age = if self.is_fresh(now) {
@@ -187,7 +187,7 @@ impl DrainClaim {
         now < self.fresh_until()
     }
 
-    /// Time from which the drain no longer counts as running, unless it renews its claim.
+    /// Time from which the drain no longer counts as running, unless it renews its annotation on the node.
     pub fn fresh_until(&self) -> Timestamp {
         self.renewed + LASTS
     }

@@ -61,7 +61,7 @@ impl<'a, K, V> Rows<'a, K, V> {
         Some((key, value))
     }
 
-    /// Moves to the next row. Returns `value`, which is the value of the current row.
+    /// Moves past the current row to the next one. Returns `value`, the value of the row that it moved past.
     fn take(&mut self, value: &'a V) -> Option<&'a V> {
         self.row += 1;
         if self.chunks.first().is_some_and(|chunk| chunk.len() == self.row) {

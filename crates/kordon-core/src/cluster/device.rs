@@ -328,7 +328,7 @@ pub enum DeviceTaintEffect {
     #[default]
     #[n(0)]
     None,
-    /// The device is not allocated to claims that do not tolerate the taint.
+    /// The device is allocated only to claims that tolerate the taint.
     #[n(1)]
     NoSchedule,
     /// Like NoSchedule; pods that have the device are also deleted.
@@ -370,7 +370,7 @@ pub struct DeviceToleration {
 }
 
 impl DeviceToleration {
-    /// Whether the toleration matches a taint, whatever its seconds (upstream `resourceclaim.ToleratesTaint`).
+    /// Whether the toleration matches a taint, without regard to its seconds (upstream `resourceclaim.ToleratesTaint`).
     pub fn tolerates(&self, taint: &DeviceTaint) -> bool {
         let is_of_key = self.key.is_empty() || self.key == taint.key;
         let is_of_value = match self.operator {

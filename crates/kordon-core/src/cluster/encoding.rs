@@ -143,7 +143,8 @@ impl Dictionary {
         self.marked = mark.clone();
     }
 
-    /// Forgets all written texts if there are more than the limit. Does the same with written parts.
+    /// Forgets all written texts if there are more than the limit, and all written parts if there are more of them than
+    /// the limit.
     pub fn forget_surplus(&mut self) {
         let Some(most) = self.most else { return };
         if self.written_texts.len() > most {
@@ -155,8 +156,8 @@ impl Dictionary {
         }
     }
 
-    /// Writes a text. `name` returns the text as a [`Name`]. It is called only if the dictionary has to remember the
-    /// text.
+    /// Writes a text. `name` returns the text as a [`Name`]. `name` is called only if the dictionary has to remember
+    /// the text.
     fn write_text<W: Write>(
         &mut self,
         text: &str,

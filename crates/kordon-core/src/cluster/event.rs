@@ -86,7 +86,8 @@ pub struct ObjectEvents {
 }
 
 impl ObjectEvents {
-    /// Merges this result into an earlier one. If this read failed, keeps the earlier Events and adds the failure.
+    /// Merges this result of a read into an earlier result. If this read failed, keeps the earlier Events and adds the
+    /// failure.
     #[must_use]
     pub fn after(self, before: Self) -> Self {
         Self { events: self.events.or(before.events), failure: self.failure }
@@ -153,7 +154,8 @@ pub struct EventsOfCluster {
 }
 
 impl EventsOfCluster {
-    /// Merges this result into an earlier one. If this read failed, keeps the earlier Events and adds the failure.
+    /// Merges this result of a read into an earlier result. If this read failed, keeps the earlier Events and adds the
+    /// failure.
     #[must_use]
     pub fn after(self, before: Self) -> Self {
         match self.events {

@@ -20,7 +20,8 @@ pub struct ObjectRead {
 }
 
 impl ObjectRead {
-    /// Merges this result into an earlier one. If this read failed, keeps the earlier object and adds the failure.
+    /// Merges this result of a read into an earlier result. If this read failed, keeps the earlier object and adds the
+    /// failure.
     #[must_use]
     pub fn after(self, before: Self) -> Self {
         Self { object: self.object.or(before.object), failure: self.failure }

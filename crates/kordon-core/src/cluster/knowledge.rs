@@ -61,7 +61,7 @@ enum Decides {
     Removal,
     /// Objects of the kind decide whether nodes are alive.
     Heartbeats,
-    /// Objects of the kind decide where pods land, and no other part of a prediction.
+    /// Objects of the kind decide only where pods land. They affect no other part of a prediction.
     Placement,
     /// Objects of the kind decide when the replacement of a pod is created.
     Replacement,
@@ -159,7 +159,7 @@ impl FeedKind {
     }
 
     /// Whether plans may do without objects of this kind. kordon then assumes what is true of most objects of the kind
-    /// and does not name the kind among what is unknown.
+    /// and does not name the kind among the unknown kinds.
     pub(super) const fn may_be_missing(self) -> bool {
         matches!(self.decides(), Decides::Attachment)
     }

@@ -133,7 +133,7 @@ pub enum SelectorOperator {
 }
 
 impl Selector {
-    /// Whether all requirements hold (apimachinery `labels.Selector.Matches`).
+    /// Whether an object's labels meet all requirements (apimachinery `labels.Selector.Matches`).
     pub fn matches(&self, labels: &Labels) -> bool {
         self.requirements.iter().all(|requirement| requirement.matches(labels))
     }

@@ -836,8 +836,8 @@ fn reported<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
     }
 }
 
-/// Returns the object of a listed or prefetched event; none for other events. The caller then lets a node and its Lease
-/// share one name in memory, because the two names are compared often.
+/// Returns the object that an event lists or prefetches; none for other events. The caller then lets a node and its
+/// Lease share one name in memory, because the two names are compared often.
 fn listed<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
     match event {
         ObjectEvent::Listed(object) | ObjectEvent::Prefetched(object) => Some(object),

@@ -173,7 +173,7 @@ impl Key {
 }
 
 impl fmt::Display for Key {
-    /// `namespace/name`, as upstream's events write it.
+    /// Writes the name as upstream's Events do: `namespace/name`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }

@@ -27,8 +27,8 @@ pub fn nearest_node(name: &NodeName, cluster: &Cluster) -> Option<NodeName> {
 }
 
 /// Returns the known pod that was probably meant: a pod of the same name in another namespace, otherwise the pod with
-/// the nearest name in this namespace, otherwise in any. Of several namespaces, the one with the nearest name is
-/// chosen.
+/// the nearest name in this namespace, otherwise in any namespace. Of several namespaces, the one with the nearest name
+/// is chosen.
 pub fn nearest_pod(key: &Key, cluster: &Cluster) -> Option<Key> {
     let elsewhere = |name: &str| {
         let of_name = cluster.pods().iter().map(|pod| &pod.key).filter(|pod| *pod.name == *name);

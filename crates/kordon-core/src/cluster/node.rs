@@ -115,8 +115,8 @@ pub struct FieldManager {
     /// Whether the field was set by server-side apply.
     #[n(1)]
     pub applied: bool,
-    /// Time at which the client last set a field that it had not set before, possibly this field. If it was another
-    /// field, the client had set this field earlier.
+    /// Latest time at which the client can have set the field first: the time at which it last set any field that it
+    /// had not set before.
     #[n(2)]
     pub at: Option<ClusterTime>,
 }
@@ -271,9 +271,9 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether the condition reports a problem of a node. The conditions of the kubelet and of node-problem-detector do
-    /// so if they are True. Conditions with a positive name do so if they are False: `NetworkingReady` (EKS),
-    /// `EtcdIsVoter` (k3s). The Ready condition and the lifecycle conditions of nodes are never counted here.
+    /// Whether the condition reports a problem of a node. The conditions of the kubelet and of node-problem-detector
+    /// report one if they are True. Conditions with a positive name report one if they are False: `NetworkingReady`
+    /// (EKS), `EtcdIsVoter` (k3s). The Ready condition and the lifecycle conditions of nodes are never counted here.
     fn is_problem(&self) -> bool {
         const GOOD: [&str; 4] = ["Ready", "Healthy", "Available", "IsVoter"];
         let is_good = GOOD.iter().any(|word| self.kind.ends_with(word));

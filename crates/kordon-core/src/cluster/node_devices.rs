@@ -27,7 +27,7 @@ pub struct NodeDevices {
     pub driver: Name,
     /// Number of devices in the driver's ResourceSlices.
     pub published: usize,
-    /// Whether slices of a pool are missing, so that the driver may have more devices there.
+    /// Whether slices of a pool are missing, so that the driver may have more devices on the node than are known.
     pub is_partial: bool,
     /// Number of devices that are allocated to claims; `None` if claims are unknown.
     pub allocated: Option<AllocatedCount>,

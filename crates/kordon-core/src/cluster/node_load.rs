@@ -5,17 +5,17 @@ use super::{cow_map::CowMap, names::NodeName, pod::Pod, resources::Resources};
 /// Totals over the pods of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeLoad {
-    /// Pods bound to the node, finished ones included.
+    /// Number of pods bound to the node, finished ones included.
     pub pods: usize,
     /// Requests of the unfinished pods, as the scheduler counts them.
     pub requested: Resources,
     pub terminating: usize,
-    /// Pods whose Ready condition is True.
+    /// Number of pods whose Ready condition is True.
     pub ready: usize,
 }
 
 impl NodeLoad {
-    /// Pods that have not finished. Only they count against the node's capacity.
+    /// Number of pods that have not finished. Only they count against the node's capacity.
     pub fn unfinished(&self) -> usize {
         usize::try_from(self.requested.pods).unwrap_or_default()
     }

@@ -46,8 +46,8 @@ pub struct Pod {
     /// `spec.priority`.
     #[n(8)]
     pub priority: i32,
-    // The number 9 must not be used again: older recordings have the sum of the pod's requests there. The requests are
-    // now in `resources`.
+    // The field number 9 must not be used again: older recordings have the sum of the pod's requests there. The
+    // requests are now in `resources`.
     /// All requests and limits of the pod; shared by pods in which they are equal.
     #[cbor(n(10), with = "encoding::shared")]
     pub resources: Arc<PodResources>,
@@ -254,7 +254,7 @@ fn share<T: Clone + PartialEq>(part: &mut T, of: &T) {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodUnscheduled {
-    /// The reason: Unschedulable, SchedulingGated or SchedulerError.
+    /// Reason of the condition: Unschedulable, SchedulingGated or SchedulerError.
     #[n(0)]
     pub reason: Name,
     /// The scheduler's message.
@@ -367,10 +367,10 @@ pub struct PodEnding {
 pub struct ContainerExit {
     #[n(0)]
     pub container: Name,
-    /// The reason, such as Completed, Error or OOMKilled.
+    /// Reason why the container ended, such as Completed, Error or OOMKilled.
     #[n(1)]
     pub reason: Name,
-    /// The exit code; 137 is SIGKILL.
+    /// Exit code of the container; 137 is SIGKILL.
     #[n(2)]
     pub code: i32,
     #[n(3)]

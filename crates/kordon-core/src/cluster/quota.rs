@@ -27,7 +27,7 @@ pub struct Quota {
     pub limits: Box<[QuotaLimit]>,
 }
 
-/// The limit of one resource.
+/// The limit that a quota sets on one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct QuotaLimit {

@@ -1,4 +1,4 @@
-//! kured's lock: which machines it restarts now. It is an annotation of kured's DaemonSet.
+//! kured's lock: which machines kured restarts now. The lock is an annotation of kured's DaemonSet.
 
 use minicbor::{Decode, Encode};
 use serde::Deserialize;

@@ -202,7 +202,7 @@ impl PodTerms {
     }
 }
 
-/// One pod affinity term: which pods, and in which topology domain.
+/// One pod affinity term: the pods that it selects, and the label of the topology domains.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodTerm {
@@ -255,7 +255,7 @@ pub struct HostPort {
     /// `hostIP`; empty for all addresses of the node.
     #[n(0)]
     pub ip: Name,
-    /// TCP, UDP or SCTP.
+    /// Protocol of the port: TCP, UDP or SCTP.
     #[n(1)]
     pub protocol: Name,
     #[n(2)]
@@ -306,7 +306,7 @@ pub struct Disk {
     pub read_only: bool,
 }
 
-/// Kinds of disk that pods on the same node cannot share, except read-only.
+/// Kinds of disk that pods on the same node cannot share, or can share only read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(index_only)]
 pub enum DiskKind {

@@ -173,7 +173,7 @@ pub struct CsiNode {
     pub name: NodeName,
     #[n(1)]
     pub version: Version,
-    /// Number of volumes by driver; drivers without a limit are left out.
+    /// Maximum number of volumes that the node can attach, by driver; drivers without a limit are left out.
     #[n(2)]
     pub limits: Box<[(Name, i64)]>,
 }

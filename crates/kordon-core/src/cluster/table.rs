@@ -20,7 +20,7 @@ pub trait TableObject {
     fn key(&self) -> Self::Key;
     fn version(&self) -> Version;
 
-    /// Replaces parts of this object by the equal parts of its predecessor, so that both objects share them. The
+    /// Replaces parts of this object by the equal parts of its earlier version, so that both objects share them. The
     /// default replaces nothing.
     fn share_parts(&mut self, _predecessor: &Self) {}
 }

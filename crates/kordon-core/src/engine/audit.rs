@@ -20,7 +20,8 @@ const SLACK: Span = Span::from_secs(3);
 /// Suffix of each warning about a controller whose actions differ from what the settings predict.
 pub const WOULD_EXPLAIN: &str = "would explain it";
 
-/// Observations of the controller, and the flags already reported.
+/// Observations of the shadowed controller, and the flags that were already reported because they do not fit its
+/// actions.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     /// The time of each zone's last NoExecute taint that took a token of the zone's rate limiter.
@@ -48,7 +49,7 @@ impl Audit {
         let (flag, grace) = record.grace_flag(settings);
         let period = settings.node_monitor_period.value;
         let silent = now.since(record.probe);
-        // The controller's passes notice a heartbeat up to a period before or after the shadow's passes do.
+        // The controller's passes notice a heartbeat up to a period before or after kordon's passes do.
         let off = period + SLACK;
         let word = if silent + off < grace {
             "earlier"

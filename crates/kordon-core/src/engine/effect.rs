@@ -99,7 +99,7 @@ impl Write {
         }
     }
 
-    /// The detail after the object in the summary: `unreachable:NoExecute`.
+    /// The detail that follows the object in the summary of a write: `unreachable:NoExecute`.
     pub fn rest(&self) -> String {
         match self {
             Self::MarkUnknown { .. } => "Unknown".into(),
@@ -134,8 +134,8 @@ impl Write {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseCheck {
     Skip,
-    /// The version of the Lease that the watch has reported; none if it has reported no Lease. If the live Lease has
-    /// another version, the watch lags and nothing is written. A deleted Lease does not stop the write.
+    /// The version of the node's Lease, as the watch has reported it; `None` if the watch has reported no Lease. If the
+    /// live Lease has another version, the watch lags and nothing is written. A deleted Lease does not stop the write.
     Version(Option<Version>),
 }
 

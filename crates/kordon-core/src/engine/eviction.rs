@@ -591,7 +591,8 @@ mod tests {
         Taint { key: key.into(), effect: TaintEffect::NoExecute, ..Taint::default() }
     }
 
-    /// Kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`, `getMinTolerationTime`.
+    /// Upstream code with this behaviour: Kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`,
+    /// `getMinTolerationTime`.
     #[test]
     fn seconds_whose_nanoseconds_overflow_have_no_limit() {
         let taints = [taint("a")];
@@ -603,8 +604,8 @@ mod tests {
         assert_eq!(of(-1), finite(Span::ZERO));
     }
 
-    /// Kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`: an eviction that is
-    /// already scheduled keeps its time.
+    /// As upstream, an eviction that is already scheduled keeps its time (Kubernetes 1.37.1
+    /// `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`).
     #[test]
     fn a_later_taint_neither_extends_nor_shortens_the_timer_of_an_earlier_one() {
         let (maintenance, broken) = (taint("maintenance"), taint("gpu-broken"));

@@ -251,7 +251,7 @@ impl NodeHealth {
 
     /// The node's zone.
     pub fn zone(&mut self, node: &Node) -> &NodeZone {
-        // Skip the read if a pass has already read the zone from this same node object (`is_calm`).
+        // Skip reading the zone if a pass has already read it from this same node object (`is_calm`).
         if !self.is_calm(node) {
             self.zone.refresh(node);
         }
@@ -279,8 +279,7 @@ pub struct Reading<'a> {
     pub node: &'a Arc<Node>,
     pub lease: Option<&'a Arc<Lease>>,
     pub clock: ClusterClock,
-    /// End of the controller's pass that a shadow repeats a moment later. Equals `now` if the engine does not follow a
-    /// pass of another controller.
+    /// End of another controller's pass, if the engine repeats that pass a moment later; otherwise equal to `now`.
     pub pass_ended: Timestamp,
     pub now: Timestamp,
 }
@@ -339,8 +338,8 @@ fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>, ready: Optio
     is_posted || newer.is_some()
 }
 
-/// Step C: counts a renewed Lease as a heartbeat, noticed at `noticed`. A node that is assumed alive always has a
-/// heartbeat.
+/// Step C of [`update`]: counts a renewed Lease as a heartbeat, noticed at `noticed`. A node that is assumed alive
+/// always has a heartbeat.
 fn take_renewal(record: &mut NodeHealth, newer: Option<&Arc<Lease>>, noticed: Timestamp) {
     if let Some(lease) = newer {
         record.lease = Some(lease.clone());
@@ -352,9 +351,9 @@ fn take_renewal(record: &mut NodeHealth, newer: Option<&Arc<Lease>>, noticed: Ti
     }
 }
 
-/// Step D.2: returns the conditions to write for a silent node, and counts them as written. Returns none if Ready is
-/// already Unknown. Conditions are written only together with Ready, so such a node keeps its other conditions
-/// (docs/upstream/node-lifecycle.md#12.4).
+/// Part of step D of [`update`]: returns the conditions to write for a silent node, and counts them as written. Returns
+/// `None` if Ready is already Unknown. Conditions are written only together with Ready, so such a node keeps its other
+/// conditions (docs/upstream/node-lifecycle.md#12.4).
 fn rewrite(record: &mut NodeHealth, reading: Reading<'_>) -> Option<Vec<UnknownCondition>> {
     let Reading { node, lease, clock, now, .. } = reading;
     if node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown) {
@@ -367,8 +366,8 @@ fn rewrite(record: &mut NodeHealth, reading: Reading<'_>) -> Option<Vec<UnknownC
     Some(unknown)
 }
 
-/// Steps A and B: reads the node's own status, noticed at `noticed`. Returns whether the kubelet posted the status
-/// since the last pass.
+/// Steps A and B of [`update`]: reads the node's own status, noticed at `noticed`. Returns whether the kubelet posted
+/// the status since the last pass.
 fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, noticed: Timestamp) -> bool {
     let Some(ready) = ready else {
         record.conditions = node.conditions.clone();
@@ -394,9 +393,9 @@ fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, 
     true
 }
 
-/// Step C: returns the Lease if none is saved, or if its renewTime is later than that of the saved Lease. A missing
-/// renewTime is never later. A shadow also skips a renewal after the end of the controller's pass, which only the
-/// controller's next pass notices.
+/// Step C of [`update`]: returns the Lease if none is saved, or if its renewTime is later than that of the saved Lease.
+/// A missing renewTime is never later. An engine that shadows a controller also skips a renewal after the end of the
+/// controller's pass, because only the controller's next pass notices it.
 fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<Lease>> {
     let Reading { lease, clock, pass_ended, now, .. } = reading;
     let is_too_late = |lease: &Arc<Lease>| {

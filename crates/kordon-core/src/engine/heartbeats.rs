@@ -36,7 +36,7 @@ pub(super) struct Renewals {
     last: Timestamp,
     tenths: [u16; KEPT],
     len: u8,
-    /// Whether, after the last change of its Lease, the node may count as late at an earlier time than before.
+    /// Whether the last change of the node's Lease moved the time at which the node counts as late to an earlier time.
     is_hastened: bool,
     /// The node's own renewal interval: the median of the kept intervals, or a quarter of the Lease's duration while
     /// too few intervals are known.
@@ -184,8 +184,8 @@ impl Heartbeats {
         renewals
     }
 
-    /// Whether, after the last change of its Lease, the node may count as late at an earlier time than before. A
-    /// renewal normally postpones this time, but a shorter renewal interval can outweigh the renewal.
+    /// Whether the last change of the node's Lease moved the time at which the node counts as late to an earlier time.
+    /// A renewal normally postpones that time, but a shorter renewal interval can outweigh the renewal.
     pub fn is_hastened(&self, node: &NodeName) -> bool {
         self.of(node).is_some_and(|renewals| renewals.is_hastened)
     }

@@ -206,7 +206,8 @@ impl Engine {
             self.finish_round(cluster, &entry.node);
             return;
         }
-        // Expect the controller's deletion round only if it marks a pod NodeLost: a shadow cannot observe other rounds.
+        // Expect the controller's deletion round only if it marks a pod NodeLost, because the engine cannot observe
+        // other rounds of another controller.
         let shows = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.reason != *NODE_LOST);
         if let Some(shadow) = self.shadow.as_mut().filter(|_| requested.iter().any(shows)) {
             shadow.expect_turn(&entry.node, zone, now);
@@ -292,8 +293,8 @@ impl Engine {
         }
     }
 
-    /// Handles a failed write to a pod of a node that is being evicted. A deletion round ends, and its node is queued
-    /// again. Outside a round, the next pass tries again.
+    /// Handles a failed write to a pod of a node that is being evicted. If the node's deletion round is in progress,
+    /// the round ends and the node is queued again. Outside a round, the next pass tries again.
     pub(super) fn on_pod_not_evicted(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
         if self.legacy.rounds.remove(node).is_some() {
             self.legacy.set(node, EvictionStatus::ToBeEvicted);
@@ -368,7 +369,7 @@ impl Engine {
         cluster.pods_on(&node.name).filter(|pod| pod.termination.is_none()).map(of).collect()
     }
 
-    /// Returns the time of the first pass after `limit`, or `limit` itself if that pass is over.
+    /// Returns the time of the first pass after `limit`; `limit` itself if that pass has already been made.
     fn pass_after(&self, limit: Timestamp) -> Timestamp {
         let period = (self.settings.node_monitor_period.value + super::PASS_TAKES).as_nanos();
         let behind = limit.since(self.next_pass).as_nanos();

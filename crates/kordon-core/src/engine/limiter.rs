@@ -5,7 +5,7 @@ use kordon_time::{Span, Timestamp};
 /// The size of every zone's bucket (upstream `EvictionRateLimiterBurst`).
 const BURST: f64 = 1.0;
 
-/// Rate limiter: gives tokens for evictions at a rate, or none at all.
+/// Rate limiter of a zone's evictions: gives tokens at a rate, or never gives a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limiter {
     /// Never gives a token. Upstream's stopped limiter reports the rate 1: see [`Limiter::swap`].

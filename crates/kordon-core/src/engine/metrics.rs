@@ -29,8 +29,8 @@ pub struct ZoneMetrics {
     pub size: usize,
     /// `node_collector_unhealthy_nodes_in_zone`.
     pub unhealthy: usize,
-    /// Nodes tainted by the zone's queue, or in legacy mode nodes whose pods were deleted; nodes without pods count too
-    /// (docs/upstream/node-lifecycle.md#12.45). `node_collector_evictions_total`, before 1.24 `evictions_number`.
+    /// `node_collector_evictions_total`, before 1.24 `evictions_number`: nodes tainted by the zone's queue, or in
+    /// legacy mode nodes whose pods were deleted. Nodes without pods count too (docs/upstream/node-lifecycle.md#12.45).
     pub evictions: u64,
 }
 

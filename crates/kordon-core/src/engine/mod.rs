@@ -228,8 +228,8 @@ impl Engine {
         engine
     }
 
-    /// Repeats the estimates of a shadow, after the offset of the cluster's clock was measured. Does nothing if the
-    /// engine is the controller, which estimates nothing.
+    /// Repeats the estimates of an engine that shadows a controller, after the offset of the cluster's clock was
+    /// measured. Does nothing if the engine is itself the controller.
     pub fn attach_again(&mut self, cluster: &Cluster, now: Timestamp) {
         if self.shadow.is_none() {
             return;
@@ -356,8 +356,8 @@ impl Engine {
         }
     }
 
-    /// End of the pass that is made now. A shadow repeats a pass of the controller, so for a shadow this is the time of
-    /// the controller's last observed write in that pass.
+    /// End of the pass that is made now. An engine that shadows a controller repeats the controller's pass; the end is
+    /// then the time of the controller's last observed write in that pass.
     fn pass_ended(&self, now: Timestamp) -> Timestamp {
         self.shadow.as_ref().and_then(Shadow::followed_pass_ended).unwrap_or(now)
     }

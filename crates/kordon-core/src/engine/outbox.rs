@@ -133,7 +133,7 @@ impl Outbox {
         self.audience == Audience::World
     }
 
-    /// Sends a warning that the settings do not fit the controller, if there is one.
+    /// Sends a warning that the settings do not fit the shadowed controller; does nothing if `warning` is `None`.
     pub fn warn(&mut self, warning: Option<String>, now: Timestamp) {
         if let Some(text) = warning {
             self.notice(Severity::Warning, text, Why::default(), now);

@@ -128,8 +128,9 @@ impl Engine {
         }
     }
 
-    /// The status of Ready by which a node counts in its zone. A shadow counts the status that the controller has
-    /// written, because the controller's zone state depends on it, and the shadow may find a node silent earlier.
+    /// The status of Ready by which a node counts in its zone. An engine that shadows a controller counts the status
+    /// that the controller has written, because the controller's zone state depends on it, and the engine may find a
+    /// node silent earlier than the controller.
     fn counted_status(&self, assessment: &NodeAssessment) -> Option<ConditionStatus> {
         if self.shadow.is_some() && self.out.sends_all() {
             Some(assessment.observed)
@@ -286,7 +287,8 @@ impl Engine {
         let Some(current) = assessment.current else {
             return self.retry_pods(&node.name, false);
         };
-        // A shadow uses the status of Ready that the controller's pass found before it marked the node Unknown.
+        // An engine that shadows a controller uses the status of Ready that the controller's pass found before it
+        // marked the node Unknown.
         let found = self.found_by_controller(node).unwrap_or(assessment.observed);
         match self.rules.profile {
             Profile::Taint => {
@@ -326,8 +328,8 @@ impl Engine {
         }
     }
 
-    /// Sends a notice that a node missed its grace period. A shadow sends none, because the watch will show what the
-    /// controller does.
+    /// Sends a notice that a node missed its grace period. An engine that shadows a controller sends no notice, because
+    /// the watch will show what the controller does.
     fn notice_silent(&mut self, node: &Node, why: &Why, now: Timestamp) {
         if self.out.sends_all() && self.shadow.is_none() {
             let text = format!("node {} missed its grace period: conditions become Unknown", node.name);
@@ -397,7 +399,7 @@ impl Engine {
         }
     }
 
-    /// Whether the shadow found the node silent and the controller has not marked it Unknown yet.
+    /// Whether the engine found the node silent and the shadowed controller has not marked the node Unknown yet.
     fn predicted_unknown(&self, node: &Node) -> bool {
         self.out.has_recorded()
             && node.is_ready()
@@ -432,9 +434,9 @@ impl Engine {
 
     /// When the tainting loop next finds a token and a waiting node; none if no node waits.
     pub(super) fn tainting_due(&self) -> Option<Timestamp> {
-        // A tick finds waiting nodes only after the pass that queues them has ended. While a shadow waits for the last
-        // writes of a pass, it does not know yet whether that pass stops a zone, so no tick counts before the shadow's
-        // own pass.
+        // A tick finds waiting nodes only after the pass that queues them has ended. While the engine waits for the
+        // last writes of a shadowed controller's pass, it does not know yet whether that pass stops a zone, so no tick
+        // counts before the engine's own pass.
         let is_following = self.shadow.as_ref().is_some_and(|shadow| shadow.followed_pass_ended().is_some());
         let pass_ended = if is_following {
             self.next_pass
@@ -555,7 +557,7 @@ impl Engine {
 /// The findings of a pass, before it acts on them.
 #[derive(Debug)]
 struct PassFindings {
-    /// Whether any zone's queue knows a node. If none does, the queues are not searched.
+    /// Whether the queue of at least one zone knows a node. Otherwise the queues are not searched.
     queues_know_nodes: bool,
     census: BTreeMap<ZoneKey, Census>,
     /// The nodes that the pass may have to act on, in the order of the pass.

@@ -43,7 +43,7 @@ pub struct QueueEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processed {
     Done,
-    /// The node is tried again after this time.
+    /// The node stays in the queue, and is processed again after this time.
     RetryAfter(Span),
 }
 

@@ -347,7 +347,7 @@ impl Settings {
     }
 }
 
-/// The flag that only kordon has.
+/// Name of the flag that only kordon has, not kube-controller-manager.
 const FULL_DISRUPTION: &str = "full-disruption";
 
 /// The first release without legacy mode.

@@ -34,10 +34,10 @@ const LATENESS: Span = Span::from_secs(1);
 /// Time without a write after which a pass of the controller counts as ended.
 const GATHERING: Span = Span::from_millis(300);
 
-/// Maximum time between two passes, one of the shadow and one of the controller, that count as simultaneous.
+/// Maximum time between two passes, one of the engine and one of the shadowed controller, that count as simultaneous.
 const SAME_PHASE: Span = Span::from_millis(50);
 
-/// The state of the controller that the shadow follows.
+/// The state of the controller that the engine shadows.
 #[derive(Clone, Debug)]
 pub struct Shadow {
     leader: Option<LeaderLease>,
@@ -52,7 +52,7 @@ pub struct Shadow {
     /// Nodes with a predicted write of the controller that has not been observed yet: the node's NoExecute taint, or in
     /// legacy mode the deletion of its pods.
     expected: BTreeMap<NodeName, Expected>,
-    /// Last observed pass of the controller; `None` after the shadow has made its own pass.
+    /// Last observed pass of the controller; `None` after the engine has made its own pass.
     followed: Option<FollowedPass>,
     /// Checks whether the controller's writes fit kordon's settings.
     audit: Audit,
@@ -114,7 +114,7 @@ impl Shadow {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
     }
 
-    /// End of the last observed pass of the controller; `None` after the shadow has made its own pass.
+    /// End of the last observed pass of the controller; `None` after the engine has made its own pass.
     pub fn followed_pass_ended(&self) -> Option<Timestamp> {
         self.followed.as_ref().map(|pass| pass.last_write)
     }
@@ -124,7 +124,7 @@ impl Shadow {
         self.followed.as_ref()?.found.get(node).copied()
     }
 
-    /// Forgets the controller's last observed pass, after the shadow has made its own pass.
+    /// Forgets the controller's last observed pass, after the engine has made its own pass.
     pub fn forget_followed_pass(&mut self) {
         self.followed = None;
     }
@@ -226,8 +226,8 @@ impl Engine {
         }
     }
 
-    /// Follows a pass of the controller, after a write that the controller makes only in passes. The shadow's own pass
-    /// waits until all writes of the controller's pass are observed. The shadow's next period starts at the end of the
+    /// Follows a pass of the controller, after a write that the controller makes only in passes. The engine's own pass
+    /// waits until all writes of the controller's pass are observed. The engine's next period starts at the end of the
     /// controller's pass, so that both make passes at the same times.
     fn follow_pass(&mut self, now: Timestamp) -> Option<&mut FollowedPass> {
         let shadow = self.shadow.as_ref().filter(|_| self.out.sends_all())?;
@@ -242,7 +242,7 @@ impl Engine {
         Some(pass)
     }
 
-    /// Corrects the times at which Lease renewals were noticed, if the controller's passes and the shadow's passes are
+    /// Corrects the times at which Lease renewals were noticed, if the controller's passes and the engine's passes are
     /// at different times. `pass` is the time of a pass of the controller.
     fn follow_phase(&mut self, pass: Timestamp) {
         let period = self.settings.node_monitor_period.value + PASS_TAKES;
@@ -266,11 +266,11 @@ impl Engine {
         let warning = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
         self.out.warn(warning, now);
         zone.queue.mark_processed(&node.name);
-        // The controller took the rate limiter's token now, even if the shadow predicted another time.
+        // The controller took the rate limiter's token now, even if the engine predicted another time.
         zone.limiter.drain(now);
     }
 
-    /// Handles the observed taint or eviction of a node. If the shadow predicted another node of the zone instead, that
+    /// Handles the observed taint or eviction of a node. If the engine predicted another node of the zone instead, that
     /// node is queued again.
     pub(super) fn observe_turn(
         &mut self,
@@ -289,8 +289,8 @@ impl Engine {
         }
     }
 
-    /// Whether the shadow expects the controller to taint the node. If the taint does not come in time, the node is
-    /// queued again.
+    /// Whether the engine expects the shadowed controller to taint the node. If the taint does not come in time, the
+    /// node is queued again.
     pub(super) fn awaits_taint(&mut self, node: &NodeName) -> bool {
         self.shadow.as_ref().is_some_and(|shadow| shadow.expected.contains_key(node))
     }
@@ -321,9 +321,9 @@ impl Engine {
         }
     }
 
-    /// Catches up after the watches were down. For a shadow, a Lease counts as renewed at its renewTime, because the
-    /// shadowed controller may have seen the renewal. An engine that is the controller missed the renewals itself, so
-    /// every node gets a new grace period.
+    /// Catches up after the watches were down. If the engine shadows a controller, a Lease counts as renewed at its
+    /// renewTime, because the controller may have seen the renewal. An engine that is the controller missed the
+    /// renewals itself, so every node gets a new grace period.
     pub(super) fn catch_up(&mut self, cluster: &Cluster, now: Timestamp) {
         for (name, record) in self.records.iter_mut() {
             match &self.shadow {
@@ -363,7 +363,7 @@ impl Engine {
         self.restart(cluster, started, now);
     }
 
-    /// Updates whether the leader's Lease is watched, and since when it is not.
+    /// Records whether the watch of the leader's Lease is live; if it is not, records since when.
     pub fn handle_leader_known(&mut self, known: &Known, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
         let unseen_since = match known {
@@ -383,8 +383,8 @@ impl Engine {
     /// Resumes after a pause of the controller that began at `paused_since` (docs/upstream/node-lifecycle.md#3.11).
     ///
     /// The controller's next pass runs at once and notices the heartbeats of the pause, even those that a pass of the
-    /// shadow has noticed before. From 1.37 on, the first pass after a pause that is longer than the grace period skips
-    /// nearly every node, so the shadow makes its next pass a period later.
+    /// engine has noticed before. From 1.37 on, the first pass after a pause that is longer than the grace period skips
+    /// nearly every node, so the engine makes its next pass a period later.
     fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
         let mut skips_nodes = false;
         for (name, record) in self.records.iter_mut() {

@@ -35,8 +35,8 @@ pub fn condition_taint_key(condition: &str, status: ConditionStatus) -> Option<&
     row.map(|(.., key)| *key)
 }
 
-/// Returns the key of the NoExecute taint for a status of Ready, and the key of the opposite taint; none for a ready
-/// node.
+/// Returns the key of the NoExecute taint (not-ready or unreachable) for a status of Ready, and the key of the other
+/// taint; `None` for a ready node.
 pub fn no_execute_keys(ready: ConditionStatus) -> Option<(&'static str, &'static str)> {
     match ready {
         ConditionStatus::False => Some((NOT_READY, UNREACHABLE)),

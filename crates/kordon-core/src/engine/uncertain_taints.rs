@@ -56,8 +56,8 @@ impl Engine {
         census.iter().filter_map(open).collect()
     }
 
-    /// Reports the zones whose eviction rate has fallen in this pass. Only there it matters which nodes were tainted
-    /// before the rate fell.
+    /// Reports the zones whose eviction rate has fallen in this pass. In other zones, it does not matter which nodes
+    /// were tainted first.
     pub(super) fn report_uncertain(&mut self, open: Vec<(f32, UncertainTaints)>) {
         let fell = |(before, chance): (f32, UncertainTaints)| {
             let after = self.zones.get(&chance.zone).map_or(0.0, |zone| zone.limiter.rate());

@@ -56,7 +56,8 @@ impl NodeView {
 pub enum NodeStage {
     /// No taint is due.
     Healthy,
-    /// Not ready, in its zone's queue for the taint (in legacy mode for the deletion of its pods).
+    /// The node is not ready, and waits in its zone's queue for the taint (in legacy mode for the deletion of its
+    /// pods).
     Queued,
     /// The engine requested the taint; the node does not have it yet.
     Requested,
@@ -375,7 +376,7 @@ impl Engine {
         let orphans = self.collector.as_ref().map_or_else(Vec::new, |collector| collector.pending(cluster));
         if !orphans.is_empty() {
             // A pod on a missing node has a second pending eviction if its taint eviction timer still runs. The earlier
-            // one counts.
+            // eviction counts.
             let mut first: BTreeMap<Key, PendingEviction> = BTreeMap::new();
             for eviction in pending.into_iter().chain(orphans) {
                 let known = first.get(&eviction.pod);

@@ -66,7 +66,8 @@ pub enum Cause {
     Ready,
     /// A condition, or the cordon, that requires a NoSchedule taint.
     ConditionTaint { condition: Name },
-    /// The node has the opposite NoExecute taint. Replacing it needs no token of the zone's rate limiter.
+    /// The node has the wrong one of the NoExecute taints not-ready and unreachable. Replacing it needs no token of the
+    /// zone's rate limiter.
     Swapped,
     /// The node waits in its zone's queue, at this eviction rate (nodes per second).
     Queued { zone: ZoneKey, state: ZoneState, rate: f32 },

@@ -247,7 +247,7 @@ pub enum Disruption {
     EntersFull,
     /// A zone recovered: every node gets a new grace period.
     LeavesFull,
-    /// Each zone is handled on its own.
+    /// The zones are not all down, neither before nor now: each zone is handled on its own.
     PerZone,
 }
 

@@ -221,7 +221,8 @@ pub enum Judgement {
     Predicted {
         before: Span,
     },
-    /// The event was predicted for another time: the predicted time minus the time at which it happened.
+    /// The event was predicted for another time. The value is the predicted time minus the time at which the event
+    /// happened.
     Off(Span),
     NotPredicted,
     /// The event follows from a change that the compared forecast may not include.

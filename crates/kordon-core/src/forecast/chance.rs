@@ -151,7 +151,7 @@ impl DeletedRange {
         self.least < self.most
     }
 
-    /// Subtracts a number of deletions that should not be counted.
+    /// Subtracts `deletions` from each of the three numbers of deleted pods.
     pub(super) fn without(self, deletions: usize) -> Self {
         Self {
             least: self.least.saturating_sub(deletions),
@@ -181,7 +181,7 @@ struct Contest {
     /// Factor by which the tokens since the last [`Contest::end_spells`] have reduced each node's probability of still
     /// waiting.
     remaining: f64,
-    /// Lower bound of the weights of the `contenders`.
+    /// Lower bound of [`Contender::weight`] of the `contenders`.
     smallest: f64,
     tokens: Vec<Token>,
     /// Prefix sums over the tokens: each token adds the probability that a node of weight 1 gets it.

@@ -28,7 +28,8 @@ pub enum EventKind {
     Unknown,
     /// The node gets a NoExecute taint, with a token of the zone's rate limiter.
     NoExecute,
-    /// The node gets a NoExecute taint in place of the opposite one. This needs no token of the zone's rate limiter.
+    /// The node gets one of the NoExecute taints not-ready and unreachable in place of the other. This needs no token
+    /// of the zone's rate limiter.
     Swap,
     /// A pod is deleted because of its node's taints.
     Deletion,

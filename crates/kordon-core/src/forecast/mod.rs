@@ -56,7 +56,7 @@ pub struct Forecast {
     pub steps: Vec<ForecastStep>,
     /// Taints that depend on chance upstream, sorted by time. They are not in `steps`.
     pub uncertain_taints: Vec<UncertainTaints>,
-    /// The nodes that were silent when the forecast was made, and for which it predicts the effects of their silence.
+    /// The nodes that were silent when the forecast was made. The forecast predicts the effects of their silence.
     pub silent: BTreeSet<NodeName>,
     /// The zones at the end of the forecast; empty if nothing can be predicted.
     pub zones: Vec<ZoneView>,

@@ -49,7 +49,7 @@ struct OpenCase {
     pod: Key,
     uid: Uid,
     owner: Option<Uid>,
-    /// Which of the owner's new pods is the pod's replacement.
+    /// Which of the owner's new pods counts as the replacement of the evicted pod.
     succession: ReplacementRule,
     from: Option<NodeName>,
     predicted: Option<PredictedOutcome>,

@@ -43,7 +43,7 @@ pub const HEADROOM_UP_TO: usize = 1_000;
 pub struct MaintenanceOptions {
     /// The nodes. Their order does not matter.
     pub nodes: Vec<NodeName>,
-    /// Flags of each drain.
+    /// Options with which each node is drained.
     pub drain: DrainOptions,
     /// Maximum number of nodes at a time; `None` for as many as possible.
     pub parallel: Option<usize>,
@@ -149,7 +149,7 @@ pub struct WorkloadDown {
     pub from: Timestamp,
     /// When the replacement is likely Ready; `None` if never or unknown.
     pub until: Option<Timestamp>,
-    /// Whether there is no replacement.
+    /// Whether the workload gets no replacement for this pod.
     pub is_for_good: bool,
 }
 
@@ -173,7 +173,7 @@ pub enum LeftOutReason {
 pub struct MaintenanceCost {
     /// Number of nodes that are maintained.
     pub nodes: usize,
-    /// From the start of the first wave to the end of the last.
+    /// Time from the start of the first wave to the end of the last wave.
     pub takes: Span,
     /// Number of times that a pod moves to another node.
     pub moves: usize,

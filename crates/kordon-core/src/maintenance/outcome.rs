@@ -24,7 +24,7 @@ pub struct MaintenanceOutcome {
     pub repeated: usize,
 }
 
-/// The start of a wave.
+/// A wave that has started: its actual start and its planned times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StartedWave {
     starts: Timestamp,

@@ -140,7 +140,7 @@ impl WaveState {
     }
 
     /// Adds a replacement of `pod` to this node. A replacement that is not Ready keeps the old pod's `ending`, which
-    /// says why.
+    /// says why it is not Ready.
     fn add_replacement(&mut self, pod: &Arc<Pod>, node: &NodeName, is_ready: bool) {
         self.made += 1;
         let name = if SchedulingRequest::keeps_name_of(pod) {

@@ -43,7 +43,8 @@ impl Trial {
         Self { cluster, snapshot, rules, ahead }
     }
 
-    /// Plans the drains of these nodes at the same time; `None` if a node is gone, or if not everything is known.
+    /// Plans the drains of these nodes at the same time; `None` if a node is gone, or if something on which the plan
+    /// depends is unknown.
     pub fn drain(
         &self,
         nodes: Vec<NodeName>,
@@ -169,7 +170,7 @@ fn holds_up(row: &PodPlan) -> bool {
     row.outcome.kind() == OutcomeKind::Blocked || matches!(row.verdict, Verdict::Undecided { .. })
 }
 
-/// Why a pod outlasts the timeout of the drain, or may.
+/// Why a pod outlasts, or may outlast, the timeout of the drain.
 fn lateness(row: &PodPlan) -> String {
     match &row.node {
         Some(node) if row.warnings.contains(&PodWarning::KubeletDown) => {

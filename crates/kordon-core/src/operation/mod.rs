@@ -93,7 +93,7 @@ pub struct OperationOptions {
     pub by: String,
     /// The reason that the operator gave; empty if none was given.
     pub reason: String,
-    /// Intended end of the cordons.
+    /// Time until which the operation's cordons are meant to stand.
     pub until: Option<Timestamp>,
     /// Whether to take over nodes that somebody else is draining.
     pub take_over: bool,

@@ -46,7 +46,7 @@ pub(super) struct NodeTask {
 /// What the operation is to achieve on a node.
 #[derive(Clone, Debug)]
 pub(super) enum NodeGoal {
-    /// Cordoned, and claimed by the drain.
+    /// The node is to be cordoned, and claimed for a drain.
     Claim,
     Cordon {
         on: bool,
@@ -61,7 +61,7 @@ pub(super) enum NodeGoal {
     Undo(NodeUndo),
     Maintain(MaintenanceWrite),
     Delete,
-    /// No change, because the plan refuses the node.
+    /// The node is not to be changed, because the plan refuses it.
     Nothing {
         refused: String,
     },

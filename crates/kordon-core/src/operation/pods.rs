@@ -306,8 +306,8 @@ impl Operation {
         }
     }
 
-    /// Whether all pods of this pod's node are known, or this pod alone if the action names it. If the cluster then
-    /// does not contain the pod, the pod is gone.
+    /// Whether the objects that include this pod are known: all pods of its node, or only this pod if the action names
+    /// it. A pod that is missing from known objects is gone.
     fn knows(&self, cluster: &Cluster, place: PodIndex) -> bool {
         let task = &self.pods[place];
         let scope = match self.groups[task.group].node {

@@ -12,11 +12,11 @@ use kordon_time::Timestamp;
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OperationEnd {
-    /// Everything was done, and the cluster confirms it.
+    /// The whole operation was done, and the cluster confirms it.
     Done,
-    /// Dry run: everything was recorded, nothing written.
+    /// Dry run: all writes were recorded instead of being sent.
     Recorded,
-    /// Something could not be done.
+    /// A part of the operation could not be done.
     Partly,
     TimedOut,
     /// A permission is missing.
@@ -178,7 +178,7 @@ pub struct PodProgress {
     pub late: bool,
 }
 
-/// Stage of a pod.
+/// How far the operation is with a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodProgressStage {
     Waiting,

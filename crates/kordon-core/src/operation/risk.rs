@@ -65,8 +65,9 @@ impl Risk {
     pub const fn is_grave(self) -> bool {
         match self {
             Self::Lost | Self::PreemptedLost | Self::DataLost | Self::BudgetIgnored => true,
-            // For these three risks, the user does not have to type the name of the context: the options of the plan
-            // already show the risk, or the user types the name of the override.
+            // For the risks of a duplicate identity, a waiting pod or a blocked pod, the user does not have to type the
+            // name of the context: the options of the plan already show the risk, or the user types the name of the
+            // override.
             Self::DuplicateIdentity | Self::Waits | Self::Blocked => false,
         }
     }

@@ -180,7 +180,7 @@ impl Operation {
         surge.is_some_and(|task| task.stage == SurgeProgressStage::Waiting)
     }
 
-    /// Sends the requests that are due.
+    /// Sends the requests of surges that are due.
     pub(super) fn advance_surges(&mut self, now: Timestamp) {
         if self.paused.is_some() {
             return;

@@ -232,7 +232,8 @@ impl Snapshot {
     }
 
     /// Returns the volumes of the pod if no node can reach all of them, because they are in different zones or on
-    /// different nodes; otherwise none. Drivers may name the same zone differently, so the nodes are checked too.
+    /// different nodes; otherwise an empty list. Drivers may name the same zone differently, so the nodes are checked
+    /// too.
     fn volumes_apart(&mut self, request: &SchedulingRequest) -> Vec<VolumeTopology> {
         let topologies = self.volume_topology(request);
         let spec = SchedulingSpec { volumes: request.spec.volumes.clone(), ..SchedulingSpec::default() };
@@ -298,8 +299,8 @@ impl Snapshot {
 }
 
 impl SchedulingRequest {
-    /// Returns the same request with one more toleration: of all taints with this key, or, without a key, of all
-    /// taints.
+    /// Returns the same request with one more toleration, which tolerates all taints with this key or, if `key` is
+    /// `None`, all taints.
     fn tolerating(&self, key: Option<&str>) -> Self {
         let taint = Toleration {
             key: key.unwrap_or_default().into(),

@@ -20,7 +20,7 @@ pub(super) struct Images {
 struct Entry {
     names: ImageNames,
     size_bytes: i64,
-    /// Numbers of the nodes that report these names, ascending.
+    /// Numbers of the nodes that report exactly this list of names for the image, ascending.
     nodes: Vec<u32>,
 }
 

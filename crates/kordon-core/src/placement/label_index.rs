@@ -15,7 +15,7 @@ use crate::cluster::{Name, Requirement, Selector, SelectorOperator};
 pub(super) struct LabelIndex {
     /// Pairs of label hash and group number, sorted.
     sorted: Vec<(u32, u32)>,
-    /// Pairs that were inserted since the last sort. Unsorted.
+    /// Pairs of label hash and group number that were inserted since the last sort; unsorted.
     recent: Vec<(u32, u32)>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn required_values(selector: &Selector) -> Option<(&Name, &[Name])> {
     })
 }
 
-/// Sorts the numbers and removes duplicates.
+/// Sorts numbers of groups of pods, and removes duplicates.
 pub(super) fn each_once(mut numbers: Vec<u32>) -> Vec<u32> {
     numbers.sort_unstable();
     numbers.dedup();

@@ -1,12 +1,12 @@
 //! Placement of a pod by the default scheduler: the node, the pods it would preempt, or why the pod stays Pending.
 //!
 //! Filters decide which nodes are feasible, scores decide which of them is best. Both follow the default profile of
-//! kube-scheduler, release by release ([`SchedulerRules`]). A [`Snapshot`] holds the cluster in a form that answers in
-//! a fraction of a millisecond. A [`SchedulingRequest`] is what the scheduler reads of a pod. A [`SchedulingOutcome`]
-//! is the result.
+//! kube-scheduler, release by release ([`SchedulerRules`]). A [`Snapshot`] holds the cluster in a form in which a pod
+//! is placed in a fraction of a millisecond. A [`SchedulingRequest`] is what the scheduler reads of a pod. A
+//! [`SchedulingOutcome`] is the result.
 //!
-//! Ties are reported as ties: the scheduler takes any of [`Placement::best`]. Not modelled: custom profiles, extenders,
-//! group scheduling, storage capacity; see [`Caveat`].
+//! If several nodes are equally good, [`Placement::best`] has all of them: the scheduler takes any of them. Not
+//! modelled: custom profiles, extenders, group scheduling, storage capacity; see [`Caveat`].
 
 mod affinity_classes;
 mod cluster_snapshot;

@@ -15,7 +15,7 @@ use crate::{
 /// Settings of the scheduler whose placements a [`super::Snapshot`] predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerOptions {
-    /// The release whose rules apply.
+    /// Release of the scheduler. The rules of this release apply.
     pub version: ServerVersion,
     /// The scheduler's `percentageOfNodesToScore`. If it is unknown (`None`), all nodes are tried.
     pub percentage_of_nodes_to_score: Option<PercentageOfNodesToScore>,

@@ -184,7 +184,7 @@ pub struct Unschedulable {
 }
 
 impl Unschedulable {
-    /// Removes these nodes from the refusals and the counts.
+    /// Removes these nodes from the refusals, and from the number of nodes for each reason.
     pub fn leave_out(&mut self, nodes: &BTreeSet<NodeName>) {
         if nodes.is_empty() {
             return;

@@ -64,7 +64,7 @@ pub enum ImageVolumes {
 pub enum Balance {
     /// The score is the balance of the node's CPU and memory use with the pod on it.
     After,
-    /// Like `After`, but pods that request neither CPU nor memory are not scored.
+    /// The score is that of `After`, but pods that request neither CPU nor memory are not scored.
     AfterUnlessEmpty,
     /// The score is the improvement of the node's balance by the pod. Pods that request neither CPU nor memory are not
     /// scored.

@@ -246,7 +246,8 @@ impl Snapshot {
         true
     }
 
-    /// Removes a pod from its node, because it is gone. Returns the pod if it was there. The node may already be gone.
+    /// Removes a pod from its node, because the pod is gone. Returns the pod if it was there. The node may already be
+    /// gone.
     pub fn remove(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
         let pod = self.take(pod, node).or_else(|| self.take_stray(pod, node))?;
         self.devices.on_remove(&pod.key);
@@ -258,7 +259,7 @@ impl Snapshot {
         self.storage.delete_claim(claim);
     }
 
-    /// Replaces a claim by a new one with the same spec, which has no volume yet.
+    /// Replaces a claim by a new claim that has the same spec and no volume yet.
     pub fn recreate_claim(&mut self, claim: &Key) {
         self.storage.recreate_claim(claim);
     }
@@ -268,14 +269,14 @@ impl Snapshot {
         self.devices.concern(pod)
     }
 
-    /// Gives a new pod the free devices of a node. The pod is added to the node afterwards.
+    /// Allocates free devices of a node to a new pod. The pod is added to the node afterwards.
     pub fn allocate_devices(&mut self, request: &SchedulingRequest, pod: &Key, node: &NodeName) {
         let Some(node) = self.node_named(node).cloned() else { return };
         let needs = PodDevices::new(&self.devices, request, &self.rules);
         self.devices.allocate(&needs, pod, &node);
     }
 
-    /// Takes a pod off its node. Its claims keep their devices.
+    /// Takes a pod off its node. The claims of the pod keep their devices.
     fn take(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
         let number = self.number(node)?;
         let place = self.residents[number as usize].iter().position(|resident| resident.pod.key == *pod)?;
@@ -294,7 +295,7 @@ impl Snapshot {
         Some(strays.remove(place))
     }
 
-    /// Adds a node to the snapshot, or replaces it there.
+    /// Adds a node to the snapshot, or replaces the node of the same name.
     pub fn put_node(&mut self, node: Arc<Node>) {
         match self.number(&node.name) {
             Some(number) => self.replace_node(number, Some(node)),

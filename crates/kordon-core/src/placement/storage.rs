@@ -41,7 +41,7 @@ impl Storage {
         self.claims.apply(ObjectEvent::Deleted(key.clone()), |_| {});
     }
 
-    /// Replaces a claim by a new one with the same spec, which has no volume yet.
+    /// Replaces a claim by a new claim that has the same spec and no volume yet.
     pub fn recreate_claim(&mut self, key: &Key) {
         let renew = |claim: &mut Claim| {
             *claim = Claim {

@@ -80,7 +80,8 @@ fn arrivals<E: Environment>(cluster: &Cluster, nodes: &[Arc<Node>], environment:
     arrivals
 }
 
-/// Returns the node shortly after the uncordon. The node lifecycle controller has then removed the taint of the cordon.
+/// Returns the node as it is shortly after the uncordon. The node lifecycle controller has then removed the taint of
+/// the cordon.
 fn uncordoned(node: &Node) -> Node {
     let stays = |taint: &&Taint| *taint.key != *warning::UNSCHEDULABLE;
     let taints = node.taints.iter().filter(stays).cloned().collect();

@@ -11,7 +11,7 @@ use super::{
 use crate::cluster::{Cluster, Key, NodeName, Pod};
 use kordon_time::Timestamp;
 
-/// A drain that does not end before another node is uncordoned.
+/// A drain that waits for the uncordon of another node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CordonWait {
     /// The node that is drained.

@@ -83,7 +83,7 @@ fn predict<'a, E: Environment>(
     }
     let PlanContext { cluster, rules, .. } = context;
     let mut surges = surge::candidates(&without.all_pods(), cluster, without.budgets_before(), rules);
-    // Each iteration except the last refuses to scale up at least one Deployment, so the loop ends.
+    // Each iteration except the last rules out the scale-up of at least one Deployment, so the loop ends.
     loop {
         let scaled: Vec<Surge> = surges.iter().filter_map(SurgePlan::surge).cloned().collect();
         let count = scaled.len();

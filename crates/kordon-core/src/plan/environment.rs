@@ -33,8 +33,8 @@ pub trait Environment: Clone {
         false
     }
 
-    /// Returns the cordoned nodes that would take a Pending pod if they were uncordoned, sorted; none if placements are
-    /// not computed.
+    /// Returns the cordoned nodes that would take a Pending pod if they were uncordoned, sorted; empty if placements
+    /// are not computed.
     fn takers_if_uncordoned(&mut self, _pod: &Pod) -> Vec<NodeName> {
         Vec::new()
     }

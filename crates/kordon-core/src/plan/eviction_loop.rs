@@ -8,7 +8,7 @@ use crate::{
 use kordon_time::Span;
 
 /// Returns how long the replacement of a pod would run on the pod's node until the taints of the node evict it. `None`
-/// if they do not evict it, or if the node does not exist.
+/// if the taints do not evict the replacement, or if the node does not exist.
 pub fn evicted_again_after(cluster: &Cluster, pod: &Pod) -> Option<Span> {
     let node = cluster.node(pod.node.as_ref()?)?;
     match tolerance(&successor::successor(cluster, pod).tolerations, &no_execute(node)) {

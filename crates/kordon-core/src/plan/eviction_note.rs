@@ -28,7 +28,7 @@ pub enum EvictionNote {
     /// service.
     VolumeDetached { claim: Name },
     /// The volume of this claim, which only one node at a time can use, is detached once the pod's kubelet has ended
-    /// it.
+    /// the pod.
     VolumeReleased { claim: Name },
 }
 

@@ -342,7 +342,7 @@ impl<E: Environment> FailoverRun<E> {
         self.waiting.push_back(leaving);
         if self.running.is_empty() {
             // Pods that are gone before their replacements are created have freed room. Pods that were Pending before
-            // the failure take it before any replacement is placed.
+            // the failure take this room before any replacement is placed.
             self.retry_pending(cluster, None);
             let waits = |leaving: &LeavingPod| leaving.departing.recreation == Recreation::WhenGone;
             self.waiting.make_contiguous().sort_by_cached_key(|leaving| {

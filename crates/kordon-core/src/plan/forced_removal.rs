@@ -50,10 +50,10 @@ pub fn keeps_pods(cluster: &Cluster, node: &NodeName) -> bool {
 /// When the volumes of a pod that is gone are detached from its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detachment {
-    /// At once: the kubelet has unmounted the volumes, or the node is out of service.
+    /// The volumes are detached at once, because the kubelet has unmounted them or the node is out of service.
     AtOnce,
-    /// [`FORCED_DETACH`] after the pod is gone, because no kubelet unmounts the volumes; at once if the node is out of
-    /// service (upstream `attachdetach/reconciler`).
+    /// The volumes are detached [`FORCED_DETACH`] after the pod is gone, because no kubelet unmounts them; at once if
+    /// the node is out of service (upstream `attachdetach/reconciler`).
     ByForce,
 }
 

@@ -27,7 +27,7 @@ pub enum JobFailure {
 }
 
 impl JobFailure {
-    /// Returns why a Job has failed by its status; `None` if it has not.
+    /// Returns why a Job has failed, according to its status; `None` if it has not failed.
     pub fn from_status(job: &JobLimits) -> Option<Self> {
         Some(match job.failure.as_ref()?.as_str() {
             "BackoffLimitExceeded" => {

@@ -75,7 +75,8 @@ impl JobLedger {
             of_index.last_failure = of_index.last_failure.max(finished);
         }
         if will_fail(cluster, pod) {
-            // [`JobRecord::new`] has already counted this pod, which was terminating before.
+            // [`JobRecord::new`] has already counted this pod, because the pod was terminating when the record was
+            // created.
             return;
         }
         let action = action(&job.rules, is_disrupted, &[TERMINATED]);
@@ -85,8 +86,8 @@ impl JobLedger {
         }
     }
 
-    /// Returns why a pod is not replaced: its Job fails, or its index does. `None` if the pod is replaced, or had
-    /// finished before.
+    /// Returns why a pod is not replaced: its Job fails, or its index does. `None` if the pod is replaced, or has
+    /// already finished.
     pub fn failure(&self, cluster: &Cluster, pod: &Pod) -> Option<JobFailure> {
         let workload = job_of(cluster, pod).filter(|_| !pod.is_finished())?;
         let record = self.jobs.get(&workload.uid)?;
@@ -100,8 +101,8 @@ impl JobLedger {
         })
     }
 
-    /// Returns the failure of a pod's Job if the Job's deadline passes before `ready`, when the pod's replacement is
-    /// Ready.
+    /// Returns the failure of a pod's Job if the Job's deadline passes before `ready`, the time at which the pod's
+    /// replacement is Ready.
     pub fn deadline_before(&self, cluster: &Cluster, pod: &Pod, ready: Timestamp) -> Option<JobFailure> {
         let workload = job_of(cluster, pod)?;
         let deadline = cluster.local(workload.job.as_ref()?.deadline?);

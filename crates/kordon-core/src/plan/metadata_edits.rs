@@ -27,7 +27,7 @@ pub struct MetadataEdits {
     pub overwrite: bool,
 }
 
-/// An invalid argument. If kubectl rejects the argument too, the text is kubectl's.
+/// An invalid edit of labels or annotations. If kubectl rejects the edit too, the error text is kubectl's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     #[error("invalid label spec: {0}")]
@@ -39,7 +39,7 @@ pub enum MetadataError {
     /// The syntax of the key is invalid. kubectl sends such a key, and the server refuses it.
     #[error("invalid {one} key \"{1}\": {2}", one = .0.one())]
     Key(MetadataField, String, String),
-    /// kordon keeps its own state in the annotation, so it cannot be edited.
+    /// kordon keeps its own state in the annotation, so the annotation cannot be edited.
     #[error("annotation \"{key}\" is guarded: it is {meaning}, which only kordon writes")]
     Guarded { key: String, meaning: &'static str },
     #[error("{}", too_large(*.0))]

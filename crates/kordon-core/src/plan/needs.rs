@@ -29,17 +29,17 @@ const MOST_SMALL_PARTS: usize = 10;
 /// pods to their owners. The caller reads the scopes that are not [known](Cluster::knows), and calls this function
 /// again until all of them are known.
 ///
-/// | scope | what for |
+/// | scope | needed for |
 /// | --- | --- |
 /// | all nodes | cordon, drain: the last Ready node of a zone, guard rails |
 /// | the named nodes and pods | the objects of the action |
-/// | pods of the nodes | drain; taint, where NoExecute taints change |
+/// | pods of the nodes | drain; deletion of nodes; taint, if the edits change which pods leave |
 /// | DaemonSets | drain: which pods stay, including pods that are created later |
-/// | budgets, the namespace | of each pod that leaves: the answer to its eviction |
-/// | quotas of its namespace | of each pod that leaves: when its replacement is created |
-/// | the owner, its Deployment | of each pod that leaves: whether it is recreated, and how many replicas there are |
-/// | pods of the owner | whether the last Ready one leaves; how long a pod takes to be Ready |
-/// | pods of a budget, their owners | the numbers of the budget |
+/// | budgets and namespace of each leaving pod | whether the pod's eviction is allowed |
+/// | quotas of this namespace | when the pod's replacement is created |
+/// | owner of each leaving pod, and the owner's Deployment | whether the pod is recreated; number of replicas |
+/// | pods of this owner | whether the last Ready pod leaves; how long a pod takes to be Ready |
+/// | pods of each budget, and the owners of these pods | the numbers of the budget |
 pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> BTreeSet<Scope> {
     let mut needs = Needs { cluster, scopes: watched(action) };
     match action {
@@ -72,8 +72,8 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
     })
 }
 
-/// Returns the scopes (sets of objects) from which the numbers of exhausted budgets are computed. These numbers show
-/// when a budget will again allow the eviction of one of these pods.
+/// Returns the scopes (sets of objects) that decide the numbers of the budgets which may now refuse to evict some of
+/// `pods`. These numbers show when the budgets will allow the evictions.
 pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> BTreeSet<Scope> {
     let may_refuse = |budget: &Budget| {
         budget.status.disruptions_allowed < 1 || budget.status.observed_generation < budget.generation

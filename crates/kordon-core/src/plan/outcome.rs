@@ -64,8 +64,8 @@ pub enum PodOutcome {
     Stuck(StuckReason),
     /// No controller recreates the pod.
     Lost,
-    /// The whole run to which the pod belongs, such as a build, fails: the controller of its owner creates no other
-    /// pod.
+    /// The whole run to which the pod belongs, such as a build, fails: the controller of the pod's owner creates no
+    /// other pod.
     FailsRun { owner: Name },
     /// The pod counts as a failure of its Job and is not replaced: the Job fails, or the pod's index fails.
     FailsJob { job: Name, why: JobFailure, takes: Box<FailedJob> },
@@ -265,7 +265,7 @@ impl OutcomeCounts {
         self.0[kind as usize]
     }
 
-    /// Returns the number of counted pods.
+    /// Returns the total number of pods, over all outcomes.
     pub fn total(&self) -> usize {
         self.0.iter().sum()
     }
@@ -436,7 +436,7 @@ impl Departing {
     }
 
     /// Returns the outcome, by the precedence of docs/outcomes.md. `replacement` is `None` if the controller has enough
-    /// pods or if [none is created](Self::is_replaced).
+    /// pods or if [no replacement is created](Self::is_replaced).
     pub fn decide(&self, pod: &Pod, replacement: Option<PlacedReplacement<'_>>) -> PodOutcome {
         // Outcomes that follow from how the pod is recreated.
         match self.recreation {
@@ -581,8 +581,8 @@ impl PodOutcome {
         Departing { is_deleted: false, keeps_running, ..departing }.decide(pod, None)
     }
 
-    /// Returns the outcome of a pod of a DaemonSet or of a static pod: it runs again on its node, unless it is not
-    /// needed.
+    /// Returns the outcome of a DaemonSet's pod or a static pod: it runs again on its node, unless it is not needed
+    /// there.
     pub(super) fn on_same_node(not_needed: Option<NotNeeded>) -> Self {
         not_needed.map_or(Self::SameNode, Self::NotRecreated)
     }

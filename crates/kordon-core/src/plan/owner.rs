@@ -69,8 +69,8 @@ impl LowerPod<'_> {
 }
 
 /// Returns the pods that must be available before the StatefulSet of `pod` creates it again: the pods of lower
-/// ordinals. Returns none if the StatefulSet's `podManagementPolicy` is Parallel (upstream `updateStatefulSet`), or if
-/// `pod` is not created again.
+/// ordinals. Returns no pods if the StatefulSet's `podManagementPolicy` is Parallel (upstream `updateStatefulSet`), or
+/// if `pod` is not created again.
 pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item = LowerPod<'a>> + use<'a> {
     let namespace = pod.key.namespace.clone();
     let below = pod.owner.as_ref().and_then(|owner| {
@@ -181,8 +181,8 @@ pub fn is_rolling_out(cluster: &Cluster, pod: &Pod) -> bool {
 pub enum Recreation {
     /// The controller creates the replacement when the pod's deletion starts.
     Immediately,
-    /// The controller creates the replacement when the old object is gone, because the new pod needs its name or the
-    /// owner waits for it.
+    /// The controller creates the replacement when the old object is gone, because the new pod needs the name of the
+    /// old one, or because the owner waits until the old object is gone.
     WhenGone,
     /// The pod is recreated on the same node, because its DaemonSet ignores cordons or it is a static pod.
     OnSameNode,
@@ -203,8 +203,8 @@ pub enum NotRecreated {
     Finished,
     /// The pod's Job fails, or the pod's index of the Job fails.
     JobFails(JobFailure),
-    /// The whole run to which the pod belongs, such as a build, fails: its controller creates no other pod after a
-    /// deletion.
+    /// The whole run to which the pod belongs, such as a build, fails: the controller of the pod's owner creates no
+    /// other pod after a deletion.
     RunFails,
 }
 

@@ -28,7 +28,7 @@ pub struct OwnerKindRow {
     pub behaviour: OwnerBehaviour,
     /// Source of the facts: owner, repository and path of a file on GitHub, or the URL of a document.
     pub reference: &'static str,
-    /// A condition on the behaviour or an exception from it, at most 80 characters. May be empty.
+    /// A condition on the behaviour of the controller, or an exception from it, in at most 80 characters. May be empty.
     pub note: &'static str,
 }
 

@@ -29,7 +29,7 @@ impl Permission {
         Self { verb, group: "", resource: "pods", subresource, namespace, name }
     }
 
-    /// Returns the permission for the same requests in all namespaces and on objects of all names.
+    /// Returns this permission, extended to all namespaces and to objects of all names.
     pub fn everywhere(&self) -> Self {
         Self { namespace: Namespace::default(), name: Name::default(), ..*self }
     }
@@ -45,7 +45,7 @@ impl Permission {
         Self { verb: "list", group, resource, subresource: "", namespace, name }
     }
 
-    /// Returns the permissions that one write of a plan needs, including those for the reads before it.
+    /// Returns the permissions that one write of a plan needs, including those for the reads before the write.
     fn for_step(step: &PlanStep) -> Vec<Self> {
         vec![match step {
             PlanStep::Cordon { node, .. }

@@ -55,7 +55,8 @@ pub struct PlacementTrace {
 pub struct PreemptedPod {
     pub pod: Key,
     pub node: NodeName,
-    /// Landing of the preempted pod's own replacement; `None` if there is none, or if that is not known.
+    /// Landing of the preempted pod's own replacement; `None` if the pod is not replaced, or if it is not known whether
+    /// it is.
     pub landing: Option<Landing>,
     /// Why no controller recreates the preempted pod; `None` if one does, or if that is not known.
     pub lost: Option<NotRecreated>,
@@ -213,8 +214,8 @@ pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
     format!("no {which} has {amount} free").into()
 }
 
-/// Formats reasons, those of most nodes first: `12 insufficient cpu, 1 cordoned`. There are no reasons if all nodes
-/// are down or gone.
+/// Formats the reasons why nodes refuse a pod, those of most nodes first: `12 insufficient cpu, 1 cordoned`. There are
+/// no reasons if all nodes are down or gone.
 pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<(&Reason, &usize)> = reasons.iter().collect();
     counted.sort_by_key(|(reason, nodes)| (Reverse(**nodes), (*reason).clone()));

@@ -144,7 +144,7 @@ impl PodPlan {
         self.outcome_of_leaving(cluster, pod)
     }
 
-    /// For a pod that was terminating before the plan: returns whether no replacement is created when it ends.
+    /// For a pod that was terminating before the plan: returns true if no replacement is created when the pod ends.
     fn is_replaced_before(&self) -> bool {
         self.landing.is_none() && self.quota.is_none() && self.waits_for.is_none()
     }

@@ -46,7 +46,7 @@ pub(super) struct Prediction<'a, E> {
     /// A run with likely times and without a timeout. The verdicts come from this run, because whether a budget allows
     /// an eviction does not depend on the timeout.
     unlimited: RunResult,
-    /// Pods that leave in the `unlimited` run.
+    /// Pods that leave in the run without a timeout (`unlimited`).
     leaving: BTreeSet<Key>,
     /// Undecided pods, each with the unknown kinds of objects because of which it is unknown whether the pod leaves.
     /// The runs assume that undecided pods leave at the first attempt.
@@ -147,8 +147,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan
     }
 
-    /// Returns whether it is known when the removal of a group of pods starts. It is unknown if the removal starts
-    /// later than the plan and it is unknown whether some pods leave.
+    /// Returns whether the time at which the removal of a group of pods starts is known. This time is unknown if it is
+    /// later than the start of the plan while some pods are undecided, that is, may leave or stay.
     fn starts_on_time(&self, group: usize) -> bool {
         self.undecided.is_empty() || self.likely.groups[group].started <= self.context.now
     }
@@ -422,7 +422,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         pods.iter().filter(|pod| is_gone(pod) && self.lands_on(pod, node)).count()
     }
 
-    /// Warns of drains that do not end before another node is uncordoned.
+    /// Returns a warning for each node whose drain waits for the uncordon of another node.
     fn waiting_for_uncordon(&self, plan: &Plan) -> Vec<Warning> {
         let waits = |pod: &PodPlan| matches!(pod.verdict.as_if_granted(), Verdict::Waits { .. });
         let nodes: BTreeSet<&NodeName> =

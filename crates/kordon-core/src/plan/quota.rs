@@ -50,7 +50,7 @@ struct QuotaUse {
 }
 
 impl QuotaLedger {
-    /// Creates a ledger for one namespace, with the use of its quotas once all its terminating pods are gone.
+    /// Returns the use of a namespace's quotas once all terminating pods of the namespace are gone.
     pub fn for_live_pods(cluster: &Cluster, namespace: &Namespace) -> Self {
         let unused =
             |quota: &Arc<Quota>| QuotaUse { quota: quota.clone(), used: vec![0; quota.limits.len()] };

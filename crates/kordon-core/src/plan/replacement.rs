@@ -105,7 +105,8 @@ impl LivePods {
         Some(self.by_owner.entry(owner.uid.clone()).or_insert_with(count))
     }
 
-    /// Subtracts a pod whose deletion starts. The pod must not have been terminating before.
+    /// Subtracts 1 from the number of live pods of the pod's owner, because the deletion of the pod starts. The pod
+    /// must not have been terminating before.
     pub fn on_deletion(&mut self, cluster: &Cluster, pod: &Pod) {
         if !pod.is_finished()
             && let Some(count) = self.count(cluster, pod)

@@ -75,7 +75,7 @@ pub struct RemovalGroup {
     pub pods: Vec<Arc<Pod>>,
 }
 
-/// The result of one run.
+/// The result of one simulated run.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
     /// Results of the groups of pods, in the order of the input.
@@ -208,8 +208,8 @@ enum SurgeStage {
 #[derive(Clone, Debug)]
 struct Task {
     pod: Arc<Pod>,
-    /// Index of the pod's group. For a pod that the input does not remove, the number of groups; tasks of such pods
-    /// come last.
+    /// Index of the pod's group. For a pod that the input does not remove, the index equals the number of groups; tasks
+    /// of such pods come last.
     group: usize,
     stage: TaskStage,
     state: PodState,
@@ -224,7 +224,7 @@ struct Task {
     recreation: Recreation,
     next_attempt: Option<Timestamp>,
     give_up_scheduled: bool,
-    /// Value of [`SimulationRun::recoveries`] for the budget when this pod was first refused.
+    /// Value of [`SimulationRun::recoveries`] for the budget that refused this pod, at the pod's first refusal.
     recoveries_before: u32,
     gone_at: Option<Timestamp>,
     /// Whether the pod's owner, which waits for the pod to end, has noticed its end. The pod's object may still exist.
@@ -247,7 +247,7 @@ struct MovedRole {
     operator: &'static str,
     /// Pods that have to be Ready on other nodes before the role moves.
     after: BTreeSet<Key>,
-    /// Whether the operator itself moves the pods of `after` to other nodes.
+    /// Whether the Kubernetes operator itself moves the pods in `after` to other nodes.
     moves_them: bool,
     /// Budgets of the pod once it has lost the role.
     budgets: BudgetsAfterMove,
@@ -312,7 +312,7 @@ impl<'a> Simulation<'a> {
         simulation
     }
 
-    /// Adds a Deployment that is scaled up by one (surge), unless none of its pods is removed.
+    /// Adds a Deployment that is scaled up by one (surge), if at least one of its pods is removed.
     fn add_surge(&mut self, surge: &Surge) {
         let is_of = |pod: &Pod| owner::workload(self.cluster, pod).is_some_and(|it| it.uid == surge.uid);
         let is_meant = |task: &Task| task.pod.termination.is_none() && is_of(&task.pod);
@@ -346,7 +346,7 @@ impl<'a> Simulation<'a> {
         let counted_again_by = again.map(|budget| budget.key.clone()).collect();
         let deleted_by = self.expect_operator(pod, group, &protected_by, rules);
         let node = pod.node.as_ref().and_then(|node| self.cluster.node(node));
-        // Counts the live pods of the owner now, so that not every run has to count them.
+        // Counts the live pods of the owner before the first run, so that not every run has to count them.
         self.live_pods.count(self.cluster, pod);
         self.tasks.push(Task {
             pod: pod.clone(),

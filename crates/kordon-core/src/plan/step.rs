@@ -7,8 +7,8 @@ use super::metadata_edits::MetadataField;
 use crate::cluster::{Key, Name, Namespace, NodeName, Taint, Uid, Version};
 use kordon_time::Span;
 
-/// One write of a plan. It fails if the object has another uid. A write that replaces a whole list also fails if the
-/// object has another version.
+/// One write of a plan. The write fails if the uid of the object has changed since the plan was made. A write that
+/// replaces a whole list also fails if the version of the object has changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanStep {
     /// Cordons the node if `on` is true, and uncordons it otherwise. Applies to any version of the node, because the

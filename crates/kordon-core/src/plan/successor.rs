@@ -213,7 +213,7 @@ fn priority(cluster: &Cluster, pod: &Pod, template: &Pod) -> Priority {
     let classes = cluster.priority_classes();
     let name = &template.resources.quota.priority_class;
     let class = if name.is_empty() {
-        // If there are several default classes, the one with the lowest value counts.
+        // If there are several default PriorityClasses, the one with the lowest value counts.
         let defaults = classes.iter().filter(|class| class.global_default);
         defaults.min_by_key(|class| class.value).map(|class| &**class)
     } else {

@@ -43,7 +43,7 @@ pub struct Surge {
 }
 
 impl Surge {
-    /// Returns `spec.replicas` while the Deployment is scaled up.
+    /// Returns the value that `spec.replicas` has while the Deployment is scaled up.
     pub const fn raised(&self) -> i32 {
         self.replicas.saturating_add(1)
     }

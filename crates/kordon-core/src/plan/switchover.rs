@@ -76,7 +76,7 @@ pub struct InstanceRole {
     operator_needs: RoleMove,
 }
 
-/// Returns the role of a pod that its operator moves to another pod once the node of the pod is cordoned.
+/// Returns the role that a pod's operator moves from this pod to another pod once the node of this pod is cordoned.
 pub fn role_of(pod: &Pod) -> Option<InstanceRole> {
     let operator = operator_of_pod(pod)?;
     let OperatorNeeds::OtherInstances { role_label, primary, replica, moves } = operator.needs else {
@@ -206,8 +206,8 @@ pub(super) struct BudgetsAfterMove {
 }
 
 impl BudgetsAfterMove {
-    /// Finds the budgets of `pod` without its role. Adds the states of these budgets to `states`, if they are missing
-    /// there.
+    /// Finds the budgets that `pod` has without its role. Adds the states of these budgets to `states`, if they are
+    /// missing there.
     pub fn new(
         cluster: &Cluster,
         pod: &Pod,

@@ -211,8 +211,8 @@ fn taint_warnings(node: &Node, edits: &TaintEdits, rules: &EvictionRules) -> Vec
     warnings
 }
 
-/// Returns whether the edits change which pods leave the node: they change its NoExecute taints, or take it out of
-/// service.
+/// Returns whether the edits of a node's taints change which pods leave the node. They do if they change NoExecute
+/// taints, or add the out-of-service taint.
 pub(super) fn changes_evictions(edits: &TaintEdits, node: &Node) -> bool {
     edits.over(node).is_ok_and(|after| no_execute(&after) != no_execute(&node.taints))
         || marks_out_of_service(edits, node)
@@ -324,7 +324,8 @@ fn verdict(cluster: &Cluster, pod: &Pod, before: &[Taint], after: &[Taint], now:
     if pod.termination.is_some() {
         return Verdict::Terminating;
     }
-    // If a taint has no time, it is assumed to have been added just now. This gives the latest possible deletion.
+    // If `timeAdded` of a taint is not set, the taint is assumed to have been added just now. This gives the latest
+    // possible deletion.
     let since = |taint: &Taint| taint.time_added.map_or(now, |at| cluster.local(at));
     let scheduled = match tolerance(&pod.tolerations, before) {
         Tolerance::For { .. } => {

@@ -20,7 +20,7 @@ pub struct Removal {
     pub effect: Option<TaintEffect>,
 }
 
-/// An invalid argument. The text is kubectl's.
+/// An invalid edit of taints. The error text is kubectl's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaintError {
     #[error("invalid taint effect: {0}, unsupported taint effect")]

@@ -49,7 +49,8 @@ pub(super) fn pods_named(cluster: &Cluster, keys: &[Key]) -> Result<Vec<Arc<Pod>
     })
 }
 
-/// Returns an error if `gaps` has kinds whose objects are unknown. Kinds whose objects are only outdated are no error.
+/// Returns an error if `gaps` (unknown or outdated kinds of objects) has unknown kinds. Kinds that are only outdated
+/// are no error.
 pub(super) fn require(gaps: &Gaps) -> Result<(), PlanError> {
     let unknown = gaps.clone().unknown();
     if unknown.is_empty() { Ok(()) } else { Err(PlanError::Unknown(unknown)) }

@@ -32,7 +32,7 @@ pub enum TimeLeft {
 impl TimeLeft {
     /// Describes the time left: `done in ~35s (at most 1m4s)`.
     pub fn text(&self, now: Timestamp) -> String {
-        // Rounded down to whole seconds, because the time left changes continuously.
+        // The time left is rounded down to whole seconds, because it changes continuously.
         let after = |at: Timestamp| Span::from_secs(at.since(now).or_zero().as_secs());
         match self {
             Self::Ends { likely, latest } => {
@@ -45,8 +45,8 @@ impl TimeLeft {
     }
 }
 
-/// Returns when the rest of a removal ends. `groups` are the groups that have not ended, in order, and `surges` the
-/// Deployments that are still to be scaled up. Ignores timeouts, and does not predict where pods land.
+/// Returns when the rest of a removal ends. `groups` are the groups of pods whose removal has not ended, in order.
+/// `surges` are the Deployments that are still to be scaled up. Ignores timeouts, and does not predict where pods land.
 pub fn time_left(
     cluster: &Cluster,
     groups: Vec<RemovalGroup>,

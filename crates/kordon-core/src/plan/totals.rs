@@ -42,8 +42,8 @@ pub struct PlanTotals {
     pub preempted: usize,
     /// Time at which the last pod is gone; `None` if that never happens, or if it is unknown whether some pods leave.
     pub ends: Window,
-    /// Likely end of the plan, assuming that every undecided pod leaves at the first attempt; `None` if it is known of
-    /// each pod whether it leaves.
+    /// Likely end of the plan, assuming that every undecided pod (a pod that may leave or stay) leaves at the first
+    /// attempt; `None` if no pod is undecided.
     pub not_before: Option<Timestamp>,
 }
 

@@ -106,7 +106,7 @@ pub enum BlockPattern {
     SyncFailed { message: Name },
     /// The budget expects no pods, because its pods have no controller or their controllers are scaled to zero.
     ExpectsNone,
-    /// All pods that the budget selects exist and are healthy, and it requires all of them.
+    /// All pods that the budget selects exist and are healthy, and the budget requires all of them.
     AllHealthy { needs: i32 },
     /// The pod's operator has no other instance to which it could move the role of the pod.
     NoReplica { operator: &'static str },

@@ -176,8 +176,8 @@ pub enum Warning {
         node: NodeName,
         pods: usize,
     },
-    /// The plan removes `pods` pods without checking their budgets. `blocked` of these pods could not be evicted;
-    /// `None` if budgets are not known.
+    /// The plan removes `pods` pods without checking their budgets. The evictions of `blocked` of these pods would be
+    /// refused; `blocked` is `None` if budgets are not known.
     BudgetsIgnored {
         pods: usize,
         blocked: Option<usize>,
@@ -211,7 +211,7 @@ pub enum Warning {
         node: NodeName,
         pods: usize,
     },
-    /// The drain of a node does not end before another node is uncordoned.
+    /// The drain of a node waits for the uncordon of another node.
     WaitsForUncordon(CordonWait),
     /// What the Kubernetes operator of these pods does once the node is cordoned: it moves the roles of the pods to
     /// other pods, deletes the pods, or does nothing because no other instance can take the roles.
@@ -271,7 +271,7 @@ pub enum Warning {
     /// The deleted node is Ready. Its machine keeps running.
     MachineRuns {
         node: NodeName,
-        /// Number of workload pods on the node.
+        /// Number of pods on the node that are neither static nor of a DaemonSet.
         pods: usize,
     },
     /// The pod owns pods that the plan does not remove. The garbage collector deletes the owned pods once their owner
@@ -293,13 +293,13 @@ pub enum Warning {
     },
     /// NoExecute taints evict no pods, because the controller that does this is disabled.
     TaintsDoNotEvict,
-    /// kordon cordoned the node, and the intended end of this cordon has not passed.
+    /// kordon cordoned the node, and the intended end time of this cordon has not passed.
     CordonStands {
         node: NodeName,
         /// Text of the note of the cordon: who cordoned the node, why and until when.
         note: String,
     },
-    /// kordon cordoned the node without an intended end, or the intended end of this cordon has passed.
+    /// kordon cordoned the node without an intended end time, or the intended end time of this cordon has passed.
     CordonNoted {
         node: NodeName,
         note: String,

@@ -2,8 +2,8 @@
 
 use crate::cluster::{ContainerResources, QosClass};
 
-/// Returns the class that an API server gives a pod with these containers. The role of a container does not matter.
-/// Only CPU and memory above zero count.
+/// Returns the class that an API server gives a pod with these containers. Whether a container is an init container, a
+/// sidecar or an app container does not matter. Only CPU and memory above zero count.
 pub fn qos_class(containers: &[ContainerResources]) -> QosClass {
     let requests =
         |container: &ContainerResources| [container.cpu_request_milli, container.memory_request_bytes];

@@ -153,7 +153,7 @@ impl PodDisk {
     }
 }
 
-/// An amount of disk space, with its inodes.
+/// Used disk space in bytes, and number of used inodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskUsage {
     pub bytes: i64,

@@ -125,7 +125,7 @@ impl DeathTimes {
 impl TimingRange {
     /// The range of the time from a node's death until an event; `None` if the event is missing in one of the
     /// simulations. The best and the worst time are the extremes over all simulations. The typical time is the median
-    /// over those with [`PassDuration::AfterPeriod`].
+    /// over the simulations with [`PassDuration::AfterPeriod`].
     fn new(
         exact: &[Milestones],
         usual: &[Milestones],

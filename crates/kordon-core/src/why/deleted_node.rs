@@ -39,8 +39,8 @@ impl Explainer<'_> {
         Some(in_order(steps))
     }
 
-    /// When the pods of a missing node are deleted. The time is a prediction until the collector has noticed that the
-    /// node is missing.
+    /// Returns the step that says when the pods of a missing node are deleted. The time is a prediction until the pod
+    /// garbage collector has noticed that the node is missing.
     fn collection(&self, name: &NodeName, pods: &[&Arc<Pod>]) -> Step {
         let count = counted(pods.len(), "pod", "pods");
         let text =

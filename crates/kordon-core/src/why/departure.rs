@@ -23,8 +23,8 @@ pub const BY_KUBELET: &str = "TerminationByKubelet";
 pub enum DepartureKind {
     /// The kubelet evicted the pod: the node was short of a resource.
     NodePressure,
-    /// The kernel killed a container for memory. This is not an eviction: the pod stays on its node, unless it is
-    /// Failed.
+    /// The kernel killed a container because memory ran out. This is not an eviction: the pod stays on its node, unless
+    /// it is Failed.
     OomKill,
     /// The kubelet evicted the pod: the pod used more storage than its limit.
     StorageLimit,
@@ -252,7 +252,7 @@ impl DepartureCertainty {
         }
     }
 
-    /// The next lower certainty.
+    /// The certainty that is one step lower; `Possible` stays `Possible`.
     const fn lowered(self) -> Self {
         match self {
             Self::Certain => Self::Likely,

@@ -58,7 +58,7 @@ pub enum Topic {
     Confidence,
     /// The last heartbeat.
     Heartbeat,
-    /// A new grace period without a heartbeat, for example after a restart of the controller.
+    /// A grace period that starts again without a new heartbeat, for example after a restart of the controller.
     Restart,
     Grace,
     /// The Ready condition.
@@ -158,7 +158,7 @@ pub struct Explainer<'a> {
     pub outcomes: Option<&'a BTreeMap<Key, PodOutcome>>,
     /// The pods that are preempted for the replacements of evicted pods; `None` if they are not computed.
     pub preempted: Option<&'a BTreeMap<Key, PreemptedFor>>,
-    /// Nodes whose drain does not end before another node is uncordoned; empty if this is not computed.
+    /// Nodes whose drain ends only after another node is uncordoned; empty if this is not computed.
     pub cordon_waits: &'a [CordonWait],
     pub now: Timestamp,
 }

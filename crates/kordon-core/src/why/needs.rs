@@ -61,8 +61,9 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
     if pod.phase == Phase::Pending && pod.node.is_some() && attached_once(cluster, pod).is_some() {
         needs.insert(Scope::PodsWith(Some(pod.key.namespace.clone()), Selector::default()));
     }
-    // Pod garbage collection may remove this pod, or a Ready pod of its node, once too many pods have finished. A
-    // removed pod does not leave endpoints when the node becomes Unknown, so the number of finished pods matters.
+    // Once too many pods have finished, pod garbage collection may remove this pod, or a finished pod of its node that
+    // is still Ready. A removed pod does not leave endpoints when the node becomes Unknown, so the number of finished
+    // pods matters.
     let neighbours = pod.node.iter().flat_map(|node| cluster.pods_on(node)).map(|pod| &**pod);
     let mut decided_by_number = neighbours.filter(|pod| pod.is_ready()).chain([&**pod]);
     if decided_by_number.any(|pod| is_kept_by_number(pod, settings)) {

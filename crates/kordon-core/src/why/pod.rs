@@ -240,7 +240,7 @@ impl Explainer<'_> {
     }
 
     /// Adds why the API server would refuse a request to evict the pod; adds nothing if it would grant the request. A
-    /// plan to evict the pod has the same verdict on it.
+    /// plan that evicts the pod comes to the same verdict.
     fn explain_refusal(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
         let rules = EvictionRules::from(self.engine.settings());
         let verdict = refusal(self.cluster, pod, &rules, self.now).filter(|_| !pod.mirror);
@@ -296,7 +296,7 @@ impl Explainer<'_> {
         !has_running_kubelet(self.cluster, &node.name) || self.steps(node).any(is_taint)
     }
 
-    /// Whether the forecast has a NoExecute taint of the node that the pod tolerates without a limit.
+    /// Whether the forecast adds a NoExecute taint to the node, and the pod tolerates this taint without a limit.
     fn tolerates_next_taint(&self, pod: &Pod, node: &Node) -> bool {
         self.steps(node).any(|step| match &step.kind {
             ForecastKind::NoExecute { key, .. } => {
@@ -368,7 +368,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Returns the steps about the eviction by a taint of a device; none if no device of the pod is tainted.
+    /// Returns the two steps about the eviction by a taint of a device; `None` if no such taint evicts the pod.
     fn device_eviction(&self, pod: &Pod) -> Option<[Step; 2]> {
         let evictions = device_evictions(self.cluster, self.engine.settings().version);
         let DeviceEviction { at, why, .. } =

@@ -477,7 +477,7 @@ fn a_drain_is_resumed_on_those_of_its_nodes_that_are_still_the_same() {
 }
 
 /// A resume asks for the same confirmation as the start, although less is left to do. A resume does not warn of the
-/// claims that its own operation has left on the nodes.
+/// drain claims (annotations of nodes) that its own operation has left.
 #[test]
 fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
     let mut desk = Desk::new(&["n1", "n2", "n3"]);

@@ -49,7 +49,7 @@ enum Ask {
     Apart {
         zone: bool,
     },
-    /// Anti-affinity to the pods of the workload with the previous number.
+    /// Anti-affinity to the pods of the workload whose number is one lower; for workload 0, to its own pods.
     AwayFromOthers,
     Near {
         zone: bool,
@@ -634,8 +634,8 @@ proptest! {
         cordoned in 0_usize..9,
     ) {
         // Priorities are equal, so that nothing is preempted. Otherwise, the choice between equal victims would depend
-        // on the order in which the pods were added, and this order differs between the continued and the new
-        // computation.
+        // on the order in which the pods were added. This order differs between the computation that continues after
+        // the changes and the new computation.
         let workloads: Vec<_> =
             workloads.into_iter().map(|workload| RandomWorkload { priority: 0, ..workload }).collect();
         let mut fixture = fixture(&nodes, &workloads, 2000);

@@ -264,8 +264,8 @@ fn an_uncordon_names_the_pending_pods_that_it_places() {
     }
     let plan = plan(&fixture, Action::Uncordon { nodes: vec!["n1".into()] });
     let arrivals: Vec<_> = plan.arrivals.iter().map(|arrival| (&*arrival.pod.name, &*arrival.node)).collect();
-    // `large` fits on no node. `second` does not fit, because `first` takes n1. `small` fits on n2 even without the
-    // uncordon.
+    // `large` fits on no node, and `second` does not fit once `first` is on n1. `small` does not need the uncordon of
+    // n1, because it fits on n2.
     assert_eq!(arrivals, [("first", "n1")]);
     let taken: Vec<_> =
         plan.receivers.iter().map(|receiver| (&*receiver.node, receiver.after.cpu_milli.requested)).collect();

@@ -219,7 +219,8 @@ proptest! {
         };
         let (part, _) = part(&cluster, &action);
         let (mut part, whole) = (plan(&part, &action), plan(&cluster, &action));
-        // The needed scopes do not suffice for placement, so the plan from them reports placement as unknown.
+        // The needed scopes (sets of objects) are not enough to place pods, so the plan made from them reports
+        // placement as unknown. This warning is not compared.
         let lacks_placement = |gap: &PlanGap| gap.part == PlanPart::Placement;
         part.warnings.retain(|warning| !matches!(warning, Warning::Unknown(gap) if lacks_placement(gap)));
         prop_assert_eq!(verdicts(&part), verdicts(&whole));

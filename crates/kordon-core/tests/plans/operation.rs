@@ -158,7 +158,7 @@ fn the_time_left_counts_on_replacements_that_are_starting() {
         let left = operation.time_left(&harness.cluster, harness.now).expect("it runs");
         left.text(harness.now)
     };
-    // The budget requires one of a and b, and b is not Ready.
+    // The budget requires one of the pods a and b, and b is not Ready.
     let b = (**harness.cluster.pod(&Key::new("web", "b")).expect("there")).clone();
     let with = |created: Timestamp, version: u64| {
         let ready = Some(PodReady { status: ConditionStatus::False, last_transition: None });
@@ -258,8 +258,8 @@ fn a_late_pod_is_found_by_listing_again_and_goes_too() {
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
     let (before, after) = (["read n1", "cordon n1", "evict a", "list n1"], ["list n1", "claim n1"]);
-    // The claim on the node contains the number of pods that the drain removes, so it is renewed as soon as a pod is
-    // found that was bound during the drain.
+    // The drain claim (an annotation of the node) contains the number of pods that the drain removes. So the claim is
+    // renewed as soon as a pod is found that was bound during the drain.
     let between = ["read n1", "evict late", "claim n1"];
     assert_eq!(harness.words(), [&before[..], &between, &after].concat());
     assert!(operation.progress().pods.iter().any(|pod| pod.late));
@@ -592,8 +592,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     /// Invariants at every moment, also after a cancel, a kill and a resume. For each node, the numbers of pods by
-    /// state add up to the number of pods that the drain removes, and agree with the server's pods. The count that
-    /// another process computes from the node's claim is the same.
+    /// state add up to the number of pods that the drain removes, and agree with the server's pods. Another process
+    /// computes the same numbers from the drain claim, an annotation of the node.
     #[test]
     fn the_count_of_a_drain_is_what_the_server_has(
         pods in proptest::collection::vec((0..3_usize, proptest::bool::ANY), 1..24),
@@ -652,8 +652,8 @@ proptest! {
     }
 }
 
-/// Compares an operation's counts of pods, and the counts computed from the claims on the nodes, with the server's
-/// pods.
+/// Compares an operation's counts of pods, and the counts computed from the drain claims (annotations of the nodes),
+/// with the server's pods.
 fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseError> {
     let progress = operation.progress();
     let mut whole = DrainCount::default();
@@ -678,7 +678,8 @@ fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseE
         );
         let claim = harness.nodes[&*node.node].claim.as_ref();
         let mut left = harness.pods.values().filter(|pod| *pod.node == *node.node && !pod.gone);
-        // A node's claim counts a pod that was bound during the drain only after the operation has renewed the claim.
+        // A pod that was bound during the drain counts in the drain claim only after the operation has renewed the
+        // claim.
         let is_current = |claim: &&DrainClaim| claim.pods == Some(count.total());
         if let Some(claim) = claim.filter(is_current).filter(|_| left.all(|pod| known(&pod))) {
             let seen =
@@ -712,9 +713,9 @@ struct Harness {
     evicted_uncordoned: bool,
     /// Time from the eviction of a pod to its end.
     linger: Span,
-    /// Requests that start with this word never get a response.
+    /// Requests whose description, such as `evict a`, starts with this text never get a response.
     hang: Option<&'static str>,
-    /// A node, and the name of a pod that is bound to it during the drain, when the next pod of the node ends.
+    /// A node and the name of a pod. The pod is bound to the node during the drain, when the next pod of the node ends.
     late: Option<(&'static str, &'static str)>,
     /// A node whose list of pods has a pod that no watch reports.
     ghost: Option<&'static str>,
@@ -818,7 +819,7 @@ impl Harness {
         }
     }
 
-    /// Sets the outcome of the next request that `word` describes, such as `evict a`; not of later ones.
+    /// Sets the outcome of the next request with this description, such as `evict a`, but not of later ones.
     fn answer(&mut self, word: &str, outcome: RequestOutcome) {
         self.answers.push((word.into(), outcome));
     }
@@ -1018,7 +1019,7 @@ impl Harness {
         self.requests.iter().map(|(_, word)| word.as_str()).collect()
     }
 
-    /// Returns the times of the requests whose description in two words is `word`, in seconds from the start.
+    /// Returns the times of the requests with this description, such as `evict a`, in seconds from the start.
     fn times(&self, word: &str) -> Vec<i64> {
         self.requests
             .iter()
@@ -1028,7 +1029,7 @@ impl Harness {
     }
 }
 
-/// Describes a request in two words.
+/// Describes a request in two words, such as `evict a`.
 fn word(task: &RequestKind) -> String {
     match task {
         RequestKind::ReadNode { node } => format!("read {node}"),

@@ -1,4 +1,5 @@
-//! Operators that move roles, lift budgets or move pods themselves when a node is cordoned or drained (docs/owners.md).
+//! Kubernetes operators that move the primary role, lift budgets or move pods themselves when a node is cordoned or
+//! drained (docs/owners.md).
 
 use kordon_core::{
     cluster::{
@@ -81,7 +82,7 @@ fn leaves_by(plan: &Plan, pod: &str) -> Option<OperatorAct> {
     }
 }
 
-/// Names of the pods that the operator of a pod waits for.
+/// Returns the names of the pods that the Kubernetes operator waits for before it moves the role of `pod`.
 fn awaited(plan: &Plan, pod: &str) -> Vec<String> {
     match &of(plan, pod).verdict {
         Verdict::WaitsForOperator { pods, .. } => pods.iter().map(|pod| pod.name.to_string()).collect(),
@@ -184,8 +185,8 @@ fn the_postgres_operator_deletes_the_only_instance_itself() {
     assert_eq!(plan.prospect(), Prospect::Completes);
 }
 
-/// zalando/postgres-operator master of 2026 `pkg/cluster/pod.go`, `movePodFromEndOfLifeNode`: the operator first moves
-/// the replica that takes over, if that is on a cordoned node, too.
+/// zalando/postgres-operator master of 2026 `pkg/cluster/pod.go`, `movePodFromEndOfLifeNode`: if the replica that takes
+/// over is on a cordoned node, too, the operator first moves this replica.
 #[test]
 fn the_postgres_operator_first_moves_a_replica_from_a_cordoned_node() {
     let mut fixture = postgres_operator(&["n1", "n2", "n3"], &["n1", "n2"]);

@@ -19,7 +19,7 @@ use kordon_core::{
 use crate::plan_fixture::{NOW, PlanFixture};
 
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
-/// Nodes in each zone: `n000` to `n099` are in the first.
+/// Number of nodes in each zone; `n000` to `n099` are in the first zone.
 const ZONE: usize = 100;
 const NODES: usize = 3 * ZONE;
 /// The scheduler stops at 120 feasible nodes of 300.

@@ -536,8 +536,8 @@ fn a_granted_eviction_that_is_not_seen_counts_against_the_budget_for_two_minutes
     );
 }
 
-/// Another drain has just evicted a pod, whose replacement is Ready: the status allows nothing until the disruption
-/// controller syncs it.
+/// Another drain has just evicted a pod, whose replacement is already Ready. The budget's status allows no eviction
+/// until the disruption controller has synced the budget.
 #[test]
 fn a_budget_whose_status_is_behind_its_pods_allows_evictions_after_the_next_sync() {
     let mut fixture = five(|budget| budget.max_unavailable = percent(25));
@@ -1395,7 +1395,7 @@ fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
     assert_eq!(call.body["preconditions"], json!({"uid": "Pod/web-0"}));
 }
 
-/// The result is that of the worked example in docs/upstream/operator-actions.md#6.9.
+/// The plan has the numbers of the worked example in docs/upstream/operator-actions.md#6.9.
 #[test]
 fn the_worked_example_comes_out_as_worked() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);

@@ -230,8 +230,7 @@ impl PlanFixture {
         self
     }
 
-    /// Adds or changes a budget that selects the pods labelled `app=NAME`. Its status is not computed before
-    /// [`Self::sync`].
+    /// Adds or changes a budget that selects the pods labelled `app=NAME`. Only [`Self::sync`] computes its status.
     pub fn budget(&mut self, name: &str, make: impl FnOnce(&mut Budget)) -> &mut Self {
         let app = Requirement { key: "app".into(), operator: SelectorOperator::In(vec![name.into()]) };
         let mut budget = match self.cluster.budgets().get(&Key::new("default", name)) {

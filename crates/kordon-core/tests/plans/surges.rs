@@ -55,7 +55,7 @@ fn surge(plan: &Plan) -> &SurgePlan {
     surge
 }
 
-/// Returns why the plan of a drain of these nodes does not scale its only Deployment up.
+/// Plans a drain that removes pods of only one Deployment. Returns why the plan does not scale this Deployment up.
 fn refusal(fixture: &PlanFixture, nodes: &[&str]) -> &'static str {
     let plan = fixture.drain(nodes, surging());
     assert_eq!(plan.prospect(), Prospect::Blocked, "{:?}", plan.surges);
@@ -362,7 +362,7 @@ impl FakeServer {
         }
     }
 
-    /// Adds the new pod, which is Ready.
+    /// Adds the new pod of the Deployment that was scaled up. The pod is Ready.
     fn add_new_pod(&mut self) {
         self.ready_at = None;
         self.fixture.pod("web-new", "n1", |pod| own(pod, WorkloadKind::ReplicaSet, "web")).sync();
@@ -420,7 +420,7 @@ impl FakeServer {
         }
     }
 
-    /// Scales the Deployment, as somebody else may do too.
+    /// Scales the Deployment, as another client may also do.
     fn scale(&mut self, replicas: i32) {
         self.version += 1;
         if replicas > self.replicas {

@@ -41,7 +41,7 @@ fn missing(kinds: impl IntoIterator<Item = FeedKind>, known: &Known) -> Missing 
 }
 
 /// Returns the cluster as kordon knows it if these kinds are missing. A kind that is not listed yet has only the first
-/// half of its objects; a stale kind is as in `earlier`.
+/// half of its objects; a stale kind has the objects of `earlier`.
 fn known(now: &Cluster, earlier: &Cluster, missing: &Missing) -> Cluster {
     let mut known = Cluster::default();
     for kind in FeedKind::ALL {
@@ -163,7 +163,7 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
         if counts {
             say(format!("{:?}", pod.quota));
         }
-        // Only a pod with a replacement has a landing: the node of the replacement, or why there is none.
+        // Only a pod with a replacement has a landing: the node of the replacement, or why it gets no node.
         if !lacks(PlanPart::Placement) && replaces {
             say(format!("{:?}", pod.landing));
         }

@@ -129,7 +129,7 @@ fn off_with_grace(grace: i64) -> Span {
 }
 
 /// The prediction is off by the difference between the two grace periods, and by up to two monitor periods because the
-/// passes of the two controllers are at different times.
+/// controller and its shadow engine run their passes at different times.
 #[test]
 fn errors_are_shown_however_large_they_are() {
     for (grace, expected) in [(30, 20), (80, -30), (120, -70)] {

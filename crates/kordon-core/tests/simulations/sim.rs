@@ -60,7 +60,7 @@ struct Kubelet {
 }
 
 impl Sim {
-    /// Sets the cluster's clock ahead of kordon's by this much. The shadow engine does not know the difference before
+    /// Sets the cluster's clock ahead of kordon's by this much. The shadow engine learns the difference only from
     /// [`Sim::measure_clock`].
     pub fn set_clock(&mut self, ahead: Span) {
         self.clock = ClusterClock::ahead_by(ahead);
@@ -312,7 +312,7 @@ impl Sim {
     }
 
     fn next_version(&mut self) -> Version {
-        // The controller gives each of its writes the next version. Steps of 1000 leave room for these versions.
+        // Versions grow in steps of 1000, to leave room for the versions of the controller's writes, which grow by one.
         self.version += 1000;
         Version(self.version)
     }

@@ -244,8 +244,9 @@ fn a_node_whose_taint_is_swapped_costs_no_token_again() {
     }
 }
 
-/// Runs for two minutes. Asserts that every forecast of the shadow engine contains every later NoExecute taint, except
-/// taints that replace another taint. Returns the number of these taints.
+/// Runs for two minutes. Asserts that the forecasts of the shadow engine, from 15 s before the first NoExecute taint
+/// on, contain all later NoExecute taints. Taints that replace another taint do not count. Returns the number of taints
+/// that count.
 fn predict_each_taint(sim: &mut Sim, reported: &str) -> usize {
     let mut forecasts = Vec::new();
     for _ in 0..1200 {
@@ -929,8 +930,8 @@ proptest! {
 }
 
 /// Returns the times of steps without the names of tainted nodes, because it is random which waiting node of a zone
-/// gets which eviction slot. Taints are listed by zone, with times since the epoch. Deletions have times since their
-/// node's taint.
+/// gets which token of the zone's rate limiter. Taints are listed by zone, with times since the epoch. Deletions have
+/// times since their node's taint.
 fn by_slots(steps: &BTreeMap<ForecastKind, Vec<Timestamp>>) -> BTreeMap<String, Vec<Span>> {
     let tainted = |node: &NodeName, by: Timestamp| {
         let taints = steps.iter().filter(|(kind, _)| matches!(kind, ForecastKind::NoExecute { .. }));

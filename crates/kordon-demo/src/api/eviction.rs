@@ -164,7 +164,7 @@ fn too_many_requests(cause: String) -> Refusal {
     Refusal::new(429, "TooManyRequests", message).because(vec![cause])
 }
 
-/// The message of a budget that allows no disruptions.
+/// The error message for an eviction whose budget allows no disruptions.
 fn exhausted_message(budget: &Value) -> String {
     let name = text(budget, "/metadata/name");
     let status = |field: &str| budget["status"][field].as_i64().unwrap_or(0);

@@ -143,7 +143,7 @@ impl ApiRequest {
 }
 
 impl Resource {
-    /// The key of the named object.
+    /// The namespace and name of the object that the URL names.
     pub fn key(&self) -> Result<ObjectKey, Refusal> {
         let name = self.name.as_deref().ok_or_else(Refusal::no_such_method)?;
         Ok(ObjectKey::new(&self.namespace, name))

@@ -28,7 +28,7 @@ pub struct Transaction<'a> {
     pub now: Timestamp,
 }
 
-/// The index of the phase in the `Kind::selectable` of namespaces.
+/// Index of the field `status.phase` among the selectable fields of namespaces.
 const NAMESPACE_PHASE: usize = 0;
 
 /// The part of an object that an update changes.

@@ -69,12 +69,12 @@ pub struct EvictionRule {
     pub threshold: DemoThreshold,
     /// Time for which a soft threshold must be met; None for a hard threshold.
     pub grace: Option<Span>,
-    /// Amount to reclaim in addition to the threshold.
+    /// Minimum reclaim: the amount to reclaim beyond the threshold; None if there is no such amount.
     reclaim: Option<DemoThreshold>,
 }
 
 impl EvictionRule {
-    /// Returns the amount to reclaim in addition to the threshold, in the unit of the signal.
+    /// Returns the minimum reclaim, an amount beyond the threshold, in the unit of the signal.
     pub fn reclaim(&self, capacity: i64) -> i64 {
         self.reclaim.map_or(0, |reclaim| reclaim.bytes(capacity))
     }

@@ -211,7 +211,7 @@ fn because(mut condition: Value, reason: &str) -> Value {
     condition
 }
 
-/// Clears the reason and message of the condition, which an earlier write set.
+/// Clears the reason and message that an earlier write set on the condition.
 fn clear(mut condition: Value) -> Value {
     condition["reason"] = Value::Null;
     condition["message"] = Value::Null;

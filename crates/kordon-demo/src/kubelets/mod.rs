@@ -46,7 +46,7 @@ pub struct Kubelets {
     kubelets: BTreeMap<Arc<str>, Kubelet>,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
-    /// The next step of each pod that waits for a step.
+    /// The next step of each pod for which a step is scheduled.
     pending: BTreeMap<Key, PendingStep>,
     timers: BinaryHeap<Reverse<(Timestamp, u64, Timer)>>,
     /// Number of timers that were set so far. It orders timers with the same time, and it identifies the valid timer of
@@ -107,7 +107,8 @@ struct Kubelet {
     leaks: BTreeMap<String, MemoryLeak>,
     /// The kernel since the last reboot; None while the kernel of the Node object is valid.
     kernel: Option<String>,
-    /// Number of times that the kubelet was disconnected or connected again. Timers of an earlier session are ignored.
+    /// Number of times that the kubelet was disconnected or connected again. A timer is ignored if this number has
+    /// changed since the timer was set.
     session: u32,
     /// The time of the last status write.
     reported: Timestamp,
@@ -489,7 +490,7 @@ impl Kubelets {
         self.kubelets.get(node).map(|kubelet| kubelet.conditions(self.clock.now())).unwrap_or_default()
     }
 
-    /// Sets a timer and returns its number. The timer of a pod also has this number.
+    /// Numbers a timer, sets it, and returns the number. A `Timer::Pod` also stores the number.
     fn set_timer(&mut self, at: Timestamp, timer: Timer) -> u64 {
         self.timers_set += 1;
         let timer = match timer {

@@ -362,7 +362,7 @@ fn typical_memory(request: i64, limit: i64, rng: &mut Rng) -> i64 {
     match (request, limit) {
         (0, _) => 24 * MIB + (share * 200.0) as i64 * MIB,
         (_, 1..) if limit <= request => of_request(0.35 + 0.5 * share),
-        // The factor is above 1 for about one in seven containers, which use more than their request.
+        // The mean is above the request for about one in seven containers.
         _ => of_request(0.45 + 0.75 * share * share),
     }
 }

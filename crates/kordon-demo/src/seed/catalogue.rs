@@ -6,7 +6,7 @@ pub struct CatalogueService {
     pub namespace: &'static str,
     pub name: &'static str,
     pub kind: CatalogueKind,
-    /// Number of pods in a cluster of the default size.
+    /// Number of the service's pods in a cluster of the default size.
     pub replicas: usize,
     pub image: &'static str,
     /// CPU request in thousandths of a core; 0 for a service without requests (QoS BestEffort).
@@ -22,7 +22,7 @@ pub struct CatalogueService {
     pub grace_seconds: i64,
     pub budget: CatalogueBudget,
     pub volume: CatalogueVolume,
-    /// Finalizer of each pod.
+    /// Finalizer of each pod of the service.
     pub finalizer: Option<&'static str>,
 }
 

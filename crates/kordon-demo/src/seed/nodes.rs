@@ -162,7 +162,7 @@ fn workers(count: usize) -> impl Iterator<Item = (usize, &'static NodePool)> {
         let owed = |p: usize| POOLS[p].share * (i as i64 + 1) - 20 * given[p];
         let at = (0..POOLS.len()).max_by_key(|p| (owed(*p), POOLS.len() - p)).expect("there are pools");
         given[at] += 1;
-        // Each pool starts in another zone, so that a small cluster is balanced.
+        // Each pool starts one zone after the pool before it, so that a small cluster is balanced.
         ((given[at] as usize - 1 + at) % ZONES.len(), &POOLS[at])
     })
 }

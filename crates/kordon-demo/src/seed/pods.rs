@@ -236,7 +236,7 @@ pub struct PodTemplate {
 /// An initial pod.
 #[derive(Clone, Copy, Debug)]
 pub struct PodSeed {
-    /// Index of the workload.
+    /// Index of the pod's workload.
     pub workload: usize,
     /// Number of the pod within its workload.
     pub ordinal: usize,

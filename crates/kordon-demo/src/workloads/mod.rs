@@ -75,7 +75,7 @@ pub enum WorkloadMessage {
 enum WorkItem {
     Workload(WorkloadKind, Key),
     Budget(Key),
-    /// Removes the finalizers of a pod, in place of their owner.
+    /// Removes the finalizers of a pod, in place of the controller that set them.
     Finalizer(Key),
     PodGc,
     Quota(Key),

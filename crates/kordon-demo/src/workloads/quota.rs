@@ -53,8 +53,8 @@ impl Workloads {
         self.delayed.insert((self.clock.now() + RESYNC, WorkItem::QuotaResync));
     }
 
-    /// Returns the backoff of a refused item. It is 5 ms at first, doubles with each refusal, and is at most 1000
-    /// seconds.
+    /// Returns the backoff of an item of the work queue whose write a quota has refused. The backoff is 5 ms at first,
+    /// doubles with each refusal, and is at most 1000 seconds.
     pub(super) fn after_refusal(&mut self, item: &WorkItem) -> Span {
         let refusals = self.refusals.entry(item.clone()).or_insert(0);
         *refusals += 1;

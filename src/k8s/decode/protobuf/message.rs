@@ -172,8 +172,8 @@ impl<'a> Fields<'a> {
         Ok(None)
     }
 
-    /// Returns the number of the next field and the length of its value. `None` if this is not a field with a length,
-    /// or the length has not arrived yet. The value itself may not have arrived yet.
+    /// Returns the number of the next field and the length of its value. `None` if the field has no length, or its
+    /// length has not arrived yet. The value may still be missing.
     pub fn next_length(&mut self) -> Option<(u64, usize)> {
         let tag = self.varint().ok().filter(|tag| tag & 7 == 2)?;
         Some((tag >> 3, usize::try_from(self.varint().ok()?).ok()?))

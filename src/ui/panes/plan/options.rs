@@ -136,7 +136,7 @@ fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs
 enum Value {
     On,
     Off,
-    /// A value other than on and off, which is part of the option's text.
+    /// A value that is neither on nor off. The text of the option contains it.
     OneOfMany,
 }
 

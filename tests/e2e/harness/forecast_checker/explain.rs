@@ -228,7 +228,8 @@ impl ForecastChecker {
     }
 
     /// Whether the heartbeat on which a forecast is based arrived during a pass of the controller. Such a heartbeat is
-    /// seen by that pass, or one period later by the next pass. The shadow's own pass is slightly later.
+    /// seen by that pass, or one period later by the next pass. The pass of kordon's shadow controller is slightly
+    /// later.
     pub(super) fn renewed_in_a_pass(&self, why: &Why) -> bool {
         let seen = why.0.iter().find_map(|cause| match cause {
             Cause::LastHeartbeat { noticed, .. } => Some(*noticed),
@@ -264,13 +265,14 @@ const SLIPPED: &str =
 const BY_CHANCE: &str =
     "the forecast said that it may come by chance, in the pass that finds its zone disrupted";
 const STOPPED: &str = "the controller manager was stopped in the middle of the pass";
-/// A node that has come back stays in the queue until the next pass.
+/// A node that has come back stays in the queue of nodes to taint until the next pass.
 const LOST_TOKEN: &str = "the token before went to a node of its zone that had just come back, and was lost";
-/// Since 1.34 a node is queued in the same pass that marks it.
+/// Since Kubernetes 1.34, a node is queued for its taint in the same pass that marks it Unknown.
 const EARLY_TOKEN: &str =
     "the tainting loop ran before its cache had the Unknown condition of the node, and the token was lost";
-/// A pass of the controller takes every node without the taint out of the queue, and puts it back at the end of the
-/// pass. A node that was tainted during the pass is then at the head of the queue and costs a second token.
+/// A pass of the controller takes every node without the taint out of the queue of nodes to taint, and puts it back at
+/// the end of the pass. A node that was tainted during the pass is then at the head of the queue and costs a second
+/// token of the zone's rate limiter.
 const SPENT_TWICE: &str = "a pass queued the node before it again while that was being tainted, and the token was spent on it twice";
 /// Duration of several iterations of the tainting loop.
 const BEATS: Span = Span::from_millis(400);

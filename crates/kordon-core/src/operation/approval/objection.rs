@@ -48,7 +48,7 @@ impl Objection {
         }
     }
 
-    /// Describes the objection beside the plan, one line per pod or objection.
+    /// Describes the objection as it is shown beside the plan: one line for each blocked pod, or one line in all.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Blocked { summary, pods } if pods.is_empty() => vec![summary.clone()],

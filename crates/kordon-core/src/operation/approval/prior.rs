@@ -22,7 +22,7 @@ pub struct PriorOperation {
     pub started_at: Timestamp,
     pub by: String,
     pub reason: String,
-    /// Intended end of the operation's cordons.
+    /// Time until which the operation's cordons are meant to stand.
     pub until: Option<Timestamp>,
     /// How the operation ended; `None` if it was interrupted or is still in progress.
     pub end: Option<String>,

@@ -255,7 +255,7 @@ impl PodDevices {
 }
 
 fn refusal(reasons: Vec<Reason>) -> NodeRefusal {
-    // Preemption does not help: the scheduler does not count the devices of pods that it could preempt as free.
+    // Preemption does not help, because the devices of pods that the scheduler could preempt do not count as free.
     NodeRefusal { reasons: reasons.into(), remedy: Remedy::None }
 }
 

@@ -16,7 +16,7 @@ use crate::cluster::{Selector, scheduling::SpreadConstraint};
 /// The spread constraints by which nodes are scored for a pod.
 struct SoftConstraints {
     constraints: Vec<(SpreadConstraint, Option<Selector>)>,
-    /// Whether nodes without one of the topology keys get no points. False for the default constraints.
+    /// Whether only nodes with all topology keys get points. False for the default constraints.
     needs_all_labels: bool,
 }
 
@@ -105,7 +105,7 @@ impl SoftConstraints {
     }
 }
 
-/// The scheduler's default constraints.
+/// The scheduler's default spread constraints.
 fn default_constraints() -> [SpreadConstraint; 2] {
     [(HOSTNAME, 3), (ZONE, 5)].map(|(key, max_skew)| SpreadConstraint {
         max_skew,

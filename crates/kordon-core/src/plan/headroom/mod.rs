@@ -30,7 +30,7 @@ pub struct Headroom {
 /// Summary of the losses of single nodes, or of single zones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLosses<T> {
-    /// Number of nodes, or of zones, whose loss is counted here, whether it has been computed or not.
+    /// Number of nodes, or of zones, whose losses the summary covers, whether the losses have been computed or not.
     pub tried: usize,
     /// Number of losses of a node or zone that strand pods, that is, leave them with nowhere to run.
     pub short: usize,
@@ -58,7 +58,7 @@ pub struct HeadroomLosses<T> {
     progress: Progress,
 }
 
-/// Progress of the computation of all losses, in pods.
+/// Progress of the computation of the losses of all nodes and zones, counted in pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Progress {
     done: usize,
@@ -91,7 +91,8 @@ struct LossAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomClause {
     pub text: String,
-    /// Age of the oldest cluster state that the text depends on; `None` if the cluster has not changed since then.
+    /// Age of the oldest cluster state that the text depends on; `None` if the cluster has not changed since that
+    /// state.
     pub age: Option<Span>,
     /// Whether a loss leaves pods Pending, so that the cluster needs more room. Stuck and lost pods do not need room.
     pub is_short: bool,
@@ -166,8 +167,8 @@ impl<T> HeadroomLosses<T> {
     }
 
     /// Returns the age of the oldest cluster state for which a loss was computed. `None` if all losses were computed
-    /// for the newest state and the cluster has not changed since then. `newest` is the age of the newest state; `None`
-    /// if the cluster has not changed since that state.
+    /// for the newest state and the cluster has not changed since that state. `newest` is the age of the newest state;
+    /// `None` if the cluster has not changed since that state.
     fn age(&self, newest: Option<Span>, now: Timestamp) -> Option<Span> {
         self.outdated_since.map(|at| now.since(at).or_zero()).max(newest)
     }
@@ -212,7 +213,7 @@ impl Headroom {
     /// - `N-1: zones on request (x)`
     ///
     /// `None` if there is no loss to compute, or if no loss has been computed recently. `newest` is the age of the
-    /// newest cluster state for which losses were computed; `None` if the cluster has not changed since then.
+    /// newest cluster state for which losses were computed; `None` if the cluster has not changed since that state.
     pub fn clause(
         &self,
         newest: Option<Span>,

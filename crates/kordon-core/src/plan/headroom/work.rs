@@ -178,18 +178,19 @@ impl HeadroomWork {
         }
     }
 
-    /// Returns a copy of the newest state with a complete snapshot, which other computations can use. `None` until the
-    /// first snapshot is complete.
+    /// Returns a copy of the newest cluster state with a complete snapshot, which other computations can use. `None`
+    /// until the first snapshot is complete.
     pub fn state(&self) -> Option<ClusterSnapshot> {
         self.state.as_ref().map(|state| state.known.clone())
     }
 
-    /// Returns whether a state with a complete snapshot exists.
+    /// Returns whether there is a cluster state with a complete snapshot.
     pub const fn has_state(&self) -> bool {
         self.state.is_some()
     }
 
-    /// Returns the time of the newest state with a complete snapshot; `None` until the first snapshot is complete.
+    /// Returns the time of the newest cluster state with a complete snapshot; `None` until the first snapshot is
+    /// complete.
     pub fn state_at(&self) -> Option<Timestamp> {
         self.state.as_ref().map(|state| state.at)
     }
@@ -201,7 +202,7 @@ impl HeadroomWork {
         starting.or(self.state_at())
     }
 
-    /// Returns whether the snapshot of the newest state is still being made.
+    /// Returns whether the snapshot of the newest cluster state is still being made.
     pub const fn is_starting(&self) -> bool {
         self.starting.is_some()
     }

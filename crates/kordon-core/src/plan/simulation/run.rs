@@ -47,7 +47,8 @@ const STRAGGLER_STEPS: u32 = 256;
 /// ten seconds. kubectl does not notice the refusal during this time.
 const CLIENT_RETRIES: Span = Span::from_secs(100);
 
-/// An event of a run. A number is the index of a task, a group, a moved role or a surge.
+/// An event of a run. The number in an event is the index of a task (the removal of one pod), of a group of pods, of a
+/// moved role or of a surge.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Attempt(usize),
@@ -70,7 +71,8 @@ enum Event {
     DisruptionExpired(Key),
     /// A Kubernetes operator has moved a role to a pod on another node. The number is the index of the role.
     SwitchedOver(usize),
-    /// The replacement of a pod that an operator has moved is Ready. The moved pod has no task.
+    /// The replacement of a pod that a Kubernetes operator has moved is Ready. No task (removal of one pod) exists for
+    /// the moved pod.
     Moved(Key),
     /// The pod's Kubernetes operator deletes the pod.
     DeletedByOperator(usize),
@@ -338,8 +340,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
     }
 
-    /// Returns the mean time at which the last straggler (a pod that terminates slowly) of these tasks is gone.
-    /// `others_gone` is the time at which all other pods are gone.
+    /// Returns the mean time at which the last straggler (a pod that terminates slowly) among the pods of these tasks
+    /// is gone. `others_gone` is the time at which all other pods are gone.
     ///
     /// The mean is `others_gone` plus the integral of the probability that at least one straggler still exists.
     /// Stragglers are independent of each other.
@@ -348,7 +350,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             return None;
         }
         let after = |at: Timestamp| at.since(others_gone).as_secs_f64();
-        // Returns the likely end of a pod and the end of its grace period, if the grace period ends later.
+        // Returns the likely end of a pod and the end of its grace period, in seconds after `others_gone`. Returns
+        // `None` unless the grace period ends after the likely end and after `others_gone`.
         let straggles = |task: usize| {
             let Task { pod, group, grace_ends, is_removed_by_force, .. } = &self.tasks[task];
             let result = self.result.pods.get(&pod.key)?;
@@ -662,7 +665,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
 
     fn on_created(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
-        // Further failures of the pod's Job may have prolonged the back-off.
+        // Further failures of the pod's Job may have prolonged the back-off since this event was scheduled.
         let created = self.jobs.created(self.cluster, &pod);
         if let Some(at) = created.filter(|at| *at > self.now) {
             return self.schedule(at, Event::Created(task));
@@ -752,7 +755,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
     }
 
-    /// Starts the deletion of a pod on a lost node. Its object is gone at once if the node does not exist.
+    /// Starts the deletion of a pod on a lost node. The pod's object is gone at once if the node does not exist.
     fn on_evicted(&mut self, task: usize) {
         self.on_deletion(task);
         let node = self.tasks[task].pod.node.clone();
@@ -770,7 +773,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.create_next();
     }
 
-    /// Adds one healthy pod to these budgets.
+    /// Adds 1 to the number of healthy pods of each of these budgets.
     fn count_healthy(&mut self, budgets: Vec<Key>) {
         for budget in budgets {
             if let Some(state) = self.budgets.get_mut(&budget) {

@@ -67,7 +67,7 @@ impl Clues {
     }
 
     /// Returns the best supported kind of departure: the kind of the most certain clue or, among equally certain clues,
-    /// of the one with the strongest source. A clue for another kind lowers the certainty of the result if it is at
+    /// of the one with the strongest source. The certainty of the result is lowered if a clue for another kind is at
     /// least `Likely`, and is as certain as the best clue or stated by a component.
     pub(super) fn weigh(mut self) -> Option<PodDeparture> {
         self.0.sort_by_key(|clue| (Reverse(clue.certainty), clue.source));
@@ -100,8 +100,8 @@ impl Clues {
         let Some(reason) = pod.disruption_target.as_deref() else { return };
         let (kind, mut certainty) = match reason {
             BY_API => (DepartureKind::ApiEviction, Certain),
-            // On a node that is out of service, pod garbage collection finishes the deletion of a pod that a taint has
-            // evicted. `TaintEviction` is therefore rated only `Possible`.
+            // On a node that is out of service, a taint starts the deletion of the pod, and pod garbage collection
+            // finishes it by force. `TaintEviction` is rated only `Possible`, so that `OutOfService` is the result.
             DELETION_BY_TAINT if node.is_some_and(is_out_of_service) => {
                 (DepartureKind::TaintEviction, Possible)
             }
@@ -110,9 +110,9 @@ impl Clues {
             BY_COLLECTOR => (DepartureKind::GarbageCollection, Certain),
             BY_KUBELET => match of_status(pod) {
                 Some((kind, _)) => (kind, Certain),
-                // If the pod's status states no kind of departure, node pressure is rated only `Likely`. A kubelet sets
-                // `TerminationByKubelet` also before a shutdown and for critical pods, but then the status states the
-                // kind.
+                // If the pod's status states no kind of departure, node pressure is rated only `Likely`. A kubelet also
+                // sets `TerminationByKubelet` before a shutdown and to make room for a critical pod, but in these cases
+                // the status states the kind.
                 None => (DepartureKind::NodePressure, Likely),
             },
             reason if PREEMPTED.contains(&reason) => (DepartureKind::Preemption, Certain),

@@ -27,7 +27,7 @@ mod envelope {
     pub const KIND: u64 = 2;
 }
 
-/// Whether objects of the kind have a protobuf encoding. Kinds of other servers (metrics) have none.
+/// Whether objects of the kind have a protobuf encoding. Kinds of other servers (metrics) have no such encoding.
 pub fn is_encodable(kind: &Kind) -> bool {
     message_of(&kind.api_version(), kind.name).is_some()
 }

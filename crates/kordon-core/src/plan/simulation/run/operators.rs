@@ -57,7 +57,8 @@ impl<E: Environment> SimulationRun<'_, E> {
         }
         self.result_of(task).operator = Some(OperatorAct::MovesRole { operator });
         let Task { protected_by, counted_by, counted_again_by, .. } = &mut self.tasks[task];
-        // The pod's replacement starts without the role, so the same budgets count the replacement.
+        // The pod's replacement starts without the role, so the budgets of the pod without the role count the
+        // replacement too.
         counted_again_by.clone_from(&budgets.counted_by);
         *counted_by = budgets.counted_by;
         let before = std::mem::replace(protected_by, budgets.protected_by);

@@ -9,13 +9,13 @@ use super::{
 use crate::plan::{environment::Environment, replacement::Replacement, surge::SurgeRun, timeline::PlanEvent};
 
 impl<E: Environment> SimulationRun<'_, E> {
-    /// Returns the index of the surge (scaled-up Deployment) that the pod of a task belongs to; `None` if there is
-    /// none.
+    /// Returns the index of the surge (scaled-up Deployment) to which the pod of a task (removal of one pod) belongs;
+    /// `None` if the pod belongs to no surge.
     pub(super) fn surge_of(&self, task: usize) -> Option<usize> {
         self.surges.iter().position(|surge| surge.tasks.contains(&task))
     }
 
-    /// Scales up the Deployments of these tasks, unless they have been scaled up before.
+    /// Scales up each Deployment that has not been scaled up yet and whose pods are removed by the tasks in `members`.
     pub(super) fn start_surges(&mut self, members: Range<usize>) {
         for place in 0..self.surges.len() {
             let surge = &self.surges[place];
@@ -56,8 +56,8 @@ impl<E: Environment> SimulationRun<'_, E> {
         self.count_healthy(budgets);
     }
 
-    /// Scales a Deployment back once all pods of its surge have left or have been given up. `task` is the task of one
-    /// of these pods. If this pod is the last to leave, the surge's new pod counts as its replacement.
+    /// Scales a Deployment back once all pods of its surge have left or have been given up. `task` removes one of these
+    /// pods. If this pod is the last to leave, the surge's new pod counts as its replacement.
     pub(super) fn end_surge_of(&mut self, task: usize) {
         let Some(place) = self.surge_of(task) else { return };
         let is_over = |task: &usize| {
