@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    cluster::{Cluster, Gaps, Key, Namespace, NodeName, Selector, ZoneKey},
+    cluster::{Cluster, Gaps, Key, Namespace, NodeName, Selector, Taint, TaintEffect, ZoneKey},
     plan::{Action, NodeChange, Plan, Verdict},
 };
 
@@ -236,13 +236,14 @@ struct Zone {
     lost: usize,
 }
 
-/// The nodes that the plan takes out of service: nodes that it drains, cordons or deletes, and nodes that have a
-/// NoExecute taint afterwards.
+/// The nodes that the plan takes out of service: nodes that it drains, cordons or deletes, and nodes that get a
+/// NoExecute taint.
 fn closed(plan: &Plan) -> BTreeSet<NodeName> {
     let closes = |change: &NodeChange| match (&plan.action, change) {
         (Action::Drain { .. } | Action::Cordon { .. }, _) | (_, NodeChange::Deletion) => true,
-        (_, NodeChange::Taints { after, .. }) => {
-            after.iter().any(|taint| taint.effect == crate::cluster::TaintEffect::NoExecute)
+        (_, NodeChange::Taints { before, after }) => {
+            let is_new = |taint: &&Taint| !before.contains(*taint);
+            after.iter().filter(is_new).any(|taint| taint.effect == TaintEffect::NoExecute)
         }
         _ => false,
     };

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::cluster::{
     Budget, Cluster, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector,
-    Workload, WorkloadKind,
+    Taint, TaintEffect, Workload, WorkloadKind,
 };
 use kordon_time::Timestamp;
 
@@ -31,7 +31,7 @@ const MOST_SMALL_PARTS: usize = 10;
 ///
 /// | scope | needed for |
 /// | --- | --- |
-/// | all nodes | cordon, drain: the last Ready node of a zone, guard rails |
+/// | all nodes | cordon, drain, deletion of nodes, NoExecute taint: the last Ready node of a zone, guard rails |
 /// | the named nodes and pods | the objects of the action |
 /// | pods of the nodes | drain; deletion of nodes; taint, if the edits change which pods leave |
 /// | DaemonSets | drain: which pods stay, including pods that are created later |
@@ -139,13 +139,15 @@ pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
 /// Returns the scopes (sets of objects) whose changes matter to an action while its plan is applied.
 pub fn watched(action: &Action) -> BTreeSet<Scope> {
     let nodes = |nodes: &[NodeName]| nodes.iter().cloned().map(Scope::Node).collect::<BTreeSet<_>>();
+    let is_no_execute = |taint: &Taint| taint.effect == TaintEffect::NoExecute;
     let watched = match action {
         Action::Cordon { .. } => [Scope::Nodes].into(),
         Action::Uncordon { nodes: names } | Action::Metadata { nodes: names, .. } => nodes(names),
+        Action::Taint { edits, .. } if edits.add.iter().any(is_no_execute) => [Scope::Nodes].into(),
         Action::Taint { nodes: names, .. } => nodes(names),
-        Action::DeleteNode { nodes: names } => {
-            let pods = names.iter().cloned().map(Scope::PodsOn);
-            nodes(names).into_iter().chain(pods).collect()
+        Action::DeleteNode { nodes } => {
+            let pods = nodes.iter().cloned().map(Scope::PodsOn);
+            [Scope::Nodes].into_iter().chain(pods).collect()
         }
         Action::Drain { nodes, .. } => {
             let pods = nodes.iter().cloned().map(Scope::PodsOn);

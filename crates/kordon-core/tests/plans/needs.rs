@@ -9,6 +9,7 @@ use kordon_core::{
         Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload, WorkloadKind,
         WorkloadStage,
     },
+    operation::Guards,
     plan::{
         Action, DrainOptions, EvictionRules, Plan, PlanGap, PlanPart, PodPlan, RemovalOptions, TaintEdits,
         Warning, needs,
@@ -203,7 +204,7 @@ proptest! {
         forced in any::<bool>(),
         disable_eviction in any::<bool>(),
         ignore_daemonsets in any::<bool>(),
-        kind in 0..4_u8,
+        kind in 0..5_u8,
     ) {
         let cluster = whole(&apps);
         let pods = cluster.pods_on(&"n1".into()).map(|pod| pod.key.clone()).collect();
@@ -215,10 +216,13 @@ proptest! {
             0 => Action::Taint { nodes: vec!["n1".into()], edits: taint },
             1 => Action::Evict { pods, options: RemovalOptions::default() },
             2 => Action::Delete { pods, options: RemovalOptions::default() },
+            3 => Action::DeleteNode { nodes: vec!["n1".into()] },
             _ => Action::Drain { nodes: vec!["n1".into(), "n2".into()], options },
         };
-        let (part, _) = part(&cluster, &action);
-        let (mut part, whole) = (plan(&part, &action), plan(&cluster, &action));
+        let (read, _) = part(&cluster, &action);
+        let (mut part, whole) = (plan(&read, &action), plan(&cluster, &action));
+        let guards = Guards { max_nodes: Some(1), max_zone_percent: Some(34), ..Guards::default() };
+        prop_assert_eq!(guards.breaches(&part, &read), guards.breaches(&whole, &cluster));
         // The needed scopes (sets of objects) are not enough to place pods, so the plan made from them reports
         // placement as unknown. This warning is not compared.
         let lacks_placement = |gap: &PlanGap| gap.part == PlanPart::Placement;
