@@ -85,7 +85,13 @@ pub fn explain(
                 let last = done.iter().rev().find(|done| done.node == node && done.at <= began);
                 last.filter(|done| done.act == Act::Lost).map(|_| format!("{node} was silent"))
             }
-            Cause::OthersLeft => act(node, &[Act::Tainted]),
+            Cause::OthersLeft => {
+                // The taint that the node had last, and that was not removed before the pod's deletion began.
+                let acts = done.iter().filter(|done| done.node == node && done.at <= read);
+                let tainted = acts.clone().rev().find(|done| done.act == Act::Tainted)?;
+                let mut later = acts.filter(|done| done.at > tainted.at && done.at <= began);
+                later.next().is_none().then(|| format!("{node} was tainted"))
+            }
             Cause::PlacedAtOnce => others(),
             Cause::JobFailedAgain => {
                 let failed = |(other, homes): &(&String, &Vec<(Timestamp, String)>)| {
