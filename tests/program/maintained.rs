@@ -17,6 +17,7 @@ const DONE: i32 = 0;
 const USAGE: i32 = 2;
 const CLAIMED: i32 = 10;
 const PARTLY: i32 = 12;
+const INTERRUPTED: i32 = 13;
 
 /// Speed of the cluster's time compared with real time.
 const SPEED: f64 = 20.0;
@@ -207,6 +208,38 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
     assert_eq!(ended.keys().cloned().collect::<Vec<_>>(), NODES, "{ended:?}");
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
     assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+}
+
+/// A second interrupt leaves the commands that run. Until they have ended, nobody on this machine resumes the maintenance.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_was_left_running_is_not_started_beside_itself() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("20");
+    let words =
+        [&harness.connection()[..], &line(&exec, &["--parallel", "1"]), &["--enforce", "--yes"]].concat();
+    let mut first = harness
+        .shell
+        .command(&words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let id = rustix::process::Pid::from_raw(first.id().expect("alive").cast_signed()).expect("an id");
+    let lines = || fs::read_to_string(runs.path()).unwrap_or_default().lines().count();
+    harness.until(|_| lines() > 0).await;
+    for _ in 0..2 {
+        rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it is ours");
+        // Signals within a second count as one request.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+    }
+    assert_eq!(first.wait().await.expect("ended").code(), Some(INTERRUPTED));
+    let output = harness.enforce(&["maintenance", "--resume"]).await;
+    assert!(
+        output.code == CLAIMED && output.err.contains("another process on this machine is running"),
+        "{}",
+        output.err
+    );
+    assert_eq!(lines(), 1, "it still runs, and only once");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -489,9 +489,13 @@ impl<'a> MaintenanceRun<'a> {
     /// lock of the maintenance, so that nobody resumes the maintenance while the command runs.
     fn start_hook(&self, hook: Hook, node: Option<NodeName>) -> Result<RunningHook, String> {
         let lock = &self.lock;
-        let input = lock.as_input().map_err(|error| error.to_string())?;
+        let (input, command) = lock.as_input().map_err(|error| error.to_string())?;
         let (id, lines) = (lock.id.to_string(), self.lines.0.clone());
-        Ok(tokio::spawn(async move { hook.run(node.as_ref(), &id, input, lines).await }))
+        Ok(tokio::spawn(async move {
+            let ended = hook.run(node.as_ref(), &id, input, lines).await;
+            command.end();
+            ended
+        }))
     }
 
     /// Watches the cluster for a second, and then for as long as the maintenance is paused.
