@@ -210,7 +210,7 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
     assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
 }
 
-/// A second interrupt leaves the commands that run. Until they have ended, nobody on this machine resumes the maintenance.
+/// A second interrupt leaves the commands that run. Until they have ended, nobody on this machine can resume.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_was_left_running_is_not_started_beside_itself() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
@@ -259,6 +259,27 @@ async fn a_gate_holds_the_next_wave_and_a_rollback_gives_back_what_is_not_draine
     );
     assert_eq!(runs.ended().len(), 1, "the second wave never starts");
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
+/// The node whose work has failed may be broken, so a rollback leaves it cordoned. It is in no maintenance any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maintenance_that_was_rolled_back_is_over_for_the_node_that_failed_too() {
+    let harness = Harness::start(SPEED).await;
+    let output = harness.enforce(&line("false", &["--parallel", "1", "--on-failure", "rollback"])).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    assert_eq!(report["end"], "rolledBack");
+    let failed = report["nodes"].as_array().expect("nodes").iter().filter(|node| node["end"] == "failed");
+    let failed: Vec<&str> = failed.filter_map(|node| node["node"].as_str()).collect();
+    assert_eq!(failed.len(), 1, "{report:#}");
+    assert_eq!(left_behind(&harness).await, failed);
+    let node = harness.server.node(failed[0]).await;
+    assert!(is_cordoned(&node) && !node.annotations().contains_key(MAINTENANCE));
+    let release = format!("--release={}", harness.operations()[0].id);
+    let output = harness.enforce(&["maintenance", &release]).await;
+    assert!(output.err.contains("no node is in a maintenance with this id"), "{}", output.err);
+    let output = harness.enforce(&["maintenance", "--resume"]).await;
+    assert!(output.err.contains("no maintenance was stopped"), "{}", output.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]

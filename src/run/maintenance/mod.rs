@@ -389,6 +389,7 @@ impl<'a> MaintenanceRun<'a> {
             }
             (_, Some(_)) | (MaintenanceWrite::Mark { .. }, None) => true,
             (MaintenanceWrite::Release, None) => node.cordon().is_some(),
+            (MaintenanceWrite::Leave, None) => false,
         };
         let found: Vec<(NodeName, Uid, MaintenanceWrite)> = writes
             .into_iter()
@@ -562,16 +563,24 @@ impl<'a> MaintenanceRun<'a> {
         self.write(nodes.into_iter().map(|name| (name, MaintenanceWrite::Release)).collect()).await
     }
 
-    /// If the operator chose [`OnFailure::Rollback`], uncordons the nodes that are not drained. Returns whether the
-    /// maintenance is over.
+    /// If the operator chose [`OnFailure::Rollback`], uncordons the nodes that are not drained, and leaves the drained
+    /// ones as they are, because the work on their machines may be incomplete. Returns whether the maintenance is over.
     async fn roll_back(&mut self) -> bool {
         if self.terms.on_failure == OnFailure::Pause {
             return false;
         }
-        let nodes = std::mem::take(&mut self.options.nodes);
         let text = "rolls back: the nodes that are not drained are uncordoned".into();
         self.tell(Severity::Warning, "", text).await;
-        self.release(nodes).await.is_ok()
+        let nodes = std::mem::take(&mut self.options.nodes).into_iter();
+        let mut writes: BTreeMap<NodeName, MaintenanceWrite> =
+            nodes.map(|name| (name, MaintenanceWrite::Release)).collect();
+        let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
+        for (name, note) in notes.into_iter().flat_map(|notes| notes.nodes) {
+            let is_drained = self.outcome.is_drained(&name) || note.stage.is_drained();
+            let write = if is_drained { MaintenanceWrite::Leave } else { MaintenanceWrite::Release };
+            writes.insert(name, write);
+        }
+        self.write(writes.into_iter().collect()).await.is_ok()
     }
 
     /// Reports a message to the operator and to the journal.

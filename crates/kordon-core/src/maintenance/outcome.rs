@@ -119,6 +119,11 @@ impl MaintenanceOutcome {
         (!failed.is_empty()).then(|| failed.join("; "))
     }
 
+    /// Whether this process has seen that a node is drained.
+    pub fn is_drained(&self, node: &NodeName) -> bool {
+        self.nodes.get(node).is_some_and(|record| record.drained.is_some())
+    }
+
     /// Number of nodes that are back in service.
     pub fn done(&self) -> usize {
         self.nodes.values().filter(|record| record.failed.is_none() && record.done.is_some()).count()
