@@ -69,6 +69,14 @@ pub async fn left_behind(harness: &Harness) -> Vec<String> {
     nodes.iter().filter(is_left).map(ResourceExt::name_any).collect()
 }
 
+/// Returns the outcomes of the nodes of a report, sorted.
+fn ends_of(report: &Value) -> Vec<&str> {
+    let nodes = report["nodes"].as_array().into_iter().flatten();
+    let mut ends: Vec<&str> = nodes.filter_map(|node| node["end"].as_str()).collect();
+    ends.sort_unstable();
+    ends
+}
+
 fn line<'a>(exec: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["maintenance"], &NODES[..], &FLAGS, &["--exec", exec, "-o", "json"], more].concat()
 }
@@ -151,6 +159,7 @@ async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
     let report: Value = serde_json::from_str(&output.out).expect("a report");
     assert_eq!(report["end"], "paused");
     assert!(report["says"].as_str().expect("a text").contains("exit status: 7"), "{report:#}");
+    assert_eq!(ends_of(&report), ["failed", "waiting", "waiting"], "{report:#}");
     assert!(!left_behind(&harness).await.is_empty(), "its nodes show that it is not over");
 
     fs::write(&mark, "").expect("written");
@@ -258,6 +267,7 @@ async fn a_gate_holds_the_next_wave_and_a_rollback_gives_back_what_is_not_draine
         "{report:#}"
     );
     assert_eq!(runs.ended().len(), 1, "the second wave never starts");
+    assert_eq!(ends_of(&report), ["done", "released", "released"], "{report:#}");
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }
 

@@ -120,6 +120,7 @@ impl<'a> MaintenanceRun<'a> {
     ) -> Result<MaintenanceEnd, WriteContextError> {
         let began = self.now();
         let stopped = self.run(begun).await;
+        let not_started = self.outcome.not_started(&self.options.nodes);
         let (kind, says) = match stopped {
             Ok(()) if self.outcome.left_out.is_empty() => (MaintenanceEndKind::Done, String::new()),
             Ok(()) => {
@@ -139,7 +140,7 @@ impl<'a> MaintenanceRun<'a> {
             None => format!("{says}; {next}"),
         };
         let (ended, outcome) = (self.now(), self.outcome);
-        let end = MaintenanceEnd { operation, began, ended, kind, says, outcome };
+        let end = MaintenanceEnd { operation, began, ended, kind, says, outcome, not_started };
         if let Some(journaled) = kind.journaled() {
             self.lock.record_end(journaled, end.in_short(), self.clock).await?;
         }

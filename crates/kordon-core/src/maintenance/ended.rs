@@ -2,7 +2,7 @@
 
 use super::MaintenanceOutcome;
 use crate::{
-    cluster::OperationId,
+    cluster::{NodeName, OperationId},
     operation::{OperationEnd, OperationNotice},
     plan::words::counted,
 };
@@ -19,6 +19,8 @@ pub struct MaintenanceEnd {
     /// Why the maintenance ended in this way, and what to do; empty if all nodes are done.
     pub says: String,
     pub outcome: MaintenanceOutcome,
+    /// Nodes whose wave has not started. A rollback has uncordoned them.
+    pub not_started: Vec<NodeName>,
 }
 
 /// News of a maintenance in progress.

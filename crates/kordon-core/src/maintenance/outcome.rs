@@ -124,6 +124,12 @@ impl MaintenanceOutcome {
         self.nodes.get(node).is_some_and(|record| record.drained.is_some())
     }
 
+    /// Returns those of the nodes whose wave has not started, and that are not left out.
+    pub fn not_started(&self, nodes: &[NodeName]) -> Vec<NodeName> {
+        let is_left_out = |name: &NodeName| self.left_out.iter().any(|(node, _)| node == name);
+        nodes.iter().filter(|name| !self.nodes.contains_key(*name) && !is_left_out(name)).cloned().collect()
+    }
+
     /// Number of nodes that are back in service.
     pub fn done(&self) -> usize {
         self.nodes.values().filter(|record| record.failed.is_none() && record.done.is_some()).count()
@@ -176,7 +182,11 @@ mod tests {
         assert_eq!((wave.drained, wave.ends, wave.has_failed), (Some(at(25)), Some(at(40)), false));
         assert_eq!((outcome.done(), outcome.failure()), (2, None));
 
+        outcome.left_out.push(("n4".into(), LeftOutReason::NoRoom { pods: 1 }));
+        let names = ["n2", "n3", "n4"].map(NodeName::from);
+        assert_eq!(outcome.not_started(&names), ["n3".into()]);
         assert_eq!(outcome.start_wave(&["n3".into()], at(41)), 2);
+        assert_eq!(outcome.not_started(&names), []);
         outcome.record(&"n3".into(), NodeResult::Failed("exit status: 7".into()), at(50));
         let waves = outcome.waves();
         assert!(waves[1].has_failed && waves[1].ends.is_none() && !waves[0].has_failed);
