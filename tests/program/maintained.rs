@@ -69,6 +69,12 @@ pub async fn left_behind(harness: &Harness) -> Vec<String> {
     nodes.iter().filter(is_left).map(ResourceExt::name_any).collect()
 }
 
+/// Sends an interrupt to the program, as Ctrl-C does.
+fn interrupt(program: &tokio::process::Child) {
+    let id = rustix::process::Pid::from_raw(program.id().expect("alive").cast_signed()).expect("an id");
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it is ours");
+}
+
 /// Returns the outcomes of the nodes of a report, sorted.
 fn ends_of(report: &Value) -> Vec<&str> {
     let nodes = report["nodes"].as_array().into_iter().flatten();
@@ -219,6 +225,31 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
     assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_ends_after_an_interrupt_is_reported_and_not_run_again() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("2");
+    let words =
+        [&harness.connection()[..], &line(&exec, &["--parallel", "1"]), &["--enforce", "--yes"]].concat();
+    let first = harness
+        .shell
+        .command(&words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    harness.until(|_| runs.path().exists()).await;
+    interrupt(&first);
+    let output = first.wait_with_output().await.expect("ended");
+    assert_eq!(output.status.code(), Some(INTERRUPTED));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert_eq!(ends_of(&report), ["begun", "waiting", "waiting"], "{report:#}");
+    assert!(report["nodes"][0]["worked"].is_string(), "{report:#}");
+    let output = harness.enforce(&["maintenance", "--resume", "-o", "json"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(runs.ended(), once_each());
+}
+
 /// A second interrupt leaves the commands that run. Until they have ended, nobody on this machine can resume.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_was_left_running_is_not_started_beside_itself() {
@@ -233,11 +264,10 @@ async fn a_command_that_was_left_running_is_not_started_beside_itself() {
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    let id = rustix::process::Pid::from_raw(first.id().expect("alive").cast_signed()).expect("an id");
     let lines = || fs::read_to_string(runs.path()).unwrap_or_default().lines().count();
     harness.until(|_| lines() > 0).await;
     for _ in 0..2 {
-        rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it is ours");
+        interrupt(&first);
         // Signals within a second count as one request.
         tokio::time::sleep(Duration::from_millis(1500)).await;
     }

@@ -324,8 +324,8 @@ impl<'a> MaintenanceRun<'a> {
         let mut drained = Vec::new();
         for node in &progress.nodes {
             match &node.stage {
-                NodeProgressStage::Drained { .. } => {
-                    self.record(&node.node, NodeResult::Drained, now);
+                NodeProgressStage::Drained { at, .. } => {
+                    self.record(&node.node, NodeResult::Drained, *at);
                     drained.push(node.node.clone());
                 }
                 stage => self.record(&node.node, NodeResult::Failed(stage.to_string()), now),
