@@ -32,11 +32,13 @@ pub struct MaintenanceOutcomeReport {
     end: &'static str,
     /// Why the maintenance ended in this way; empty for `done`.
     says: String,
-    /// Number of pods that left their node.
+    /// Number of pods that left their node, and whose replacement was to land on a node: without lost and finished
+    /// pods.
     moves: usize,
     /// Number of evictions that had to be repeated because they were refused or failed.
     repeated_evictions: usize,
-    /// Planned time of the maintenance, as of its start, in seconds; `null` after a resume.
+    /// Planned time of the maintenance, as of its start, in seconds: from the start to the end of the last wave, with
+    /// the time until windows open; `null` after a resume.
     planned_seconds: Option<i64>,
     /// Time that the maintenance took, in seconds.
     took_seconds: i64,

@@ -33,7 +33,7 @@ use kordon_core::{
     operation::{
         MaintenanceWrite, NodeIncomplete, NodeProgressStage, Operation, OperationEnd, OperationNotice,
         OperationOptions, OperatorInput,
-        approval::{Approval, Decision, Operator, Terms},
+        approval::{Approval, Approved, Decision, Operator, Terms},
     },
     plan::{Action, DrainOptions, words::counted},
 };
@@ -216,7 +216,7 @@ impl<'a> MaintenanceRun<'a> {
         let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
         let last = number + self.outcome.planned.len();
         self.tell(Severity::Info, "", format!("wave {number} of {last}: {}", names.join(", "))).await;
-        let operation = self.approve(&nodes).await?;
+        let approved = self.approve(&nodes).await?;
         let mut before: BTreeMap<NodeName, String> =
             nodes.iter().map(|name| (name.clone(), self.shown_before(name))).collect();
         let mut writes = Vec::new();
@@ -229,7 +229,7 @@ impl<'a> MaintenanceRun<'a> {
         }
         self.write(writes).await?;
         self.options.nodes.retain(|name| !nodes.contains(name));
-        let drained = self.drain(&nodes, operation).await?;
+        let drained = self.drain(&nodes, approved).await?;
         let now = self.now();
         let machine = |name| {
             let before = before.remove(&name).unwrap_or_default();
@@ -250,8 +250,8 @@ impl<'a> MaintenanceRun<'a> {
         self.tell(Severity::Info, "", "goes on with the wave that was interrupted".into()).await;
         let mut drained = Vec::new();
         if !draining.is_empty() {
-            let operation = self.approve(&draining).await?;
-            drained = self.drain(&draining, operation).await?;
+            let approved = self.approve(&draining).await?;
+            drained = self.drain(&draining, approved).await?;
         }
         self.options.nodes.retain(|name| !draining.contains(name) && !empty.contains(name));
         let now = self.now();
@@ -283,7 +283,7 @@ impl<'a> MaintenanceRun<'a> {
 
     /// Approves the drains of a wave by the same rules as any other drain. Returns `None` if nothing is left to drain,
     /// because the nodes are already cordoned and empty.
-    async fn approve(&mut self, nodes: &[NodeName]) -> Result<Option<Operation>, Stop> {
+    async fn approve(&mut self, nodes: &[NodeName]) -> Result<Option<Box<Approved>>, Stop> {
         let options = self.options.drain.clone();
         let action = Action::Drain {
             nodes: nodes.to_vec(),
@@ -299,7 +299,7 @@ impl<'a> MaintenanceRun<'a> {
         let mut approval = Approval::apply(action, None, terms, &self.watched.situation());
         decide(&mut approval, &mut WaveHost(self)).await;
         match approval.into_decision() {
-            Some(Decision::Approved(approved)) => Ok(Some(approved.operation)),
+            Some(Decision::Approved(approved)) => Ok(Some(approved)),
             Some(Decision::NothingToDo(_)) => Ok(None),
             Some(decision) => Err(Stop::Failed(decision.lines().join("; "))),
             None => Err(Stop::Failed("the wave was not approved: this is a fault of kordon".into())),
@@ -310,17 +310,20 @@ impl<'a> MaintenanceRun<'a> {
     async fn drain(
         &mut self,
         nodes: &[NodeName],
-        operation: Option<Operation>,
+        approved: Option<Box<Approved>>,
     ) -> Result<Vec<NodeName>, Stop> {
-        let Some(operation) = operation else {
+        let Some(approved) = approved else {
             let now = self.now();
             nodes.iter().for_each(|node| self.record(node, NodeResult::Drained, now));
             return Ok(nodes.to_vec());
         };
         self.rest_while_paused().await?;
+        let Approved { operation, plan, .. } = *approved;
         let operation = self.drive(operation, InputFrom::Operator).await;
         let (progress, now) = (operation.progress(), self.now());
-        self.outcome.count_pods(&progress);
+        if let Some(plan) = &plan {
+            self.outcome.count_pods(&progress, plan);
+        }
         let mut drained = Vec::new();
         for node in &progress.nodes {
             match &node.stage {

@@ -1,11 +1,12 @@
 //! Progress of a maintenance: its waves so far, and the state of each node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{LeftOutReason, MaintenancePlan, MaintenanceWave};
 use crate::{
-    cluster::NodeName,
+    cluster::{NodeName, Uid},
     operation::{OperationProgress, PodEnd, PodProgressStage},
+    plan::{Plan, PodOutcome},
 };
 use kordon_time::Timestamp;
 
@@ -18,7 +19,7 @@ pub struct MaintenanceOutcome {
     pub planned: Vec<MaintenanceWave>,
     /// Nodes that are in no wave of the newest plan.
     pub left_out: Vec<(NodeName, LeftOutReason)>,
-    /// Number of pods that have left their node.
+    /// Number of pods that have left their node, and whose replacement was to land on a node.
     pub moves: usize,
     /// Number of evictions that had to be repeated because they were refused or failed.
     pub repeated: usize,
@@ -100,11 +101,14 @@ impl MaintenanceOutcome {
         }
     }
 
-    /// Adds the pods of a drain to the numbers of left pods and repeated evictions.
-    pub fn count_pods(&mut self, progress: &OperationProgress) {
+    /// Adds the pods of a drain to the numbers of moves and repeated evictions. The plan of the drain decides which pods
+    /// move, as in the plan of the maintenance: lost and finished pods do not.
+    pub fn count_pods(&mut self, progress: &OperationProgress, plan: &Plan) {
+        let moves = plan.pods.iter().filter(|row| matches!(row.outcome, PodOutcome::Moves { .. }));
+        let moves: BTreeSet<&Uid> = moves.map(|row| &row.uid).collect();
         for pod in &progress.pods {
             let is_gone = matches!(pod.stage, PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced));
-            self.moves += usize::from(is_gone);
+            self.moves += usize::from(is_gone && moves.contains(&pod.uid));
             self.repeated += usize::try_from(pod.tries.saturating_sub(1)).unwrap_or(usize::MAX);
         }
     }
