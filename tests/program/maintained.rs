@@ -293,7 +293,7 @@ async fn a_gate_holds_the_next_wave_and_a_rollback_gives_back_what_is_not_draine
     let report: Value = serde_json::from_str(&output.out).expect("a report");
     assert_eq!(report["end"], "rolledBack");
     assert!(
-        report["says"].as_str().expect("a text").contains("command: false: exit status: 1"),
+        report["says"].as_str().expect("a text").contains("--gate-timeout): command: false: exit status: 1"),
         "{report:#}"
     );
     assert_eq!(runs.ended().len(), 1, "the second wave never starts");

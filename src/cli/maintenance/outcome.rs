@@ -44,6 +44,8 @@ pub struct MaintenanceOutcomeReport {
     took_seconds: i64,
     /// The nodes that were in a wave, those whose wave has not started, and those that were left out.
     nodes: Vec<MaintainedNodeReport>,
+    #[serde(skip)]
+    end_in_words: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -89,6 +91,7 @@ impl MaintenanceOutcomeReport {
             planned_seconds: planned.map(Span::as_secs),
             took_seconds: ended.since(began).as_secs(),
             nodes,
+            end_in_words: kind.text(),
         }
     }
 
@@ -133,7 +136,7 @@ fn of_wave(node: NodeName, record: NodeRecord, kind: MaintenanceEndKind) -> Main
 pub fn render(report: &MaintenanceOutcomeReport, out: &mut Page) {
     let (emphasis, end) = match report.end {
         "done" => (Emphasis::Good, String::new()),
-        end => (Emphasis::Warning, format!("{end}: {}", report.says)),
+        _ => (Emphasis::Warning, format!("{}: {}", report.end_in_words, report.says)),
     };
     out.line(Emphasis::Good, &report.in_short());
     if !end.is_empty() {

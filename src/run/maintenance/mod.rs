@@ -459,7 +459,8 @@ impl<'a> MaintenanceRun<'a> {
                 return Ok(());
             }
             if self.now() > until {
-                return Err(Stop::Failed(failures.join("; ")));
+                let (timeout, why) = (self.terms.gate_timeout, failures.join("; "));
+                return Err(Stop::Failed(format!("not well within {timeout} (--gate-timeout): {why}")));
             }
             if failures != told {
                 self.tell(

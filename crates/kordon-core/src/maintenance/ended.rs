@@ -58,6 +58,17 @@ impl MaintenanceEndKind {
         }
     }
 
+    /// The end in words: `rolled back`.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Partly => "done in part",
+            Self::Paused => "paused",
+            Self::RolledBack => "rolled back",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
     /// How the journal records the end; `None` for a maintenance that can be resumed.
     pub const fn journaled(self) -> Option<OperationEnd> {
         match self {
