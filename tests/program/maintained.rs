@@ -315,11 +315,15 @@ async fn a_maintenance_that_was_rolled_back_is_over_for_the_node_that_failed_too
     assert_eq!(left_behind(&harness).await, failed);
     let node = harness.server.node(failed[0]).await;
     assert!(is_cordoned(&node) && !node.annotations().contains_key(MAINTENANCE));
-    let release = format!("--release={}", harness.operations()[0].id);
-    let output = harness.enforce(&["maintenance", &release]).await;
-    assert!(output.err.contains("no node is in a maintenance with this id"), "{}", output.err);
-    let output = harness.enforce(&["maintenance", "--resume"]).await;
-    assert!(output.err.contains("no maintenance was stopped"), "{}", output.err);
+    let id = harness.operations()[0].id.to_string();
+    for (flag, refusal) in [
+        (format!("--release={id}"), "no node is in a maintenance with this id"),
+        (format!("--resume={id}"), "it has ended, or it is another kind of operation"),
+        ("--resume".into(), "no maintenance was stopped"),
+    ] {
+        let output = harness.enforce(&["maintenance", &flag]).await;
+        assert!(output.err.contains(refusal), "{flag}: {}", output.err);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
