@@ -257,13 +257,8 @@ async fn a_command_that_was_left_running_is_not_started_beside_itself() {
     let exec = runs.command("20");
     let words =
         [&harness.connection()[..], &line(&exec, &["--parallel", "1"]), &["--enforce", "--yes"]].concat();
-    let mut first = harness
-        .shell
-        .command(&words)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
+    let mut first =
+        harness.shell.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     let lines = || fs::read_to_string(runs.path()).unwrap_or_default().lines().count();
     harness.until(|_| lines() > 0).await;
     for _ in 0..2 {
