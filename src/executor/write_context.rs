@@ -10,8 +10,8 @@ use kube::Client;
 use super::requests::{RequestExecutor, RequestLink, RequestWriter};
 use crate::{
     journal::{
-        Journal, JournalError, JournalLine, JournalWriter, JournaledOperation, LineKind, OperationLockFile,
-        OperationStart, operations,
+        Journal, JournalError, JournalLine, JournalWriter, JournaledOperation, LineKind, LockingCommand,
+        OperationLockFile, OperationStart, operations,
     },
     k8s::{access, cluster_id::ClusterId, connect::Connection},
 };
@@ -343,12 +343,12 @@ impl OperationLock {
         self.append(JournalLine { at, operation: self.id.clone(), kind }).await
     }
 
-    /// Returns the lock file, which is empty. A process that has the file as its standard input keeps the operation
-    /// locked, even if this process is killed.
+    /// Returns the lock file, which is empty, as the standard input of a command. The command keeps the operation locked
+    /// until it has ended, even if this process ends earlier.
     ///
     /// # Errors
     /// The process has too many files open.
-    pub fn as_input(&self) -> io::Result<std::fs::File> {
+    pub fn as_input(&self) -> io::Result<(std::fs::File, LockingCommand)> {
         self.file.shared()
     }
 

@@ -14,6 +14,10 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use tokio::sync::{mpsc, oneshot};
@@ -59,12 +63,18 @@ pub enum JournalError {
 }
 
 /// Lock of an operation, which prevents other processes of this machine from running the operation. The lock ends with
-/// the process.
+/// the process, or with the last command that the process has left running (see [`OperationLockFile::shared`]).
 #[derive(Debug)]
 pub struct OperationLockFile {
     file: File,
     path: PathBuf,
+    /// Number of commands that have the file as their input and have not ended.
+    commands: Arc<AtomicUsize>,
 }
+
+/// A command that has a lock file as its input.
+#[derive(Debug)]
+pub struct LockingCommand(Arc<AtomicUsize>);
 
 impl Journal {
     /// Returns the journal of a cluster in the state folder.
@@ -227,17 +237,26 @@ impl OperationLockFile {
         }
     }
 
-    /// Returns a duplicate of the file handle. The lock holds until all duplicates are closed; dropping `self` releases
-    /// it earlier.
+    /// Returns a duplicate of the file handle, as the input of a command. If the lock is dropped before the command has
+    /// ended ([`LockingCommand::end`]), the operation stays locked until the command closes its input.
     ///
     /// # Errors
     /// The process has too many files open.
-    pub fn shared(&self) -> io::Result<File> {
-        self.file.try_clone()
+    pub fn shared(&self) -> io::Result<(File, LockingCommand)> {
+        let file = self.file.try_clone()?;
+        self.commands.fetch_add(1, Ordering::Relaxed);
+        Ok((file, LockingCommand(Arc::clone(&self.commands))))
     }
 
     fn open(path: &Path) -> io::Result<File> {
         OpenOptions::new().create(true).write(true).truncate(false).mode(0o600).open(path)
+    }
+}
+
+impl LockingCommand {
+    /// Records that the command has ended. Without this call, the command counts as left running.
+    pub fn end(self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -255,7 +274,8 @@ impl LockAttempt {
     fn new(file: File, path: &Path) -> io::Result<Self> {
         match file.try_lock() {
             Ok(()) if is_at(&file, path)? => {
-                Ok(Self::Locked(OperationLockFile { file, path: path.to_owned() }))
+                let (path, commands) = (path.to_owned(), Arc::default());
+                Ok(Self::Locked(OperationLockFile { file, path, commands }))
             }
             Ok(()) => Ok(Self::Removed),
             Err(TryLockError::WouldBlock) => Ok(Self::Taken),
@@ -276,6 +296,10 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for OperationLockFile {
     fn drop(&mut self) {
+        // The commands that still run keep the file locked. When they have ended, it is left behind unlocked.
+        if self.commands.load(Ordering::Relaxed) > 0 {
+            return;
+        }
         // The file is removed before its lock is released. A process that has opened the file earlier then locks a
         // removed file, notices that, and opens a new file. A crash leaves the file behind, but unlocked.
         let _ = fs::remove_file(&self.path);
@@ -450,6 +474,21 @@ mod tests {
         assert!(lock("p1").is_none() && lock("p2").is_some());
         drop(first);
         assert!(lock("p1").is_some());
+    }
+
+    #[test]
+    fn a_command_that_was_left_running_keeps_the_lock() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::within(folder.path(), "here");
+        let lock = || journal.lock(&"p1".parse().expect("an id")).expect("no error");
+        let first = lock().expect("free");
+        let (_input, ended) = first.shared().expect("a handle");
+        ended.end();
+        drop(first);
+        let second = lock().expect("the command has ended, even if something else still has its input");
+        let (_input, _left) = second.shared().expect("a handle");
+        drop(second);
+        assert!(lock().is_none(), "the command still runs");
     }
 
     #[test]

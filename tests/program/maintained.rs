@@ -17,6 +17,7 @@ const DONE: i32 = 0;
 const USAGE: i32 = 2;
 const CLAIMED: i32 = 10;
 const PARTLY: i32 = 12;
+const INTERRUPTED: i32 = 13;
 
 /// Speed of the cluster's time compared with real time.
 const SPEED: f64 = 20.0;
@@ -66,6 +67,20 @@ pub async fn left_behind(harness: &Harness) -> Vec<String> {
     let nodes = nodes.list(&ListParams::default()).await.expect("nodes").items;
     let is_left = |node: &&Node| is_cordoned(node) || node.annotations().contains_key(MAINTENANCE);
     nodes.iter().filter(is_left).map(ResourceExt::name_any).collect()
+}
+
+/// Sends an interrupt to the program, as Ctrl-C does.
+fn interrupt(program: &tokio::process::Child) {
+    let id = rustix::process::Pid::from_raw(program.id().expect("alive").cast_signed()).expect("an id");
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it is ours");
+}
+
+/// Returns the outcomes of the nodes of a report, sorted.
+fn ends_of(report: &Value) -> Vec<&str> {
+    let nodes = report["nodes"].as_array().into_iter().flatten();
+    let mut ends: Vec<&str> = nodes.filter_map(|node| node["end"].as_str()).collect();
+    ends.sort_unstable();
+    ends
 }
 
 fn line<'a>(exec: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -150,6 +165,7 @@ async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
     let report: Value = serde_json::from_str(&output.out).expect("a report");
     assert_eq!(report["end"], "paused");
     assert!(report["says"].as_str().expect("a text").contains("exit status: 7"), "{report:#}");
+    assert_eq!(ends_of(&report), ["failed", "waiting", "waiting"], "{report:#}");
     assert!(!left_behind(&harness).await.is_empty(), "its nodes show that it is not over");
 
     fs::write(&mark, "").expect("written");
@@ -210,6 +226,57 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_ends_after_an_interrupt_is_reported_and_not_run_again() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("2");
+    let words =
+        [&harness.connection()[..], &line(&exec, &["--parallel", "1"]), &["--enforce", "--yes"]].concat();
+    let first = harness
+        .shell
+        .command(&words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    harness.until(|_| runs.path().exists()).await;
+    interrupt(&first);
+    let output = first.wait_with_output().await.expect("ended");
+    assert_eq!(output.status.code(), Some(INTERRUPTED));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert_eq!(ends_of(&report), ["begun", "waiting", "waiting"], "{report:#}");
+    assert!(report["nodes"][0]["worked"].is_string(), "{report:#}");
+    let output = harness.enforce(&["maintenance", "--resume", "-o", "json"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(runs.ended(), once_each());
+}
+
+/// A second interrupt leaves the commands that run. Until they have ended, nobody on this machine can resume.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_was_left_running_is_not_started_beside_itself() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("20");
+    let words =
+        [&harness.connection()[..], &line(&exec, &["--parallel", "1"]), &["--enforce", "--yes"]].concat();
+    let mut first =
+        harness.shell.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let lines = || fs::read_to_string(runs.path()).unwrap_or_default().lines().count();
+    harness.until(|_| lines() > 0).await;
+    for _ in 0..2 {
+        interrupt(&first);
+        // Signals within a second count as one request.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+    }
+    assert_eq!(first.wait().await.expect("ended").code(), Some(INTERRUPTED));
+    let output = harness.enforce(&["maintenance", "--resume"]).await;
+    assert!(
+        output.code == CLAIMED && output.err.contains("another process on this machine is running"),
+        "{}",
+        output.err
+    );
+    assert_eq!(lines(), 1, "it still runs, and only once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_gate_holds_the_next_wave_and_a_rollback_gives_back_what_is_not_drained() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     let exec = runs.command("0");
@@ -221,11 +288,37 @@ async fn a_gate_holds_the_next_wave_and_a_rollback_gives_back_what_is_not_draine
     let report: Value = serde_json::from_str(&output.out).expect("a report");
     assert_eq!(report["end"], "rolledBack");
     assert!(
-        report["says"].as_str().expect("a text").contains("command: false: exit status: 1"),
+        report["says"].as_str().expect("a text").contains("--gate-timeout): command: false: exit status: 1"),
         "{report:#}"
     );
     assert_eq!(runs.ended().len(), 1, "the second wave never starts");
+    assert_eq!(ends_of(&report), ["done", "released", "released"], "{report:#}");
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
+/// The node whose work has failed may be broken, so a rollback leaves it cordoned. It is in no maintenance any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maintenance_that_was_rolled_back_is_over_for_the_node_that_failed_too() {
+    let harness = Harness::start(SPEED).await;
+    let output = harness.enforce(&line("false", &["--parallel", "1", "--on-failure", "rollback"])).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    assert_eq!(report["end"], "rolledBack");
+    let failed = report["nodes"].as_array().expect("nodes").iter().filter(|node| node["end"] == "failed");
+    let failed: Vec<&str> = failed.filter_map(|node| node["node"].as_str()).collect();
+    assert_eq!(failed.len(), 1, "{report:#}");
+    assert_eq!(left_behind(&harness).await, failed);
+    let node = harness.server.node(failed[0]).await;
+    assert!(is_cordoned(&node) && !node.annotations().contains_key(MAINTENANCE));
+    let id = harness.operations()[0].id.to_string();
+    for (flag, refusal) in [
+        (format!("--release={id}"), "no node is in a maintenance with this id"),
+        (format!("--resume={id}"), "it has ended, or it is another kind of operation"),
+        ("--resume".into(), "no maintenance was stopped"),
+    ] {
+        let output = harness.enforce(&["maintenance", &flag]).await;
+        assert!(output.err.contains(refusal), "{flag}: {}", output.err);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

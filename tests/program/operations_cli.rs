@@ -149,6 +149,8 @@ async fn a_cordon_says_who_and_why_and_is_undone_by_its_name() {
     assert_eq!((&node["cordon"]["why"], &node["cordon"]["expired"]), (&json!("new kernel"), &json!(true)));
     let again = harness.enforced(&["cordon", "general-1a-02"]).await;
     assert_eq!(again["nodes"][0]["stage"], json!("unchanged"));
+    let again = harness.enforce(&["cordon", "general-1a-02"]).await.out;
+    assert!(again.starts_with("nothing to do: no operation was started"), "{again}");
     let plan = report["operation"].as_str().expect("a name");
     harness.enforced(&["undo", plan]).await;
     let node = harness.server.node("general-1a-02").await;

@@ -204,8 +204,10 @@ fn surge(row: &SurgeProgress) -> OperationSurgeReport {
 /// Renders the report for people.
 pub fn render(report: &OperationReport, out: &mut Page) {
     let took = report.ended.since(report.began);
-    let operation = report.operation.as_deref().unwrap_or("no operation");
-    let _ = writeln!(out, "{operation} {} after {took}: {}", report.end, report.in_short);
+    let _ = match report.operation.as_deref() {
+        Some(operation) => writeln!(out, "{operation} {} after {took}: {}", report.end, report.in_short),
+        None => writeln!(out, "{}: no operation was started", report.in_short),
+    };
     PageTable::new(&report.nodes)
         .key("NODE", |node| node.name.to_string())
         .useful("CORDONED BY THIS", |node| if node.cordoned { "yes" } else { "-" })

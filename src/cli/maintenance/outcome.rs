@@ -8,7 +8,7 @@ use crate::cli::{
 };
 use kordon_core::{
     cluster::{NodeName, OperationId},
-    maintenance::{MaintenanceEnd, NodeRecord, in_short},
+    maintenance::{MaintenanceEnd, MaintenanceEndKind, NodeRecord, in_short},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -32,16 +32,20 @@ pub struct MaintenanceOutcomeReport {
     end: &'static str,
     /// Why the maintenance ended in this way; empty for `done`.
     says: String,
-    /// Number of pods that left their node.
+    /// Number of pods that left their node, and whose replacement was to land on a node: without lost and finished
+    /// pods.
     moves: usize,
     /// Number of evictions that had to be repeated because they were refused or failed.
     repeated_evictions: usize,
-    /// Planned time of the maintenance, as of its start, in seconds; `null` after a resume.
+    /// Planned time of the maintenance, as of its start, in seconds: from the start to the end of the last wave, with
+    /// the time until windows open; `null` after a resume.
     planned_seconds: Option<i64>,
     /// Time that the maintenance took, in seconds.
     took_seconds: i64,
-    /// The nodes that were in a wave, and those that were left out.
+    /// The nodes that were in a wave, those whose wave has not started, and those that were left out.
     nodes: Vec<MaintainedNodeReport>,
+    #[serde(skip)]
+    end_in_words: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -50,9 +54,10 @@ pub struct MaintenanceOutcomeReport {
 pub struct MaintainedNodeReport {
     /// The node.
     node: NodeName,
-    /// Number of the node's wave, from 1; `null` if the node is in no wave.
+    /// Number of the node's wave, from 1; `null` if the node is in no wave, or its wave has not started.
     wave: Option<usize>,
-    /// Outcome for the node: `done`, `failed`, `begun` (its wave was interrupted) or `leftOut`.
+    /// Outcome for the node: `done`, `failed`, `begun` (its wave was interrupted), `waiting` (its wave has not started;
+    /// a resume goes on with it), `released` (it was not drained, and the rollback has uncordoned it) or `leftOut`.
     end: &'static str,
     /// Why the node failed or is left out; empty otherwise.
     says: String,
@@ -67,18 +72,13 @@ pub struct MaintainedNodeReport {
 impl MaintenanceOutcomeReport {
     /// `planned` is the duration that was planned at the start; `None` after a resume.
     pub fn new(end: MaintenanceEnd, planned: Option<Span>) -> Self {
-        let MaintenanceEnd { operation, began, ended, kind, says, outcome } = end;
-        let mut nodes: Vec<MaintainedNodeReport> = outcome.nodes.into_iter().map(of_wave).collect();
-        let left_out = outcome.left_out.into_iter().map(|(node, reason)| MaintainedNodeReport {
-            node,
-            wave: None,
-            end: "leftOut",
-            says: reason.to_string(),
-            drained: None,
-            worked: None,
-            done: None,
-        });
-        nodes.extend(left_out);
+        let MaintenanceEnd { operation, began, ended, kind, says, outcome, not_started } = end;
+        let in_wave = outcome.nodes.into_iter().map(|(node, record)| of_wave(node, record, kind));
+        let waiting = unfinished(kind, "waiting");
+        let waiting = not_started.into_iter().map(|node| in_no_wave(node, waiting, String::new()));
+        let left_out = outcome.left_out.into_iter();
+        let left_out = left_out.map(|(node, reason)| in_no_wave(node, "leftOut", reason.to_string()));
+        let nodes = in_wave.chain(waiting).chain(left_out).collect();
         Self {
             schema: "kordon.maintained/v1",
             operation,
@@ -91,6 +91,7 @@ impl MaintenanceOutcomeReport {
             planned_seconds: planned.map(Span::as_secs),
             took_seconds: ended.since(began).as_secs(),
             nodes,
+            end_in_words: kind.text(),
         }
     }
 
@@ -105,12 +106,28 @@ impl MaintenanceOutcomeReport {
     }
 }
 
-fn of_wave((node, record): (NodeName, NodeRecord)) -> MaintainedNodeReport {
+/// The end of a node that is not drained: `otherwise`, unless a rollback has uncordoned the node.
+const fn unfinished(kind: MaintenanceEndKind, otherwise: &'static str) -> &'static str {
+    match kind {
+        MaintenanceEndKind::RolledBack => "released",
+        MaintenanceEndKind::Done
+        | MaintenanceEndKind::Partly
+        | MaintenanceEndKind::Paused
+        | MaintenanceEndKind::Cancelled => otherwise,
+    }
+}
+
+fn in_no_wave(node: NodeName, end: &'static str, says: String) -> MaintainedNodeReport {
+    MaintainedNodeReport { node, wave: None, end, says, drained: None, worked: None, done: None }
+}
+
+fn of_wave(node: NodeName, record: NodeRecord, kind: MaintenanceEndKind) -> MaintainedNodeReport {
     let NodeRecord { wave, drained, worked, done, failed } = record;
-    let end = match (&failed, done) {
-        (Some(_), _) => "failed",
-        (None, Some(_)) => "done",
-        (None, None) => "begun",
+    let end = match (&failed, done, drained) {
+        (Some(_), _, _) => "failed",
+        (None, Some(_), _) => "done",
+        (None, None, Some(_)) => "begun",
+        (None, None, None) => unfinished(kind, "begun"),
     };
     let says = failed.unwrap_or_default();
     MaintainedNodeReport { node, wave: Some(wave), end, says, drained, worked, done }
@@ -119,7 +136,7 @@ fn of_wave((node, record): (NodeName, NodeRecord)) -> MaintainedNodeReport {
 pub fn render(report: &MaintenanceOutcomeReport, out: &mut Page) {
     let (emphasis, end) = match report.end {
         "done" => (Emphasis::Good, String::new()),
-        end => (Emphasis::Warning, format!("{end}: {}", report.says)),
+        _ => (Emphasis::Warning, format!("{}: {}", report.end_in_words, report.says)),
     };
     out.line(Emphasis::Good, &report.in_short());
     if !end.is_empty() {

@@ -14,6 +14,8 @@ use kordon_core::{
     operation::MaintenanceWrite,
 };
 
+const WORK_IS_DONE: &str = "its work is done";
+
 impl MaintenanceRun<'_> {
     /// Waits until all machines are done or have failed, and brings their nodes back into service.
     pub(super) async fn watch_machines(&mut self, mut machines: Vec<MachineWork>) -> Result<(), Stop> {
@@ -61,8 +63,19 @@ impl MaintenanceRun<'_> {
                 _ = &mut self.operator.stop => return Err(Stop::Killed),
             };
             self.tell_lines().await;
-            if ended.is_ok() {
-                writes.push(self.staged(&name, MaintenanceStage::Awaited, &before));
+            let (now, subject) = (self.now(), format!("node/{name}"));
+            match ended {
+                Ok(()) => {
+                    writes.push(self.staged(&name, MaintenanceStage::Awaited, &before));
+                    if self.terms.wait_for.is_none() {
+                        self.record(&name, NodeResult::Worked, now);
+                        self.tell(Severity::Info, &subject, WORK_IS_DONE.into()).await;
+                    }
+                }
+                Err(why) => {
+                    self.tell(Severity::Error, &subject, why.clone()).await;
+                    self.record(&name, NodeResult::Failed(why), now);
+                }
             }
         }
         self.write(writes).await?;
@@ -99,7 +112,7 @@ impl MaintenanceRun<'_> {
             return None;
         }
         self.record(&machine.name, NodeResult::Worked, now);
-        self.tell(Severity::Info, &format!("node/{}", machine.name), "its work is done".into()).await;
+        self.tell(Severity::Info, &format!("node/{}", machine.name), WORK_IS_DONE.into()).await;
         machine.stage = WorkStage::Returning { since: None };
         Some(self.staged(&machine.name, MaintenanceStage::Returning, &machine.before))
     }

@@ -33,7 +33,7 @@ use kordon_core::{
     operation::{
         MaintenanceWrite, NodeIncomplete, NodeProgressStage, Operation, OperationEnd, OperationNotice,
         OperationOptions, OperatorInput,
-        approval::{Approval, Decision, Operator, Terms},
+        approval::{Approval, Approved, Decision, Operator, Terms},
     },
     plan::{Action, DrainOptions, words::counted},
 };
@@ -120,6 +120,7 @@ impl<'a> MaintenanceRun<'a> {
     ) -> Result<MaintenanceEnd, WriteContextError> {
         let began = self.now();
         let stopped = self.run(begun).await;
+        let not_started = self.outcome.not_started(&self.options.nodes);
         let (kind, says) = match stopped {
             Ok(()) if self.outcome.left_out.is_empty() => (MaintenanceEndKind::Done, String::new()),
             Ok(()) => {
@@ -139,7 +140,7 @@ impl<'a> MaintenanceRun<'a> {
             None => format!("{says}; {next}"),
         };
         let (ended, outcome) = (self.now(), self.outcome);
-        let end = MaintenanceEnd { operation, began, ended, kind, says, outcome };
+        let end = MaintenanceEnd { operation, began, ended, kind, says, outcome, not_started };
         if let Some(journaled) = kind.journaled() {
             self.lock.record_end(journaled, end.in_short(), self.clock).await?;
         }
@@ -215,7 +216,7 @@ impl<'a> MaintenanceRun<'a> {
         let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
         let last = number + self.outcome.planned.len();
         self.tell(Severity::Info, "", format!("wave {number} of {last}: {}", names.join(", "))).await;
-        let operation = self.approve(&nodes).await?;
+        let approved = self.approve(&nodes).await?;
         let mut before: BTreeMap<NodeName, String> =
             nodes.iter().map(|name| (name.clone(), self.shown_before(name))).collect();
         let mut writes = Vec::new();
@@ -228,7 +229,7 @@ impl<'a> MaintenanceRun<'a> {
         }
         self.write(writes).await?;
         self.options.nodes.retain(|name| !nodes.contains(name));
-        let drained = self.drain(&nodes, operation).await?;
+        let drained = self.drain(&nodes, approved).await?;
         let now = self.now();
         let machine = |name| {
             let before = before.remove(&name).unwrap_or_default();
@@ -249,8 +250,8 @@ impl<'a> MaintenanceRun<'a> {
         self.tell(Severity::Info, "", "goes on with the wave that was interrupted".into()).await;
         let mut drained = Vec::new();
         if !draining.is_empty() {
-            let operation = self.approve(&draining).await?;
-            drained = self.drain(&draining, operation).await?;
+            let approved = self.approve(&draining).await?;
+            drained = self.drain(&draining, approved).await?;
         }
         self.options.nodes.retain(|name| !draining.contains(name) && !empty.contains(name));
         let now = self.now();
@@ -282,7 +283,7 @@ impl<'a> MaintenanceRun<'a> {
 
     /// Approves the drains of a wave by the same rules as any other drain. Returns `None` if nothing is left to drain,
     /// because the nodes are already cordoned and empty.
-    async fn approve(&mut self, nodes: &[NodeName]) -> Result<Option<Operation>, Stop> {
+    async fn approve(&mut self, nodes: &[NodeName]) -> Result<Option<Box<Approved>>, Stop> {
         let options = self.options.drain.clone();
         let action = Action::Drain {
             nodes: nodes.to_vec(),
@@ -298,7 +299,7 @@ impl<'a> MaintenanceRun<'a> {
         let mut approval = Approval::apply(action, None, terms, &self.watched.situation());
         decide(&mut approval, &mut WaveHost(self)).await;
         match approval.into_decision() {
-            Some(Decision::Approved(approved)) => Ok(Some(approved.operation)),
+            Some(Decision::Approved(approved)) => Ok(Some(approved)),
             Some(Decision::NothingToDo(_)) => Ok(None),
             Some(decision) => Err(Stop::Failed(decision.lines().join("; "))),
             None => Err(Stop::Failed("the wave was not approved: this is a fault of kordon".into())),
@@ -309,22 +310,25 @@ impl<'a> MaintenanceRun<'a> {
     async fn drain(
         &mut self,
         nodes: &[NodeName],
-        operation: Option<Operation>,
+        approved: Option<Box<Approved>>,
     ) -> Result<Vec<NodeName>, Stop> {
-        let Some(operation) = operation else {
+        let Some(approved) = approved else {
             let now = self.now();
             nodes.iter().for_each(|node| self.record(node, NodeResult::Drained, now));
             return Ok(nodes.to_vec());
         };
         self.rest_while_paused().await?;
+        let Approved { operation, plan, .. } = *approved;
         let operation = self.drive(operation, InputFrom::Operator).await;
         let (progress, now) = (operation.progress(), self.now());
-        self.outcome.count_pods(&progress);
+        if let Some(plan) = &plan {
+            self.outcome.count_pods(&progress, plan);
+        }
         let mut drained = Vec::new();
         for node in &progress.nodes {
             match &node.stage {
-                NodeProgressStage::Drained { .. } => {
-                    self.record(&node.node, NodeResult::Drained, now);
+                NodeProgressStage::Drained { at, .. } => {
+                    self.record(&node.node, NodeResult::Drained, *at);
                     drained.push(node.node.clone());
                 }
                 stage => self.record(&node.node, NodeResult::Failed(stage.to_string()), now),
@@ -389,6 +393,7 @@ impl<'a> MaintenanceRun<'a> {
             }
             (_, Some(_)) | (MaintenanceWrite::Mark { .. }, None) => true,
             (MaintenanceWrite::Release, None) => node.cordon().is_some(),
+            (MaintenanceWrite::Leave, None) => false,
         };
         let found: Vec<(NodeName, Uid, MaintenanceWrite)> = writes
             .into_iter()
@@ -454,7 +459,8 @@ impl<'a> MaintenanceRun<'a> {
                 return Ok(());
             }
             if self.now() > until {
-                return Err(Stop::Failed(failures.join("; ")));
+                let (timeout, why) = (self.terms.gate_timeout, failures.join("; "));
+                return Err(Stop::Failed(format!("not well within {timeout} (--gate-timeout): {why}")));
             }
             if failures != told {
                 self.tell(
@@ -489,9 +495,13 @@ impl<'a> MaintenanceRun<'a> {
     /// lock of the maintenance, so that nobody resumes the maintenance while the command runs.
     fn start_hook(&self, hook: Hook, node: Option<NodeName>) -> Result<RunningHook, String> {
         let lock = &self.lock;
-        let input = lock.as_input().map_err(|error| error.to_string())?;
+        let (input, command) = lock.as_input().map_err(|error| error.to_string())?;
         let (id, lines) = (lock.id.to_string(), self.lines.0.clone());
-        Ok(tokio::spawn(async move { hook.run(node.as_ref(), &id, input, lines).await }))
+        Ok(tokio::spawn(async move {
+            let ended = hook.run(node.as_ref(), &id, input, lines).await;
+            command.end();
+            ended
+        }))
     }
 
     /// Watches the cluster for a second, and then for as long as the maintenance is paused.
@@ -558,16 +568,24 @@ impl<'a> MaintenanceRun<'a> {
         self.write(nodes.into_iter().map(|name| (name, MaintenanceWrite::Release)).collect()).await
     }
 
-    /// If the operator chose [`OnFailure::Rollback`], uncordons the nodes that are not drained. Returns whether the
-    /// maintenance is over.
+    /// If the operator chose [`OnFailure::Rollback`], uncordons the nodes that are not drained, and leaves the drained
+    /// ones as they are, because the work on their machines may be incomplete. Returns whether the maintenance is over.
     async fn roll_back(&mut self) -> bool {
         if self.terms.on_failure == OnFailure::Pause {
             return false;
         }
-        let nodes = std::mem::take(&mut self.options.nodes);
         let text = "rolls back: the nodes that are not drained are uncordoned".into();
         self.tell(Severity::Warning, "", text).await;
-        self.release(nodes).await.is_ok()
+        let nodes = std::mem::take(&mut self.options.nodes).into_iter();
+        let mut writes: BTreeMap<NodeName, MaintenanceWrite> =
+            nodes.map(|name| (name, MaintenanceWrite::Release)).collect();
+        let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
+        for (name, note) in notes.into_iter().flat_map(|notes| notes.nodes) {
+            let is_drained = self.outcome.is_drained(&name) || note.stage.is_drained();
+            let write = if is_drained { MaintenanceWrite::Leave } else { MaintenanceWrite::Release };
+            writes.insert(name, write);
+        }
+        self.write(writes.into_iter().collect()).await.is_ok()
     }
 
     /// Reports a message to the operator and to the journal.

@@ -253,8 +253,8 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
     match &row.stage {
         NodeProgressStage::Incomplete(stop) => parts.push(stop.to_string()),
         NodeProgressStage::Verifying => parts.push("listing its pods once more".into()),
-        NodeProgressStage::Drained { stay: 1 } => parts.push("1 pod stays".into()),
-        NodeProgressStage::Drained { stay } if *stay > 0 => parts.push(format!("{stay} pods stay")),
+        NodeProgressStage::Drained { stay: 1, .. } => parts.push("1 pod stays".into()),
+        NodeProgressStage::Drained { stay, .. } if *stay > 0 => parts.push(format!("{stay} pods stay")),
         _ => {}
     }
     let count = entry.progress.count_on(&row.node);

@@ -74,6 +74,14 @@ impl MaintenanceStage {
 }
 
 impl MaintenanceStage {
+    /// Whether the node has been drained, and the work on its machine has begun.
+    pub const fn is_drained(self) -> bool {
+        match self {
+            Self::Waiting | Self::Draining => false,
+            Self::Working | Self::Awaited | Self::Returning => true,
+        }
+    }
+
     /// The stage in words that follow the name of the node.
     pub const fn text(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use super::MaintenanceOutcome;
 use crate::{
-    cluster::OperationId,
+    cluster::{NodeName, OperationId},
     operation::{OperationEnd, OperationNotice},
     plan::words::counted,
 };
@@ -19,6 +19,8 @@ pub struct MaintenanceEnd {
     /// Why the maintenance ended in this way, and what to do; empty if all nodes are done.
     pub says: String,
     pub outcome: MaintenanceOutcome,
+    /// Nodes whose wave has not started. A rollback has uncordoned them.
+    pub not_started: Vec<NodeName>,
 }
 
 /// News of a maintenance in progress.
@@ -52,6 +54,17 @@ impl MaintenanceEndKind {
             Self::Partly => "partly",
             Self::Paused => "paused",
             Self::RolledBack => "rolledBack",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The end in words: `rolled back`.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Partly => "done in part",
+            Self::Paused => "paused",
+            Self::RolledBack => "rolled back",
             Self::Cancelled => "cancelled",
         }
     }

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::cluster::{Cluster, Key, Namespace, Pod};
+use crate::{
+    cluster::{Cluster, Key, Namespace, Pod},
+    plan::words::counted,
+};
 
 /// A condition that must hold before a maintenance continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +70,8 @@ impl GateReading {
                 **pods > then.get(*controller).copied().unwrap_or_default()
             };
             let text = |((namespace, name), pods): (&Controller, &usize)| {
-                (gate, format!("{pods} pods of {name} in {namespace} {what}"))
+                let (is, pods) = (if *pods == 1 { "is" } else { "are" }, counted(*pods, "pod", "pods"));
+                (gate, format!("{pods} of {name} in {namespace} {is} {what}"))
             };
             now.iter().filter(is_more).map(text).collect::<Vec<_>>()
         };
@@ -75,8 +79,8 @@ impl GateReading {
             let now = self.allowed.get(budget).filter(|now| *now < then)?;
             Some((Gate::Budgets, format!("the budget {budget} allows {now} disruptions, before {then}")))
         };
-        let mut worse = more(Gate::Pending, &self.pending, &before.pending, "are Pending");
-        worse.extend(more(Gate::Ready, &self.unready, &before.unready, "are not Ready"));
+        let mut worse = more(Gate::Pending, &self.pending, &before.pending, "Pending");
+        worse.extend(more(Gate::Ready, &self.unready, &before.unready, "not Ready"));
         worse.extend(before.allowed.iter().filter_map(less));
         worse
     }
@@ -137,7 +141,7 @@ mod tests {
             texts,
             [
                 "pending: 2 pods of ReplicaSet/api in web are Pending",
-                "ready: 1 pods of ReplicaSet/api in web are not Ready",
+                "ready: 1 pod of ReplicaSet/api in web is not Ready",
                 "budgets: the budget web/api allows 0 disruptions, before 1",
             ]
         );

@@ -1,11 +1,12 @@
 //! Progress of a maintenance: its waves so far, and the state of each node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{LeftOutReason, MaintenancePlan, MaintenanceWave};
 use crate::{
-    cluster::NodeName,
+    cluster::{NodeName, Uid},
     operation::{OperationProgress, PodEnd, PodProgressStage},
+    plan::{Plan, PodOutcome},
 };
 use kordon_time::Timestamp;
 
@@ -18,7 +19,7 @@ pub struct MaintenanceOutcome {
     pub planned: Vec<MaintenanceWave>,
     /// Nodes that are in no wave of the newest plan.
     pub left_out: Vec<(NodeName, LeftOutReason)>,
-    /// Number of pods that have left their node.
+    /// Number of pods that have left their node, and whose replacement was to land on a node.
     pub moves: usize,
     /// Number of evictions that had to be repeated because they were refused or failed.
     pub repeated: usize,
@@ -100,11 +101,14 @@ impl MaintenanceOutcome {
         }
     }
 
-    /// Adds the pods of a drain to the numbers of left pods and repeated evictions.
-    pub fn count_pods(&mut self, progress: &OperationProgress) {
+    /// Adds the pods of a drain to the numbers of moves and repeated evictions. The plan of the drain decides which pods
+    /// move, as in the plan of the maintenance: lost and finished pods do not.
+    pub fn count_pods(&mut self, progress: &OperationProgress, plan: &Plan) {
+        let moves = plan.pods.iter().filter(|row| matches!(row.outcome, PodOutcome::Moves { .. }));
+        let moves: BTreeSet<&Uid> = moves.map(|row| &row.uid).collect();
         for pod in &progress.pods {
             let is_gone = matches!(pod.stage, PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced));
-            self.moves += usize::from(is_gone);
+            self.moves += usize::from(is_gone && moves.contains(&pod.uid));
             self.repeated += usize::try_from(pod.tries.saturating_sub(1)).unwrap_or(usize::MAX);
         }
     }
@@ -117,6 +121,17 @@ impl MaintenanceOutcome {
         });
         let failed: Vec<String> = failed.collect();
         (!failed.is_empty()).then(|| failed.join("; "))
+    }
+
+    /// Whether this process has seen that a node is drained.
+    pub fn is_drained(&self, node: &NodeName) -> bool {
+        self.nodes.get(node).is_some_and(|record| record.drained.is_some())
+    }
+
+    /// Returns those of the nodes whose wave has not started, and that are not left out.
+    pub fn not_started(&self, nodes: &[NodeName]) -> Vec<NodeName> {
+        let is_left_out = |name: &NodeName| self.left_out.iter().any(|(node, _)| node == name);
+        nodes.iter().filter(|name| !self.nodes.contains_key(*name) && !is_left_out(name)).cloned().collect()
     }
 
     /// Number of nodes that are back in service.
@@ -171,7 +186,11 @@ mod tests {
         assert_eq!((wave.drained, wave.ends, wave.has_failed), (Some(at(25)), Some(at(40)), false));
         assert_eq!((outcome.done(), outcome.failure()), (2, None));
 
+        outcome.left_out.push(("n4".into(), LeftOutReason::NoRoom { pods: 1 }));
+        let names = ["n2", "n3", "n4"].map(NodeName::from);
+        assert_eq!(outcome.not_started(&names), ["n3".into()]);
         assert_eq!(outcome.start_wave(&["n3".into()], at(41)), 2);
+        assert_eq!(outcome.not_started(&names), []);
         outcome.record(&"n3".into(), NodeResult::Failed("exit status: 7".into()), at(50));
         let waves = outcome.waves();
         assert!(waves[1].has_failed && waves[1].ends.is_none() && !waves[0].has_failed);

@@ -47,6 +47,7 @@ impl Operation {
         let wants = match write {
             MaintenanceWrite::Mark { cordoned, .. } => *cordoned,
             MaintenanceWrite::Release => false,
+            MaintenanceWrite::Leave => seen.unschedulable,
         };
         let note = match write {
             MaintenanceWrite::Mark { stage, before, .. } => {
@@ -56,7 +57,8 @@ impl Operation {
                 Some(note.to_text())
             }
             MaintenanceWrite::Release if !is_noted && !is_ours => return NodeDecision::Unchanged,
-            MaintenanceWrite::Release => None,
+            MaintenanceWrite::Leave if !is_noted => return NodeDecision::Unchanged,
+            MaintenanceWrite::Release | MaintenanceWrite::Leave => None,
         };
         let (mut notes, mut undo) = (vec![(MAINTENANCE, note)], None);
         let unschedulable = match (seen.unschedulable, wants) {

@@ -10,4 +10,6 @@ pub enum MaintenanceWrite {
     Mark { stage: MaintenanceStage, cordoned: bool, before: String },
     /// Removes the maintenance's note from the node, and uncordons the node if this maintenance cordoned it.
     Release,
+    /// Removes the maintenance's note from the node, which stays cordoned or uncordoned, as it is.
+    Leave,
 }

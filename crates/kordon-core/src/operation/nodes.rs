@@ -270,7 +270,8 @@ impl Operation {
                 MetadataField::Annotations => "annotations set",
             },
             NodeGoal::Delete => "deleted",
-            NodeGoal::Maintain(MaintenanceWrite::Release) => "back in service",
+            NodeGoal::Maintain(MaintenanceWrite::Release) => "released from the maintenance",
+            NodeGoal::Maintain(MaintenanceWrite::Leave) => "released from the maintenance, and left as it is",
             // Send no notice here, because a maintenance reports the stages of its nodes itself.
             NodeGoal::Maintain(MaintenanceWrite::Mark { .. }) => return,
             NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => "undone",

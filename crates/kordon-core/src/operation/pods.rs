@@ -612,7 +612,7 @@ impl Operation {
         } else if unseen {
             self.groups[place].state = State::ListAgain { at: now + LOOK_AGAIN };
         } else {
-            self.end_group(place, NodeProgressStage::Drained { stay }, now);
+            self.end_group(place, NodeProgressStage::Drained { at: now, stay }, now);
         }
     }
 

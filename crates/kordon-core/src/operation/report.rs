@@ -127,8 +127,9 @@ pub enum NodeProgressStage {
     },
     /// The pods of the node are listed again to verify that none is left.
     Verifying,
-    /// All pods that should leave are gone. `stay` is the number of pods that stay.
+    /// All pods that should leave are gone since `at`. `stay` is the number of pods that stay.
     Drained {
+        at: Timestamp,
         stay: usize,
     },
     Recorded,
@@ -388,9 +389,9 @@ impl fmt::Display for NodeProgressStage {
             Self::Unchanged => f.write_str("unchanged"),
             Self::Draining { .. } => f.write_str("draining"),
             Self::Verifying => f.write_str("verifying"),
-            Self::Drained { stay: 0 } => f.write_str("drained"),
-            Self::Drained { stay: 1 } => f.write_str("drained; 1 pod stays on it"),
-            Self::Drained { stay } => write!(f, "drained; {stay} pods stay on it"),
+            Self::Drained { stay: 0, .. } => f.write_str("drained"),
+            Self::Drained { stay: 1, .. } => f.write_str("drained; 1 pod stays on it"),
+            Self::Drained { stay, .. } => write!(f, "drained; {stay} pods stay on it"),
             Self::Recorded => f.write_str("recorded, not written"),
             Self::Incomplete(why) => write!(f, "{why}"),
         }

@@ -9,10 +9,10 @@ use proptest::{collection::vec, prelude::*};
 
 use kordon_core::{
     cluster::{IntOrPercent, Key, NodeName, PodEnding, Requests, Resources, WorkloadKind, ZoneKey},
-    maintenance::{LeftOutReason, MaintenanceOptions, MaintenancePlan},
-    operation::Guards,
+    maintenance::{LeftOutReason, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan},
+    operation::{Guards, OperationProgress, PodEnd, PodProgress, PodProgressStage},
     placement::Snapshot,
-    plan::{DrainOptions, headroom},
+    plan::{DrainOptions, PodPlan, headroom},
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
@@ -132,6 +132,34 @@ fn pods_that_find_no_node_may_wait_for_theirs_if_that_is_allowed() {
     assert!(waiting >= 3, "{plan:#?}");
     let refused = MaintenanceOptions { allows_pending: false, ..options };
     assert!(!self::plan(&fixture, &refused).left_out.is_empty());
+}
+
+#[test]
+fn a_pod_that_is_lost_leaves_its_node_and_does_not_count_as_moved() {
+    let mut fixture = nodes(&[8, 8]);
+    workload(&mut fixture, "api", &["n0"], None);
+    fixture.pod("bare", "n0", |_| {});
+    let plan = fixture.drain(&["n0"], DrainOptions { force: true, ..DrainOptions::default() });
+    let gone = |row: &PodPlan| PodProgress {
+        pod: row.pod.clone(),
+        uid: row.uid.clone(),
+        node: row.node.clone(),
+        stage: PodProgressStage::Ended(PodEnd::Gone),
+        part: None,
+        tries: 1,
+        late: false,
+    };
+    let progress = OperationProgress {
+        id: "m1".parse().expect("an id"),
+        started_at: NOW,
+        ended: None,
+        nodes: Vec::new(),
+        pods: plan.pods.iter().map(gone).collect(),
+        surges: Vec::new(),
+    };
+    let mut outcome = MaintenanceOutcome::default();
+    outcome.count_pods(&progress, &plan);
+    assert_eq!((progress.pods.len(), outcome.moves, outcome.repeated), (2, 1, 0));
 }
 
 #[test]

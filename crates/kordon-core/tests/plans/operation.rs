@@ -295,9 +295,8 @@ fn the_timeout_of_a_node_holds_even_if_nothing_answers() {
     assert_eq!(operation.ended(), Some(OperationEnd::TimedOut));
     let report = operation.progress();
     assert_eq!(report.nodes[0].stage, NodeProgressStage::Incomplete(NodeIncomplete::TimedOut));
-    assert_eq!(
-        report.nodes[1].stage,
-        NodeProgressStage::Drained { stay: 0 },
+    assert!(
+        matches!(report.nodes[1].stage, NodeProgressStage::Drained { stay: 0, .. }),
         "the next node has its own time"
     );
     assert_eq!(harness.times("evict b"), [7]);

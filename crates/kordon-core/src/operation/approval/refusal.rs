@@ -43,7 +43,7 @@ pub enum ApprovalRefusal {
 pub enum NotStarted {
     /// Another process on this machine is running the operation.
     InProgress(OperationId),
-    /// The operation has ended, or is not a drain.
+    /// The operation has ended, or is of another kind than those that the command resumes.
     Over(OperationId),
     /// The journal failed. Has the error in words.
     Journal(String),
@@ -81,7 +81,10 @@ impl std::fmt::Display for NotStarted {
                 f,
                 "another process on this machine is running {id}: wait for it to finish, or stop it"
             ),
-            Self::Over(id) => write!(f, "{id} cannot be resumed: it has ended, or it is not a drain"),
+            Self::Over(id) => write!(
+                f,
+                "{id} cannot be resumed by this command: it has ended, or it is another kind of operation"
+            ),
             Self::Journal(text) => f.write_str(text),
         }
     }
