@@ -9,6 +9,8 @@ use kordon::{
     app::{
         Detail, Glyphs, Mode, Pane, ThemeName, UserAction, commands,
         detail::SubjectReport,
+        maintenance::{MaintenanceEvent, MaintenanceRequest, MaintenanceSheet},
+        operations::JobResult,
         overlays::Overlay,
         pane::{InputTarget, KeyFocus},
         preferences::{ContextMark, MarkColour},
@@ -125,6 +127,40 @@ fn the_maintenance_sheet_has_the_waves_of_marked_nodes_and_how_far_a_maintenance
     expect(&mut fixture, "maintenance", (160, 48));
     fixture.press("<Esc>");
     assert!(fixture.app.screen.overlays.top().is_none());
+}
+
+#[test]
+fn the_maintenance_sheet_keeps_its_options_until_a_maintenance_starts() {
+    let mut fixture = DashboardFixture::well();
+    let request = |fixture: &DashboardFixture| {
+        fixture.app.screen.overlays.maintenance().map(|sheet| sheet.request.clone()).expect("the sheet")
+    };
+    fixture.press("2jjjjjjjjjjj mxdate<Enter>FI<Ctrl-u>90s<Enter>:max-per-zone 2<Enter>");
+    let typed = request(&fixture);
+    assert!(typed.command().ends_with(" --exec date --max-per-zone 2 --settle 1m30s --force --enforce"));
+    for keys in ["<Esc>m", "mm"] {
+        fixture.press(keys);
+        assert_eq!(request(&fixture), typed, "{keys}");
+    }
+    fixture.press("mjjjjjjjjjj m");
+    let wider = request(&fixture);
+    assert_eq!(wider, MaintenanceRequest { nodes: wider.nodes.clone(), ..typed });
+    assert_eq!(wider.nodes.len(), 2);
+    let job = fixture.app.next_maintenance_job(fixture.now).expect("a job");
+    fixture.app.on_maintenance(job.work(Guards::default()));
+    start_maintenance(&mut fixture);
+    assert_eq!(request(&fixture), MaintenanceRequest::new(Vec::new()));
+    fixture.press("m m");
+    let nodes = request(&fixture).nodes;
+    assert_eq!(request(&fixture), MaintenanceRequest::new(nodes));
+}
+
+/// Reports that the maintenance of the open sheet has started.
+fn start_maintenance(fixture: &mut DashboardFixture) {
+    let plan = fixture.app.screen.overlays.maintenance().and_then(MaintenanceSheet::plan).cloned();
+    let id: OperationId = "maintenance-20261129-0300-x1".parse().expect("an id");
+    let event = MaintenanceEvent::Started(id, Box::new(plan.expect("the waves")));
+    fixture.app.on_job_result(JobResult::Maintenance { number: 1, event }, fixture.now);
 }
 
 /// Whether a surge is possible depends on autoscalers, which are read once the option is on.
