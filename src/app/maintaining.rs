@@ -121,7 +121,6 @@ impl App {
             number,
             id,
             began: now,
-            planned_end: plan.ends(),
             outcome: MaintenanceOutcome::planned(plan),
             notices: NoticeLog::default(),
             state: MaintenanceState::Running,

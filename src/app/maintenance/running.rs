@@ -32,8 +32,6 @@ pub struct MaintenanceEntry {
     pub(in crate::app) number: u64,
     pub id: OperationId,
     pub began: Timestamp,
-    /// Planned end of the maintenance, as of its start.
-    pub planned_end: Option<Timestamp>,
     pub outcome: MaintenanceOutcome,
     pub notices: NoticeLog,
     pub state: MaintenanceState,

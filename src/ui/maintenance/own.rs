@@ -27,17 +27,18 @@ const REASON_LINES: usize = 4;
 pub fn lines(scene: &Scene, width: usize) -> Vec<Runs> {
     let Some(entry) = scene.app.own_maintenance() else { return Vec::new() };
     let mut lines = vec![head(scene, entry).fitted(width)];
+    let lanes = lanes(scene, entry);
     match &entry.state {
         MaintenanceState::Ended { says, .. } => {
             let wrapped = text::wrap(says, width.saturating_sub(2), REASON_LINES);
             lines.extend(wrapped.iter().map(|line| Runs::new(&format!("  {line}"), scene.style(Role::Base))));
         }
         MaintenanceState::Running | MaintenanceState::Paused | MaintenanceState::Cancelling => {
-            lines.push(keys(scene, entry).fitted(width));
+            lines.push(keys(scene, entry, &lanes).fitted(width));
         }
     }
     let now = entry.is_running().then_some(scene.now);
-    let drawn = waves(&lanes(scene, entry), now, text::clock);
+    let drawn = waves(&lanes, now, text::clock);
     lines.extend(drawn.iter().map(|line| Runs::new(line, scene.style(Role::Base)).fitted(width)));
     lines.extend(entry.notices.newest(NOTICES).map(|one| notice(scene, one).fitted(width)));
     lines
@@ -70,19 +71,19 @@ fn head(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
         .and(&progress, scene.style(Role::Base))
 }
 
-/// Keys and planned end: `p pauses it, C cancels it; planned to end at 03:20:00`.
-fn keys(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
+/// Keys and likely end: `p pauses it, C cancels it; likely ends at 03:20:00`.
+fn keys(scene: &Scene, entry: &MaintenanceEntry, lanes: &[WaveLane]) -> Runs {
     let keymap = &scene.app.preferences.keymap;
     let (pause, cancel) = (keymap.key_for(UserAction::Pause), keymap.key_for(UserAction::Cancel));
     let does = if entry.state == MaintenanceState::Paused { "resumes" } else { "pauses" };
-    let planned = match entry.planned_end {
-        Some(end) => format!("; planned to end at {}", text::clock(end)),
+    let end = match lanes.last() {
+        Some(last) => format!("; likely ends at {}", text::clock(last.ends)),
         None => String::new(),
     };
-    Runs::new(&format!("{pause} {does} it, {cancel} cancels it{planned}"), scene.style(Role::Dim))
+    Runs::new(&format!("{pause} {does} it, {cancel} cancels it{end}"), scene.style(Role::Dim))
 }
 
-/// A lane (row of the chart) for each wave: first the waves that have started, then the planned waves.
+/// A lane (row of the chart) for each wave: first the waves that have started, then the planned waves that will start.
 fn lanes(scene: &Scene, entry: &MaintenanceEntry) -> Vec<WaveLane> {
     let until = match &entry.state {
         MaintenanceState::Ended { at, .. } => *at,
@@ -90,10 +91,18 @@ fn lanes(scene: &Scene, entry: &MaintenanceEntry) -> Vec<WaveLane> {
     };
     let mut lanes: Vec<WaveLane> =
         entry.outcome.waves().iter().map(|wave| WaveLane::past(wave, until)).collect();
-    let planned: Vec<WaveLane> = entry.outcome.planned.iter().map(WaveLane::from).collect();
-    let free = lanes.last().map_or(until, |last| last.ends);
-    let late = planned.first().map_or(Span::ZERO, |first| free.since(first.starts).or_zero());
-    lanes.extend(planned.into_iter().map(|lane| lane.later(late)));
+    match entry.state {
+        MaintenanceState::Running | MaintenanceState::Paused => {
+            let planned: Vec<WaveLane> = entry.outcome.planned.iter().map(WaveLane::from).collect();
+            let free = lanes.last().map_or(until, |last| last.ends.max(until));
+            let late = planned.first().map_or(Span::ZERO, |first| free.since(first.starts).or_zero());
+            lanes.extend(planned.into_iter().map(|lane| lane.later(late)));
+        }
+        MaintenanceState::Cancelling => {}
+        MaintenanceState::Ended { at, .. } => {
+            lanes = lanes.into_iter().map(|lane| lane.until(at)).collect();
+        }
+    }
     lanes
 }
 
