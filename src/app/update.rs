@@ -213,7 +213,7 @@ fn toggle_timing(app: &mut App) {
     }
 }
 
-/// Opens the maintenance sheet for the marked or selected nodes with the options of the last sheet, or closes the sheet.
+/// Opens the maintenance sheet for the marked or selected nodes, with the options of the last sheet, or closes it.
 fn toggle_maintenance(app: &mut App) {
     if matches!(app.screen.overlays.top(), Some(Overlay::Maintenance(_))) {
         app.screen.overlays.close_top();

@@ -3,8 +3,11 @@
 use super::MaintenanceRequest;
 use crate::app::notice_log::NoticeLog;
 use kordon_core::{
-    cluster::OperationId,
-    maintenance::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOutcome, MaintenancePlan},
+    cluster::{Cluster, OperationId},
+    maintenance::{
+        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOutcome,
+        MaintenancePlan, NodeRecord,
+    },
     operation::approval::Prompt,
 };
 use kordon_time::Timestamp;
@@ -53,6 +56,15 @@ pub enum MaintenanceState {
     },
 }
 
+/// What other processes have done with a maintenance that stopped here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoneOn {
+    /// Another process has resumed it.
+    Resumed,
+    /// No node is in it any more: another process has resumed it to its end, or released its nodes.
+    Over,
+}
+
 /// An event of a maintenance, which runs outside of the dashboard's event loop.
 #[derive(Clone, Debug)]
 pub enum MaintenanceEvent {
@@ -68,6 +80,23 @@ pub enum MaintenanceEvent {
 impl MaintenanceEntry {
     pub const fn is_running(&self) -> bool {
         !matches!(self.state, MaintenanceState::Ended { .. })
+    }
+
+    /// What other processes have done with the maintenance since it stopped here, as the annotations of the nodes show
+    /// it; `None` if they show nothing, or if the maintenance cannot be resumed.
+    pub fn gone_on(&self, cluster: &Cluster) -> Option<GoneOn> {
+        let MaintenanceState::Ended { kind: Some(kind), at, .. } = self.state else { return None };
+        if kind.journaled().is_some() {
+            return None;
+        }
+        match MaintenanceNotes::find(cluster, &self.id) {
+            Some(notes) => (notes.renewed() > Some(at)).then_some(GoneOn::Resumed),
+            // Nodes are annotated before the first of them is drained. Before that, they have no annotation to lose.
+            None => {
+                let is_annotated = |record: &NodeRecord| record.drained.is_some() || record.failed.is_some();
+                self.outcome.nodes.values().any(is_annotated).then_some(GoneOn::Over)
+            }
+        }
     }
 
     /// The id and the state of the maintenance, as in `maintenance-1 runs`.

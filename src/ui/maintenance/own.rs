@@ -4,7 +4,7 @@ use super::{Runs, Scene, WaveLane, text, waves};
 use crate::{
     app::{
         UserAction,
-        maintenance::{MaintenanceEntry, MaintenanceState},
+        maintenance::{GoneOn, MaintenanceEntry, MaintenanceState},
     },
     ui::theme::Role,
 };
@@ -30,6 +30,11 @@ pub fn lines(scene: &Scene, width: usize) -> Vec<Runs> {
     let lanes = lanes(scene, entry);
     match &entry.state {
         MaintenanceState::Ended { says, .. } => {
+            let says = match entry.gone_on(&scene.shown.cluster) {
+                Some(GoneOn::Resumed) => "it was resumed elsewhere since then",
+                Some(GoneOn::Over) => "it was ended elsewhere since then: no node is in it any more",
+                None => says.as_str(),
+            };
             let wrapped = text::wrap(says, width.saturating_sub(2), REASON_LINES);
             lines.extend(wrapped.iter().map(|line| Runs::new(&format!("  {line}"), scene.style(Role::Base))));
         }
@@ -46,14 +51,6 @@ pub fn lines(scene: &Scene, width: usize) -> Vec<Runs> {
 
 /// Progress in one line: `maintenance-1 runs for 3m12s: 4 of 9 nodes done, 31 pods moved`.
 fn head(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
-    let role = match &entry.state {
-        MaintenanceState::Running => Role::NodeMaintenance,
-        MaintenanceState::Paused | MaintenanceState::Cancelling => Role::LevelWarning,
-        MaintenanceState::Ended { kind: Some(kind), .. } if kind.journaled().is_some() => {
-            Role::NodeMaintenance
-        }
-        MaintenanceState::Ended { .. } => Role::LevelError,
-    };
     let until = match &entry.state {
         MaintenanceState::Ended { at, .. } => *at,
         _ => scene.now,
@@ -67,8 +64,20 @@ fn head(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
         counted(outcome.moves, "pod", "pods"),
     );
     Runs::new(&entry.id, scene.style(Role::Heading))
-        .and(&format!(" {}", entry.state_in_words()), scene.style(role))
+        .and(&format!(" {}", entry.state_in_words()), scene.style(role(entry)))
         .and(&progress, scene.style(Role::Base))
+}
+
+/// Role of the state of a maintenance.
+pub const fn role(entry: &MaintenanceEntry) -> Role {
+    match &entry.state {
+        MaintenanceState::Running => Role::NodeMaintenance,
+        MaintenanceState::Paused | MaintenanceState::Cancelling => Role::LevelWarning,
+        MaintenanceState::Ended { kind: Some(kind), .. } if kind.journaled().is_some() => {
+            Role::NodeMaintenance
+        }
+        MaintenanceState::Ended { .. } => Role::LevelError,
+    }
 }
 
 /// Keys and likely end: `p pauses it, C cancels it; likely ends at 03:20:00`.
