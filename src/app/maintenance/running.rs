@@ -1,9 +1,9 @@
 //! Maintenances that were started from the dashboard, and the steps before their start.
 
 use super::MaintenanceRequest;
-use crate::app::notice_log::NoticeLog;
+use crate::{app::notice_log::NoticeLog, model::Model};
 use kordon_core::{
-    cluster::{Cluster, OperationId},
+    cluster::{Cluster, NodeName, OperationId},
     maintenance::{
         MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOutcome,
         MaintenancePlan, NodeRecord,
@@ -80,6 +80,21 @@ pub enum MaintenanceEvent {
 impl MaintenanceEntry {
     pub const fn is_running(&self) -> bool {
         !matches!(self.state, MaintenanceState::Ended { .. })
+    }
+
+    /// Number of pods that have left their nodes, including those of drains that are not over.
+    pub fn moved(&self, model: &Model) -> usize {
+        let is_draining = |record: &NodeRecord| record.drained.is_none() && record.failed.is_none();
+        let gone = |(name, record): (&NodeName, &NodeRecord)| {
+            let node = model.cluster.node(name).filter(|_| is_draining(record))?;
+            node.drain_claim.as_ref().filter(|claim| claim.operation == self.id)?;
+            Some(model.drain_count(node)?.gone)
+        };
+        let running: usize = match self.is_running() {
+            true => self.outcome.nodes.iter().filter_map(gone).sum(),
+            false => 0,
+        };
+        self.outcome.moves + running
     }
 
     /// What other processes have done with the maintenance since it stopped here, as the annotations of the nodes show

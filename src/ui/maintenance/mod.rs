@@ -75,7 +75,7 @@ fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> 
 /// ran, unless another process has resumed it. For others, the notes on their nodes show it.
 fn state(scene: &Scene, notes: &MaintenanceNotes) -> (&'static str, Role) {
     let ours = scene.app.operations.maintenances.iter().find(|entry| entry.id == notes.operation);
-    if let Some(entry) = ours.filter(|entry| entry.gone_on(&scene.shown.cluster).is_none()) {
+    if let Some(entry) = ours.filter(|entry| entry.gone_on(&scene.app.model.cluster).is_none()) {
         return (entry.state_in_words(), own::role(entry));
     }
     match notes.is_running(scene.now) {

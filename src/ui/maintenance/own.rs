@@ -30,7 +30,7 @@ pub fn lines(scene: &Scene, width: usize) -> Vec<Runs> {
     let lanes = lanes(scene, entry);
     match &entry.state {
         MaintenanceState::Ended { says, .. } => {
-            let says = match entry.gone_on(&scene.shown.cluster) {
+            let says = match entry.gone_on(&scene.app.model.cluster) {
                 Some(GoneOn::Resumed) => "it was resumed elsewhere since then",
                 Some(GoneOn::Over) => "it was ended elsewhere since then: no node is in it any more",
                 None => says.as_str(),
@@ -61,7 +61,7 @@ fn head(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
         Span::from_secs(until.since(entry.began).as_secs()),
         outcome.done(),
         counted(outcome.count(), "node", "nodes"),
-        counted(outcome.moves, "pod", "pods"),
+        counted(entry.moved(&scene.app.model), "pod", "pods"),
     );
     Runs::new(&entry.id, scene.style(Role::Heading))
         .and(&format!(" {}", entry.state_in_words()), scene.style(role(entry)))
