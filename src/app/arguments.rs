@@ -72,8 +72,8 @@ impl App {
     /// # Errors
     /// No sheet is open, or the argument is not a valid value of the option.
     fn set_maintenance(&mut self, option: MaintenanceOption, argument: &str) -> Result<(), String> {
-        let sheet = self.screen.overlays.maintenance_mut().ok_or("the maintenance sheet is not open")?;
-        sheet.request.set(option, argument)
+        let changed = self.screen.change_maintenance(|sheet| sheet.request.set(option, argument));
+        changed.ok_or("the maintenance sheet is not open")?
     }
 
     /// Focuses a pane and sets its filter. To filter the nodes, closes the views that cover them.

@@ -582,7 +582,7 @@ pub const COMMANDS: &[Command] = &[
     typing("answer", "Give the chosen or typed answer.", "answer", ENTER, UserAction::Answer).while_typing(InputTarget::Answer),
     typing("other-answer", "Choose the next answer.",
         "other", &[key(KeyCode::Tab)], UserAction::ChooseNext).while_typing(InputTarget::Answer),
-    typing("decline", "Cancel.", "cancel", ESC, UserAction::Back).while_typing(InputTarget::Answer),
+    typing("decline", "Close the question; nothing changes.", "back", ESC, UserAction::Back).while_typing(InputTarget::Answer),
     typing("keep-theme", "Keep the shown theme.", "keep", ENTER, UserAction::KeepTheme).while_typing(InputTarget::Theme),
     typing("next-in-list", "Show the next theme.",
         "next", &[key(KeyCode::Down)], UserAction::ChooseNext).while_typing(InputTarget::Theme),

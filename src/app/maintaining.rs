@@ -7,7 +7,8 @@ use super::{
     App,
     dialog::DialogSubject,
     maintenance::{
-        MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState,
+        MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceRequest, MaintenanceSheet,
+        MaintenanceStart, MaintenanceState,
     },
     notice_log::NoticeLog,
     operations::Job,
@@ -112,15 +113,14 @@ impl App {
         self.log(now, Severity::Info, "maintenance", &format!("started as {id}"));
         self.screen.message = Some(format!("started as {id}"));
         self.screen.marked_nodes.clear();
+        self.screen.maintenance = None;
         if let Some(sheet) = self.screen.overlays.maintenance_mut() {
-            sheet.request.nodes.clear();
-            sheet.scrolled = 0;
+            *sheet = MaintenanceSheet::new(MaintenanceRequest::new(Vec::new()));
         }
         self.operations.maintenances.push(MaintenanceEntry {
             number,
             id,
             began: now,
-            planned_end: plan.ends(),
             outcome: MaintenanceOutcome::planned(plan),
             notices: NoticeLog::default(),
             state: MaintenanceState::Running,

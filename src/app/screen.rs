@@ -15,6 +15,7 @@ use super::{
     help::HelpSheet,
     key_prefix::KeyPrefix,
     listing::{ListUse, Listing, Movement},
+    maintenance::{MaintenanceRequest, MaintenanceSheet},
     opening::Opening,
     options::{ThemeChoice, ThemeName},
     overlays::{Overlay, Overlays},
@@ -76,6 +77,9 @@ pub struct Screen {
     pub(super) last_marked: (Option<NodeRow>, Option<Key>),
     /// Whether the last drain plan ignored DaemonSets. This is the only option that the next plan inherits.
     pub ignore_daemonsets: bool,
+    /// Request of the maintenance sheet that was changed last, whose options the next sheet starts with; `None` for the
+    /// defaults. Like the marks of nodes, it is kept until a maintenance starts.
+    pub(super) maintenance: Option<MaintenanceRequest>,
     /// Panes that share an area as tabs, most recently focused first. The first tab of an area is shown.
     pub recent: Vec<Pane>,
     /// Open state of each pane that shrinks to one line when it has no content.
@@ -352,6 +356,17 @@ impl Screen {
     /// Whether the maintenance sheet is open.
     pub fn shows_maintenance(&self) -> bool {
         self.overlays.maintenance().is_some()
+    }
+
+    /// Changes the open maintenance sheet, and keeps its options for the next sheet. `None` if no sheet is open.
+    pub(super) fn change_maintenance<T>(
+        &mut self,
+        change: impl FnOnce(&mut MaintenanceSheet) -> T,
+    ) -> Option<T> {
+        let sheet = self.overlays.maintenance_mut()?;
+        let changed = change(sheet);
+        self.maintenance = Some(sheet.request.clone());
+        Some(changed)
     }
 
     /// The overlay that gets keys: the topmost one, unless it is a view and another pane has the focus.

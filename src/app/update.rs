@@ -128,7 +128,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
             None => app.screen.keep_filter(),
         },
         UserAction::KeepEdits if app.screen.shows_maintenance() => {
-            app.screen.overlays.maintenance_mut().into_iter().for_each(MaintenanceSheet::keep_line);
+            app.screen.change_maintenance(MaintenanceSheet::keep_line);
         }
         UserAction::KeepEdits => app.screen.overlays.plan_mut().into_iter().for_each(Preview::keep_edits),
         UserAction::RunCommand => return run_command(app, now),
@@ -213,7 +213,7 @@ fn toggle_timing(app: &mut App) {
     }
 }
 
-/// Opens the maintenance sheet for the marked or selected nodes, or closes the sheet.
+/// Opens the maintenance sheet for the marked or selected nodes, with the options of the last sheet, or closes it.
 fn toggle_maintenance(app: &mut App) {
     if matches!(app.screen.overlays.top(), Some(Overlay::Maintenance(_))) {
         app.screen.overlays.close_top();
@@ -223,7 +223,11 @@ fn toggle_maintenance(app: &mut App) {
         Some(Targets::Nodes(nodes)) => nodes,
         Some(Targets::Pods(_)) | None => Vec::new(),
     };
-    let sheet = MaintenanceSheet::new(MaintenanceRequest::new(nodes));
+    let request = match app.screen.maintenance.clone() {
+        Some(kept) => MaintenanceRequest { nodes, ..kept },
+        None => MaintenanceRequest::new(nodes),
+    };
+    let sheet = MaintenanceSheet::new(request);
     app.screen.overlays.open(Overlay::Maintenance(Box::new(sheet)));
 }
 
@@ -552,7 +556,7 @@ fn toggle_option(app: &mut App, option: PlanOption) {
 
 /// Switches an option of the open maintenance sheet, or opens the line in which its value is typed.
 fn change_maintenance(app: &mut App, option: MaintenanceOption) {
-    app.screen.overlays.maintenance_mut().into_iter().for_each(|sheet| sheet.change(option));
+    app.screen.change_maintenance(|sheet| sheet.change(option));
 }
 
 /// Starts typing into the taints, labels or annotations of the open plan.

@@ -104,7 +104,13 @@ fn title(dialog: &Dialog) -> &'static str {
 }
 
 fn hints(dialog: &Dialog) -> &'static str {
+    // For questions about running operations, "cancels" would read as if Esc cancelled the operation.
+    let is_of_running = matches!(
+        dialog.subject,
+        DialogSubject::Cancel(_) | DialogSubject::CancelMaintenance(_) | DialogSubject::Quit
+    );
     match dialog.prompt() {
+        Some(DialogPrompt::Choice(_)) if is_of_running => " Tab or ← → choose · Enter answers · Esc closes ",
         Some(DialogPrompt::Choice(_)) => " Tab or ← → choose · Enter answers · Esc cancels ",
         Some(DialogPrompt::Words(_)) => " Enter answers · Esc cancels ",
         None if !dialog.can_be_left() => " starting ",

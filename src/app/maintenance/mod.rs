@@ -16,7 +16,7 @@ use kordon_time::Timestamp;
 
 pub use request::{DRAIN_TIMEOUT, MaintenanceOption, MaintenanceRequest};
 pub use running::{
-    MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState,
+    GoneOn, MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState,
 };
 
 /// The open maintenance sheet.

@@ -1,10 +1,13 @@
 //! Maintenances that were started from the dashboard, and the steps before their start.
 
 use super::MaintenanceRequest;
-use crate::app::notice_log::NoticeLog;
+use crate::{app::notice_log::NoticeLog, model::Model};
 use kordon_core::{
-    cluster::OperationId,
-    maintenance::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOutcome, MaintenancePlan},
+    cluster::{Cluster, NodeName, OperationId},
+    maintenance::{
+        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOutcome,
+        MaintenancePlan, NodeRecord,
+    },
     operation::approval::Prompt,
 };
 use kordon_time::Timestamp;
@@ -32,8 +35,6 @@ pub struct MaintenanceEntry {
     pub(in crate::app) number: u64,
     pub id: OperationId,
     pub began: Timestamp,
-    /// Planned end of the maintenance, as of its start.
-    pub planned_end: Option<Timestamp>,
     pub outcome: MaintenanceOutcome,
     pub notices: NoticeLog,
     pub state: MaintenanceState,
@@ -55,6 +56,15 @@ pub enum MaintenanceState {
     },
 }
 
+/// What other processes have done with a maintenance that stopped here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoneOn {
+    /// Another process has resumed it.
+    Resumed,
+    /// No node is in it any more: another process has resumed it to its end, or released its nodes.
+    Over,
+}
+
 /// An event of a maintenance, which runs outside of the dashboard's event loop.
 #[derive(Clone, Debug)]
 pub enum MaintenanceEvent {
@@ -70,6 +80,38 @@ pub enum MaintenanceEvent {
 impl MaintenanceEntry {
     pub const fn is_running(&self) -> bool {
         !matches!(self.state, MaintenanceState::Ended { .. })
+    }
+
+    /// Number of pods that have left their nodes, including those of drains that are not over.
+    pub fn moved(&self, model: &Model) -> usize {
+        let is_draining = |record: &NodeRecord| record.drained.is_none() && record.failed.is_none();
+        let gone = |(name, record): (&NodeName, &NodeRecord)| {
+            let node = model.cluster.node(name).filter(|_| is_draining(record))?;
+            node.drain_claim.as_ref().filter(|claim| claim.operation == self.id)?;
+            Some(model.drain_count(node)?.gone)
+        };
+        let running: usize = match self.is_running() {
+            true => self.outcome.nodes.iter().filter_map(gone).sum(),
+            false => 0,
+        };
+        self.outcome.moves + running
+    }
+
+    /// What other processes have done with the maintenance since it stopped here, as the annotations of the nodes show
+    /// it; `None` if they show nothing, or if the maintenance cannot be resumed.
+    pub fn gone_on(&self, cluster: &Cluster) -> Option<GoneOn> {
+        let MaintenanceState::Ended { kind: Some(kind), at, .. } = self.state else { return None };
+        if kind.journaled().is_some() {
+            return None;
+        }
+        match MaintenanceNotes::find(cluster, &self.id) {
+            Some(notes) => (notes.renewed() > Some(at)).then_some(GoneOn::Resumed),
+            // Nodes are annotated before the first of them is drained. Before that, they have no annotation to lose.
+            None => {
+                let is_annotated = |record: &NodeRecord| record.drained.is_some() || record.failed.is_some();
+                self.outcome.nodes.values().any(is_annotated).then_some(GoneOn::Over)
+            }
+        }
     }
 
     /// The id and the state of the maintenance, as in `maintenance-1 runs`.

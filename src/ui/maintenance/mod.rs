@@ -56,10 +56,7 @@ pub fn draw(scene: &Scene, sheet: &MaintenanceSheet, area: Rect, buf: &mut Buffe
 /// Progress of a maintenance: a line for each remaining node.
 fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> {
     let left = counted(notes.nodes.len(), "node", "nodes");
-    let (state, role) = match notes.is_running(scene.now) {
-        true => ("runs", Role::NodeMaintenance),
-        false => ("was stopped", Role::NodeWarning),
-    };
+    let (state, role) = state(scene, notes);
     let head = Runs::new(&notes.operation, scene.style(Role::Heading))
         .and(&format!(" by {}: ", notes.by), scene.style(Role::Base))
         .and(state, scene.style(role))
@@ -72,6 +69,19 @@ fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> 
             .fitted(width)
     };
     std::iter::once(head.fitted(width)).chain(notes.nodes.iter().map(node)).collect()
+}
+
+/// The state of a maintenance in words, and its role. This dashboard knows the state of a maintenance that it runs or
+/// ran, unless another process has resumed it. For others, the notes on their nodes show it.
+fn state(scene: &Scene, notes: &MaintenanceNotes) -> (&'static str, Role) {
+    let ours = scene.app.operations.maintenances.iter().find(|entry| entry.id == notes.operation);
+    if let Some(entry) = ours.filter(|entry| entry.gone_on(&scene.app.model.cluster).is_none()) {
+        return (entry.state_in_words(), own::role(entry));
+    }
+    match notes.is_running(scene.now) {
+        true => ("runs", Role::NodeMaintenance),
+        false => ("was stopped", Role::NodeWarning),
+    }
 }
 
 /// The steps of a node: its drain, the work on its machine, and its return.

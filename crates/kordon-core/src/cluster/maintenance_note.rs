@@ -86,7 +86,7 @@ impl MaintenanceStage {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Waiting => "waits for its wave",
-            Self::Draining => "is drained",
+            Self::Draining => "is being drained",
             Self::Working => "is empty, and worked on",
             Self::Awaited => "is empty, and waits for its machine",
             Self::Returning => "is worked on, and has to be well again",

@@ -59,6 +59,12 @@ impl MaintenanceNotes {
             || self.claims.iter().any(|claim| claim.is_fresh(now))
     }
 
+    /// When a note of the maintenance or a claim of its drains was last renewed; `None` without nodes.
+    pub fn renewed(&self) -> Option<Timestamp> {
+        let notes = self.nodes.values().map(|note| note.renewed);
+        notes.chain(self.claims.iter().map(|claim| claim.renewed)).max()
+    }
+
     /// The nodes of the maintenance that are in one of these stages.
     pub fn in_stages(&self, stages: &[MaintenanceStage]) -> Vec<NodeName> {
         let is_in = |(_, note): &(&NodeName, &MaintenanceNote)| stages.contains(&note.stage);
@@ -141,7 +147,9 @@ mod tests {
         draining.drain_claim = Some(claim("another").into());
         assert!(!is_running(draining.clone()));
         draining.drain_claim = Some(claim("m1").into());
-        assert!(is_running(draining));
+        assert!(is_running(draining.clone()));
+        let renewed = MaintenanceNotes::all(&cluster([draining]))[0].renewed();
+        assert_eq!(renewed, Some(Timestamp::from_secs(1000)));
     }
 
     #[test]
