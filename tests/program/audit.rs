@@ -156,6 +156,10 @@ async fn what_the_baseline_has_is_left_out_and_counted() {
         before["findings"].as_array().map(Vec::len)
     );
     assert_eq!(report["nodes"][0]["prospect"], before["nodes"][0]["prospect"], "nodes keep their answers");
+    let table = shell.run(&["audit", "--baseline", &known, "--from", &file, "--complete"]).await.out;
+    assert!(table.contains("nothing new\n") && !table.contains("nothing holds up"), "{table}");
+    let full = table.lines().find(|line| line.starts_with("full ")).unwrap_or_else(|| panic!("{table}"));
+    assert!(full.contains("in the baseline"), "{table}");
 
     let tighter = shell.file(
         "budget.yaml",

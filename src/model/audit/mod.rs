@@ -60,6 +60,8 @@ pub struct AuditedNode {
     pub gaps: Gaps,
     /// Indexes of the node's causes in [`DrainAudit::findings`].
     pub findings: Vec<usize>,
+    /// Whether [`DrainAudit::retain`] left out an error or warning that concerns the node.
+    pub has_left_out: bool,
 }
 
 impl AuditedNode {
@@ -106,7 +108,14 @@ impl DrainAudit {
 
     /// Keeps the findings for which `keep` returns true. The audit's answers for the nodes do not change.
     pub fn retain(&mut self, keep: impl Fn(&Finding) -> bool) {
-        self.findings.retain(keep);
+        let (kept, left_out): (Vec<Finding>, Vec<Finding>) =
+            std::mem::take(&mut self.findings).into_iter().partition(keep);
+        self.findings = kept;
+        for finding in left_out.iter().filter(|finding| finding.severity() != FindingSeverity::Note) {
+            for node in self.nodes.iter_mut().filter(|node| finding.nodes.contains(&node.node)) {
+                node.has_left_out = true;
+            }
+        }
         self.arrange();
     }
 
@@ -212,6 +221,7 @@ impl AuditWork {
             totals: PlanTotals::default(),
             gaps: Gaps::default(),
             findings: Vec::new(),
+            has_left_out: false,
         };
         match result.plan {
             Ok(plan) => {
