@@ -175,6 +175,19 @@ async fn what_the_baseline_has_is_left_out_and_counted() {
 }
 
 #[tokio::test]
+async fn a_drain_that_would_help_has_the_flags_that_its_node_needs() {
+    let mut objects = Objects::of("audit-budgets");
+    objects.named("Pod", "full")["spec"]["volumes"] = json!([{"name": "scratch", "emptyDir": {}}]);
+    let report = audit(&objects).await;
+    let fixes = finding(&report, "budgetNeverAllows PodDisruptionBudget default/full")["fixes"].to_string();
+    let (_, drain) = fixes.split_once("\"kordon drain ").unwrap_or_else(|| panic!("{fixes}"));
+    let (drain, _) = drain.split_once('"').expect("the end of the command");
+    assert!(drain.contains("--delete-emptydir-data") && drain.contains("--surge"), "{drain}");
+    let (_, plan) = objects.run(&format!("plan drain {drain}")).await;
+    assert_eq!(plan["requiredFlags"], json!([]), "{drain}\n{plan:#}");
+}
+
+#[tokio::test]
 async fn junit_has_a_failure_for_each_error_and_warning() {
     let shell = Shell::new();
     let file = shell.file("objects.json", &Objects::of("audit-budgets").list());

@@ -214,7 +214,7 @@ impl AuditWork {
         let mut audited = AuditedNode {
             zone: node.zone(),
             pool: node.pool().cloned(),
-            needs: self.needs(&name),
+            needs: needed_flags(&self.cluster, &name, &self.rules, self.now),
             node: name,
             prospect: Prospect::Unknown,
             takes: None,
@@ -244,13 +244,18 @@ impl AuditWork {
         }
         self.nodes.push(audited);
     }
+}
 
-    /// The flags that kubectl drain needs to start, except `--ignore-daemonsets`, which every drain needs.
-    fn needs(&self, node: &NodeName) -> BTreeSet<DrainFlag> {
-        let options = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
-        let screen = |pod: &Arc<Pod>| filter::screen(&self.cluster, pod, &options, &self.rules, self.now);
-        self.cluster.pods_on(node).flat_map(|pod| screen(pod).needs()).collect()
-    }
+/// Returns the flags that a drain of the node needs to start, except `--ignore-daemonsets`, which every drain needs.
+fn needed_flags(
+    cluster: &Cluster,
+    node: &NodeName,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> BTreeSet<DrainFlag> {
+    let options = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
+    let screen = |pod: &Arc<Pod>| filter::screen(cluster, pod, &options, rules, now);
+    cluster.pods_on(node).flat_map(|pod| screen(pod).needs()).collect()
 }
 
 impl Model {
