@@ -131,8 +131,10 @@ impl PlanTotals {
         for pod in pods {
             totals.add(pod, made);
         }
-        let last =
-            |time: fn(&PodPlan) -> Option<Timestamp>| pods.iter().filter_map(time).max().or(Some(made));
+        let last = |time: fn(&PodPlan) -> Option<Timestamp>| {
+            let stays = |pod: &PodPlan| pod.verdict.as_if_granted().may_leave() && time(pod).is_none();
+            if pods.iter().any(stays) { None } else { pods.iter().filter_map(time).max().or(Some(made)) }
+        };
         totals.ends = Window {
             soonest: last(|pod| pod.gone.soonest),
             likely: last(|pod| pod.gone.likely),
