@@ -219,7 +219,9 @@ async fn nodes_are_chosen_by_name_and_label() {
     let missing = shell.refused(&["audit", "ful", "--from", &file], case_objects::FAILED).await;
     assert!(missing.contains("did you mean full?"), "{missing}");
     let unlabelled = shell.refused(&["audit", "-l", "a=b", "--from", &file], USAGE).await;
-    assert!(unlabelled.contains("none of 3 nodes is chosen"), "{unlabelled}");
+    assert!(unlabelled.contains("none of 3 nodes is chosen by -l a=b"), "{unlabelled}");
+    let neither = shell.refused(&["audit", "full", "-l", "a=b", "--from", &file], USAGE).await;
+    assert!(neither.contains("none of 3 nodes is chosen by full and -l a=b"), "{neither}");
 }
 
 /// Runs the commands of the pipelines in `examples/ci` against a server with the objects of a dump.
