@@ -57,11 +57,18 @@ impl NodeChoice {
             cluster.nodes().iter().filter(|node| is_chosen(node)).map(|node| node.name.clone()).collect();
         if chosen.is_empty() && !cluster.nodes().is_empty() {
             let nodes = counted(cluster.nodes().len(), "node", "nodes");
-            return Err(CliError::Usage(format!(
-                "none of {nodes} is chosen by these names, labels, pool and zone"
-            )));
+            return Err(CliError::Usage(format!("none of {nodes} is chosen by {}", self.given())));
         }
         Ok(chosen)
+    }
+
+    /// The names and flags that were given: `-l app=web and --zone a`.
+    fn given(&self) -> String {
+        let names = (!self.nodes.is_empty()).then(|| self.nodes.join(" "));
+        let selector = self.selector.as_ref().map(|selector| format!("-l {selector}"));
+        let pool = self.pool.as_ref().map(|pool| format!("--pool {pool}"));
+        let zone = self.zone.as_ref().map(|zone| format!("--zone {zone}"));
+        names.into_iter().chain(selector).chain(pool).chain(zone).collect::<Vec<_>>().join(" and ")
     }
 }
 

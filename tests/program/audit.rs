@@ -156,6 +156,10 @@ async fn what_the_baseline_has_is_left_out_and_counted() {
         before["findings"].as_array().map(Vec::len)
     );
     assert_eq!(report["nodes"][0]["prospect"], before["nodes"][0]["prospect"], "nodes keep their answers");
+    let table = shell.run(&["audit", "--baseline", &known, "--from", &file, "--complete"]).await.out;
+    assert!(table.contains("nothing new\n") && !table.contains("nothing holds up"), "{table}");
+    let full = table.lines().find(|line| line.starts_with("full ")).unwrap_or_else(|| panic!("{table}"));
+    assert!(full.contains("in the baseline"), "{table}");
 
     let tighter = shell.file(
         "budget.yaml",
@@ -168,6 +172,19 @@ async fn what_the_baseline_has_is_left_out_and_counted() {
     assert_eq!(ids(&report), ["budgetNeverAllows PodDisruptionBudget default/fine"]);
     let refused = shell.refused(&["audit", "--baseline", &file], USAGE).await;
     assert!(refused.contains("not a report of `kordon audit -o json`"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_drain_that_would_help_has_the_flags_that_its_node_needs() {
+    let mut objects = Objects::of("audit-budgets");
+    objects.named("Pod", "full")["spec"]["volumes"] = json!([{"name": "scratch", "emptyDir": {}}]);
+    let report = audit(&objects).await;
+    let fixes = finding(&report, "budgetNeverAllows PodDisruptionBudget default/full")["fixes"].to_string();
+    let (_, drain) = fixes.split_once("\"kordon drain ").unwrap_or_else(|| panic!("{fixes}"));
+    let (drain, _) = drain.split_once('"').expect("the end of the command");
+    assert!(drain.contains("--delete-emptydir-data") && drain.contains("--surge"), "{drain}");
+    let (_, plan) = objects.run(&format!("plan drain {drain}")).await;
+    assert_eq!(plan["requiredFlags"], json!([]), "{drain}\n{plan:#}");
 }
 
 #[tokio::test]
@@ -202,7 +219,9 @@ async fn nodes_are_chosen_by_name_and_label() {
     let missing = shell.refused(&["audit", "ful", "--from", &file], case_objects::FAILED).await;
     assert!(missing.contains("did you mean full?"), "{missing}");
     let unlabelled = shell.refused(&["audit", "-l", "a=b", "--from", &file], USAGE).await;
-    assert!(unlabelled.contains("none of 3 nodes is chosen"), "{unlabelled}");
+    assert!(unlabelled.contains("none of 3 nodes is chosen by -l a=b"), "{unlabelled}");
+    let neither = shell.refused(&["audit", "full", "-l", "a=b", "--from", &file], USAGE).await;
+    assert!(neither.contains("none of 3 nodes is chosen by full and -l a=b"), "{neither}");
 }
 
 /// Runs the commands of the pipelines in `examples/ci` against a server with the objects of a dump.

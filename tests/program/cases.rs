@@ -256,6 +256,35 @@ async fn a_finished_pod_leaves_at_once_and_is_not_replaced() {
     assert!(ends["likelySeconds"].as_f64().is_some_and(|seconds| seconds < 1.0), "{ends}");
 }
 
+#[tokio::test]
+async fn the_parts_in_the_headline_of_a_plan_add_up_to_its_pods() {
+    let mut headlines = Vec::new();
+    for family in ["budgets", "health", "held", "losses", "places", "volumes"] {
+        let objects = Objects::of(&format!("audit-{family}"));
+        let nodes = objects.0.iter().filter(|object| object["kind"] == "Node");
+        let nodes: Vec<&str> = nodes.filter_map(|node| node["metadata"]["name"].as_str()).collect();
+        for flags in ["", " --force --delete-emptydir-data", " --surge"] {
+            let command = format!("plan drain {}{flags}", nodes.join(" "));
+            let table = objects.table(&command).await;
+            let headline = table.lines().find_map(|line| Some((line, headline(line)?)));
+            let (line, (pods, parts)) = headline.unwrap_or_else(|| panic!("{command}\n{table}"));
+            assert_eq!(pods, parts, "{command}: {line}");
+            headlines.push(line.to_owned());
+        }
+    }
+    let has = |text: &str| headlines.iter().any(|line| line.contains(text));
+    assert!(has(" refused") && has(" lost"), "{headlines:#?}");
+}
+
+/// Returns the number of pods in the headline of a plan, and the sum of its parts: 4 and 4 for
+/// `4 pods: 3 leave now, 1 refused; 1 lost`. `None` for other lines.
+fn headline(line: &str) -> Option<(usize, usize)> {
+    let (pods, parts) = line.split_once(" pods: ").or_else(|| line.split_once(" pod: "))?;
+    let (parts, _) = parts.split_once("; ").unwrap_or((parts, ""));
+    let number = |part: &str| -> Option<usize> { part.split(' ').next()?.parse().ok() };
+    Some((pods.parse().ok()?, parts.split(", ").filter_map(number).sum()))
+}
+
 /// The Lease of c21-n2 was written at 17:19:03 by the server's clock.
 #[tokio::test]
 async fn a_kubelet_whose_clock_is_off_is_alive_and_its_clock_a_notice() {

@@ -118,7 +118,8 @@ pub struct AuditedNodeReport {
     /// Whether the node's drain ends.
     #[serde(skip)]
     pub drains: bool,
-    /// The most severe cause among the node's findings, in words; empty for a node without findings.
+    /// The most severe cause among the node's findings, in words; `in the baseline` if all causes are left out, empty
+    /// if there is no cause.
     #[serde(skip)]
     pub cause: String,
 }
@@ -198,6 +199,7 @@ impl AuditedNodeReport {
         let totals = &node.totals;
         let findings = || node.findings.iter().map(|place| &audit.findings[*place]);
         let is_cause = |finding: &&Finding| finding.severity() != FindingSeverity::Note;
+        let left_out = if node.has_left_out { "in the baseline" } else { "" };
         Self {
             node: node.node.clone(),
             zone: node.zone.short(),
@@ -217,7 +219,7 @@ impl AuditedNodeReport {
             findings: findings().map(Finding::id).collect(),
             unknown: gap_reports(&node.gaps),
             drains: node.drains(),
-            cause: findings().find(is_cause).map(cause).unwrap_or_default(),
+            cause: findings().find(is_cause).map_or_else(|| left_out.to_owned(), cause),
         }
     }
 }

@@ -33,7 +33,7 @@ pub fn render(report: &AuditReport, out: &mut Page) {
         }
     }
     if report.findings.is_empty() {
-        out.line(Emphasis::Plain, nothing_found(report.total.unknown));
+        out.line(Emphasis::Plain, nothing_found(report.total.unknown, report.known));
     }
     if report.known > 0 {
         let known = counted(report.known, "finding is", "findings are");

@@ -14,8 +14,9 @@ use kordon_core::{
     cluster::{FeedKind, Gaps, NodeName},
     plan::{
         Action, Arrival, BudgetPlan, KubectlDifference, NodeChange, NodeDrain, NodePlan, NotModelled,
-        NotRecreated, Plan, PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, QuotaRefusal, Surge,
-        SurgeFate, SurgePlan, SurgeRefusal, SurgeRun, Verdict, Window, budget::BudgetNumbers, undo::UndoStep,
+        NotRecreated, Plan, PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodCount, PodPlan,
+        QuotaRefusal, Surge, SurgeFate, SurgePlan, SurgeRefusal, SurgeRun, Verdict, Window,
+        budget::BudgetNumbers, parts, undo::UndoStep,
     },
 };
 use kordon_time::Timestamp;
@@ -133,6 +134,12 @@ pub struct PlanTotalsReport {
     pub ends: WindowReport,
     /// When the plan likely completes if all undecided pods leave at the first attempt; `null` if no pod is undecided.
     pub not_before_seconds: Option<f64>,
+    /// Number of pods in each category. The numbers add up to `pods`: refused pods have a category of their own.
+    #[serde(skip)]
+    pub parts: Vec<(PodCount, usize)>,
+    /// Number of pods or replacements for each consequence. A pod that is lost is also counted in `parts`.
+    #[serde(skip)]
+    pub consequences: [(PodCount, usize); 4],
 }
 
 /// Possible times of an event, in seconds from `takenAt`; null means never.
@@ -603,6 +610,8 @@ fn totals(plan: &Plan) -> PlanTotalsReport {
         preempted: Some(totals.preempted).filter(|_| places),
         ends: window(totals.ends, plan.made),
         not_before_seconds: totals.not_before.map(|at| seconds(at, plan.made)),
+        parts: parts(&plan.pods, plan.made),
+        consequences: totals.consequences(),
     }
 }
 

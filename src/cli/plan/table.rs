@@ -106,27 +106,14 @@ fn summary(out: &mut Page, report: &PlanReport) {
             let _ = writeln!(out, "  but {}", shown(difference));
         }
     }
-    let counts = [
-        (PodCount::LeaveNow, totals.leave_now),
-        (PodCount::LeaveLater, totals.leave_later),
-        (PodCount::AlreadyTerminating, totals.already_terminating),
-        (PodCount::Stay, totals.stay),
-        (PodCount::Wait, totals.wait),
-        (PodCount::Blocked, totals.blocked),
-        (PodCount::Undecided, totals.undecided),
-        (PodCount::Refused, totals.refused_pods),
-        (PodCount::Lost, totals.lost),
-        (PodCount::DataLost, totals.data_lost),
-        (PodCount::Pending, totals.pending.unwrap_or(0)),
-        (PodCount::Preempted, totals.preempted.unwrap_or(0)),
-    ];
-    let counted: Vec<String> = counts
-        .iter()
-        .filter(|(_, number)| *number > 0)
-        .map(|(pods, number)| format!("{number} {}", pods.words()))
-        .collect();
+    let counted = |counts: &[(PodCount, usize)]| {
+        let counts = counts.iter().filter(|(_, number)| *number > 0);
+        counts.map(|(count, number)| format!("{number} {}", count.words())).collect::<Vec<_>>().join(", ")
+    };
+    let texts = [counted(&totals.parts), counted(&totals.consequences)];
+    let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     if totals.pods > 0 {
-        let _ = writeln!(out, "{pods}: {}", counted.join(", "));
+        let _ = writeln!(out, "{pods}: {}", texts.join("; "));
     }
     for refusal in
         report.nodes.iter().filter_map(|node| node.drain.as_ref()).flat_map(|drain| &drain.refusals)

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use super::finding::{Finding, FindingKind, Fix};
+use super::{
+    finding::{Finding, FindingKind, Fix},
+    needed_flags,
+};
 use crate::model::suggestions::{self, Suggestion, SuggestionKind};
 use kordon_core::{
     cluster::{Cluster, Pod},
-    plan::{Action, DrainOptions, EvictionRules, SurgeRefusal, surge::assess},
+    plan::{Action, DrainFlag, DrainOptions, EvictionRules, SurgeRefusal, surge::assess},
 };
 use kordon_time::Timestamp;
 
@@ -32,7 +35,7 @@ pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules,
         FindingKind::BudgetNeverAllows => {
             let found = pod.map(|pod| suggestions::for_budget(cluster, pod, rules, now)).unwrap_or_default();
             let scales = found.iter().any(|suggestion| suggestion.kind == SuggestionKind::ScaleUp);
-            let surge = pod.filter(|_| scales).and_then(|pod| surge(finding, cluster, pod));
+            let surge = pod.filter(|_| scales).and_then(|pod| surge(finding, cluster, pod, rules, now));
             surge.into_iter().chain(found.into_iter().map(Fix::from)).collect()
         }
         FindingKind::BudgetHasNoRoom | FindingKind::UnhealthyUnderBudget | FindingKind::OperatorBudget => {
@@ -71,16 +74,32 @@ pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules,
     }
 }
 
-/// Returns a `kordon drain` command that scales the pod's Deployment up only while the drain runs; `None` if that is
-/// not possible.
-fn surge(finding: &Finding, cluster: &Cluster, pod: &Pod) -> Option<Fix> {
+/// Returns a `kordon drain` command that scales the pod's Deployment up only while the drain runs, with the flags that
+/// the drain needs to start; `None` if that is not possible.
+fn surge(
+    finding: &Finding,
+    cluster: &Cluster,
+    pod: &Pod,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Option<Fix> {
     let unless = match assess(cluster, pod) {
         Ok(_) => "",
         Err(SurgeRefusal::AutoscalersUnknown { .. }) => ", unless an autoscaler scales it",
         Err(_) => return None,
     };
-    let nodes = finding.nodes.first().cloned().into_iter().collect();
-    let options = DrainOptions { ignore_daemonsets: true, surge: true, ..DrainOptions::default() };
-    let text = format!("scale its Deployment up by one only while its pods leave{unless}");
-    Some(Fix { command: Some(Action::Drain { nodes, options }.kordon()), text })
+    let node = finding.nodes.first()?;
+    let needs = needed_flags(cluster, node, rules, now);
+    let options = DrainOptions {
+        force: needs.contains(&DrainFlag::Force),
+        ignore_daemonsets: true,
+        delete_emptydir_data: needs.contains(&DrainFlag::DeleteEmptydirData),
+        surge: true,
+        ..DrainOptions::default()
+    };
+    let flags: Vec<String> = needs.iter().map(ToString::to_string).collect();
+    let with =
+        if flags.is_empty() { String::new() } else { format!("; the drain needs {}", flags.join(" ")) };
+    let text = format!("scale its Deployment up by one only while its pods leave{unless}{with}");
+    Some(Fix { command: Some(Action::Drain { nodes: vec![node.clone()], options }.kordon()), text })
 }

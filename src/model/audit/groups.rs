@@ -55,11 +55,14 @@ impl AuditGroup {
     }
 }
 
-/// Returns the text for an audit without findings. `unknown` is the number of nodes for which the audit has no answer.
-pub const fn nothing_found(unknown: usize) -> &'static str {
-    match unknown {
-        0 => "nothing holds up a drain, and nothing is lost",
-        _ => "nothing was found, but not every node has an answer",
+/// Returns the text for an audit without findings. `unknown` is the number of nodes for which the audit has no answer,
+/// `known` the number of findings that were left out.
+pub const fn nothing_found(unknown: usize, known: usize) -> &'static str {
+    match (unknown, known) {
+        (0, 0) => "nothing holds up a drain, and nothing is lost",
+        (0, _) => "nothing new",
+        (_, 0) => "nothing was found, but not every node has an answer",
+        (_, _) => "nothing new was found, but not every node has an answer",
     }
 }
 

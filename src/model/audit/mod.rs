@@ -60,6 +60,8 @@ pub struct AuditedNode {
     pub gaps: Gaps,
     /// Indexes of the node's causes in [`DrainAudit::findings`].
     pub findings: Vec<usize>,
+    /// Whether [`DrainAudit::retain`] left out an error or warning that concerns the node.
+    pub has_left_out: bool,
 }
 
 impl AuditedNode {
@@ -106,7 +108,14 @@ impl DrainAudit {
 
     /// Keeps the findings for which `keep` returns true. The audit's answers for the nodes do not change.
     pub fn retain(&mut self, keep: impl Fn(&Finding) -> bool) {
-        self.findings.retain(keep);
+        let (kept, left_out): (Vec<Finding>, Vec<Finding>) =
+            std::mem::take(&mut self.findings).into_iter().partition(keep);
+        self.findings = kept;
+        for finding in left_out.iter().filter(|finding| finding.severity() != FindingSeverity::Note) {
+            for node in self.nodes.iter_mut().filter(|node| finding.nodes.contains(&node.node)) {
+                node.has_left_out = true;
+            }
+        }
         self.arrange();
     }
 
@@ -205,13 +214,14 @@ impl AuditWork {
         let mut audited = AuditedNode {
             zone: node.zone(),
             pool: node.pool().cloned(),
-            needs: self.needs(&name),
+            needs: needed_flags(&self.cluster, &name, &self.rules, self.now),
             node: name,
             prospect: Prospect::Unknown,
             takes: None,
             totals: PlanTotals::default(),
             gaps: Gaps::default(),
             findings: Vec::new(),
+            has_left_out: false,
         };
         match result.plan {
             Ok(plan) => {
@@ -234,13 +244,18 @@ impl AuditWork {
         }
         self.nodes.push(audited);
     }
+}
 
-    /// The flags that kubectl drain needs to start, except `--ignore-daemonsets`, which every drain needs.
-    fn needs(&self, node: &NodeName) -> BTreeSet<DrainFlag> {
-        let options = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
-        let screen = |pod: &Arc<Pod>| filter::screen(&self.cluster, pod, &options, &self.rules, self.now);
-        self.cluster.pods_on(node).flat_map(|pod| screen(pod).needs()).collect()
-    }
+/// Returns the flags that a drain of the node needs to start, except `--ignore-daemonsets`, which every drain needs.
+fn needed_flags(
+    cluster: &Cluster,
+    node: &NodeName,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> BTreeSet<DrainFlag> {
+    let options = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
+    let screen = |pod: &Arc<Pod>| filter::screen(cluster, pod, &options, rules, now);
+    cluster.pods_on(node).flat_map(|pod| screen(pod).needs()).collect()
 }
 
 impl Model {

@@ -174,7 +174,8 @@ impl NodeCase {
                 format!("until its drain ends{count}{}", blocked.unwrap_or_default())
             }
             NodeState::Cordoned | NodeState::Ready => {
-                let note = self.node.cordon().map(|note| note.text(now)).unwrap_or_default();
+                // The end itself is the time of the suggestion.
+                let note = self.node.cordon().map(|note| format!("by {}", note.who())).unwrap_or_default();
                 format!("until its cordon ends: {note}")
             }
         };
@@ -375,7 +376,10 @@ mod tests {
         let mut cordoned = case(NodeState::Cordoned);
         change(&mut cordoned, |node| node.cordon_note = Some(Arc::new(note(600))));
         assert_eq!(words(&cordoned), "wait uncordon drain");
-        let uncordon = &cordoned.suggestions(&Cluster::default(), NOW)[1];
+        let suggestions = cordoned.suggestions(&Cluster::default(), NOW);
+        let (wait, uncordon) = (&suggestions[0], &suggestions[1]);
+        assert_eq!(wait.at, Some(NOW + Span::from_secs(600)));
+        assert_eq!(wait.text, "until its cordon ends: by alice: new kernel", "the time is not said twice");
         assert!(uncordon.risk.starts_with("cordoned by alice: new kernel"), "{}", uncordon.risk);
         change(&mut cordoned, |node| node.cordon_note = Some(Arc::new(note(-1))));
         assert_eq!(words(&cordoned), "uncordon drain");

@@ -59,7 +59,7 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
         return ("◌", "planning the drain of each node".into(), Role::FeedBusy);
     };
     let unknown = known.audit.total().unknown;
-    let text = nothing_found(unknown);
+    let text = nothing_found(unknown, 0);
     if unknown > 0 {
         return ("?", text.into(), Role::NodeNotice);
     }

@@ -110,13 +110,15 @@ impl CordonNote {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// The remaining time of the cordon, such as `1h59m left` or `expired 5m00s ago`; none if no time was given.
+    /// The remaining time of the cordon, rounded up to a second like other countdowns, such as `1h59m left` or `expired
+    /// 5m00s ago`; none if no time was given.
     pub fn time_left(&self, now: Timestamp) -> Option<String> {
         let until = self.until?;
         Some(if self.is_expired(now) {
             format!("expired {} ago", now.since(until))
         } else {
-            format!("{} left", until.since(now))
+            let left = until.since(now) + Span::from_nanos(999_999_999);
+            format!("{} left", Span::from_secs(left.as_secs()))
         })
     }
 
@@ -272,6 +274,11 @@ mod tests {
             operation: "p2".parse().ok(),
         };
         assert_eq!(note.text(at), "by bob: new kernel, until 2027-01-15T10:00:00Z (2h00m left)");
+        assert_eq!(
+            note.time_left(at + Span::from_millis(1)).as_deref(),
+            Some("2h00m left"),
+            "as a countdown"
+        );
         let later = at + Span::from_secs(7500);
         assert!(!note.is_expired(at) && note.is_expired(later));
         assert_eq!(note.text(later), "by bob: new kernel, until 2027-01-15T10:00:00Z (expired 5m00s ago)");

@@ -64,6 +64,8 @@ pub struct MaintenanceOptions {
     pub guards: Guards,
     /// Times at which waves may run: start and end of each, in order; empty for any time.
     pub windows: Vec<(Timestamp, Timestamp)>,
+    /// Latest end of a wave (`--max-duration`); `None` for no limit.
+    pub latest_end: Option<Timestamp>,
 }
 
 /// The waves in which nodes are maintained.
@@ -166,6 +168,8 @@ pub enum LeftOutReason {
     Guard(String),
     /// The wave fits into none of the time windows in which waves may run.
     NoWindow { takes: Span },
+    /// The wave would end after [`MaintenanceOptions::latest_end`].
+    TooLate { takes: Span },
 }
 
 /// The cost of a maintenance.
@@ -196,6 +200,7 @@ impl fmt::Display for LeftOutReason {
                 write!(f, "losing a {what} would then strand {after} pods, now {before}")
             }
             Self::NoWindow { takes } => write!(f, "no window has room for a wave of {takes}"),
+            Self::TooLate { takes } => write!(f, "a wave of {takes} would end after --max-duration"),
         }
     }
 }

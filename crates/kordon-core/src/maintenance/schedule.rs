@@ -90,18 +90,11 @@ impl<'a> Schedule<'a> {
             return false;
         }
         let (found, reasons) = self.find();
-        let Some(Found { mut wave, after }) = found else {
+        let Some(Found { wave, after }) = found else {
             self.left_out.extend(reasons);
             self.left.clear();
             return false;
         };
-        let takes = wave.ends.since(wave.starts);
-        let Some(starts) = self.start_of(takes) else {
-            let left = std::mem::take(&mut self.left).into_iter();
-            self.left_out.extend(left.map(|node| (node, LeftOutReason::NoWindow { takes })));
-            return false;
-        };
-        wave.delay(starts.since(wave.starts));
         self.now = wave.ends;
         self.left.retain(|node| !wave.nodes.contains(node));
         self.state = after;
@@ -197,10 +190,11 @@ impl<'a> Schedule<'a> {
         wave
     }
 
-    /// Why the drains of a wave are not allowed; `None` if they are.
+    /// Why the drains of a wave are not allowed, or the wave does not fit into the time; `None` if it can run.
     fn objection(&self, trial: &Trial, wave: &WavePlan) -> Option<LeftOutReason> {
         let breach = || trial.breach(wave, &self.state, &self.options.guards).map(LeftOutReason::Guard);
-        wave.objection(self.options.allows_pending).or_else(breach)
+        let late = || self.start_of(wave.ends(self.options).since(wave.plan.made)).err();
+        wave.objection(self.options.allows_pending).or_else(breach).or_else(late)
     }
 
     /// Plans the same wave with half of its nodes; `None` if the wave has only one node.
@@ -217,10 +211,11 @@ impl<'a> Schedule<'a> {
             && self.options.max_per_zone.is_none_or(|most| zones.values().all(|nodes| *nodes <= most))
     }
 
-    /// Returns the wave with the predicted cluster after it, unless the loss of a node or zone would then be worse than
-    /// before the maintenance.
+    /// Returns the wave, at the time when it can start, with the predicted cluster after it, unless the loss of a node
+    /// or zone would then be worse than before the maintenance.
     fn accepted(&self, drains: &WavePlan, ahead: &BTreeSet<NodeName>) -> Result<Found, LeftOutReason> {
         let mut wave = drains.wave(&self.state, self.options, ahead);
+        let starts = self.start_of(wave.ends.since(wave.starts))?;
         let after = self.state.after(&drains.plan, self.rules, wave.ends);
         if let Some(before) = self.before {
             let cluster = after.with_cordoned(&wave.ahead);
@@ -230,16 +225,25 @@ impl<'a> Schedule<'a> {
                 return Err(LeftOutReason::Headroom { after, before });
             }
         }
+        wave.delay(starts.since(wave.starts));
         Ok(Found { wave, after })
     }
 
-    /// When a wave of this length can start; `None` if it fits into none of the time windows for waves.
-    fn start_of(&self, takes: Span) -> Option<Timestamp> {
-        if self.options.windows.is_empty() {
-            return Some(self.now);
+    /// When a wave of this length can start, or why it cannot: no time window for waves has room for it, or it would
+    /// end too late.
+    fn start_of(&self, takes: Span) -> Result<Timestamp, LeftOutReason> {
+        let mut windows = self.options.windows.iter().map(|(start, end)| ((*start).max(self.now), *end));
+        let starts = match self.options.windows.is_empty() {
+            true => self.now,
+            false => match windows.find(|(start, end)| *start + takes <= *end) {
+                Some((start, _)) => start,
+                None => return Err(LeftOutReason::NoWindow { takes }),
+            },
+        };
+        match self.options.latest_end.is_some_and(|latest| starts + takes > latest) {
+            true => Err(LeftOutReason::TooLate { takes }),
+            false => Ok(starts),
         }
-        let starts = self.options.windows.iter().map(|(start, end)| ((*start).max(self.now), *end));
-        starts.filter(|(start, end)| *start + takes <= *end).map(|(start, _)| start).next()
     }
 }
 

@@ -115,6 +115,18 @@ impl WavePlan {
         self.plan.pods.iter().any(|row| row.outcome.kind() == OutcomeKind::Unknown)
     }
 
+    /// When the last pod that the wave removes is likely gone.
+    fn drained(&self) -> Timestamp {
+        self.plan.totals.ends.likely.unwrap_or(self.plan.made)
+    }
+
+    /// When all nodes are likely back and settled, and every moved pod that is expected to become Ready again is Ready.
+    pub fn ends(&self, options: &MaintenanceOptions) -> Timestamp {
+        let back = self.drained() + options.work + options.settle;
+        let ready = self.plan.pods.iter().filter_map(|row| row.ready_again).max();
+        back.max(ready.unwrap_or(back))
+    }
+
     /// The wave, if its drains start at the time for which they are planned.
     pub fn wave(
         &self,
@@ -122,15 +134,12 @@ impl WavePlan {
         options: &MaintenanceOptions,
         ahead: &BTreeSet<NodeName>,
     ) -> MaintenanceWave {
-        let starts = self.plan.made;
-        let drained = self.plan.totals.ends.likely.unwrap_or(starts);
-        let back = drained + options.work + options.settle;
-        let ready = self.plan.pods.iter().filter_map(|row| row.ready_again).max();
+        let drained = self.drained();
         MaintenanceWave {
             nodes: self.nodes.clone(),
-            starts,
+            starts: self.plan.made,
             drained,
-            ends: back.max(ready.unwrap_or(back)),
+            ends: self.ends(options),
             ahead: ahead.iter().filter(|node| !self.nodes.contains(node)).cloned().collect(),
             moves: self.moves(state),
             losses: self.plan.losses(),

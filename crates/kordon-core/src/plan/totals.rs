@@ -114,17 +114,10 @@ impl PodCount {
 }
 
 impl PlanTotals {
-    /// Returns the number of pods or replacements in each category, in the order in which they are shown.
-    pub const fn counts(&self) -> [(PodCount, usize); 12] {
+    /// Returns the number of pods or replacements for each consequence of the plan, in the order in which they are
+    /// shown. They are not added to the numbers of [`parts`]: a pod that is lost is also counted there.
+    pub const fn consequences(&self) -> [(PodCount, usize); 4] {
         [
-            (PodCount::LeaveNow, self.leave_now),
-            (PodCount::LeaveLater, self.leave_later),
-            (PodCount::AlreadyTerminating, self.already_terminating),
-            (PodCount::Stay, self.stay),
-            (PodCount::Wait, self.wait),
-            (PodCount::Blocked, self.blocked),
-            (PodCount::Undecided, self.undecided),
-            (PodCount::Refused, self.refused_pods),
             (PodCount::Lost, self.lost),
             (PodCount::DataLost, self.data_lost),
             (PodCount::Pending, self.pending),
@@ -138,8 +131,10 @@ impl PlanTotals {
         for pod in pods {
             totals.add(pod, made);
         }
-        let last =
-            |time: fn(&PodPlan) -> Option<Timestamp>| pods.iter().filter_map(time).max().or(Some(made));
+        let last = |time: fn(&PodPlan) -> Option<Timestamp>| {
+            let stays = |pod: &PodPlan| pod.verdict.as_if_granted().may_leave() && time(pod).is_none();
+            if pods.iter().any(stays) { None } else { pods.iter().filter_map(time).max().or(Some(made)) }
+        };
         totals.ends = Window {
             soonest: last(|pod| pod.gone.soonest),
             likely: last(|pod| pod.gone.likely),

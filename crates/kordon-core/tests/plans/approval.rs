@@ -199,6 +199,28 @@ fn a_plan_that_fails_is_refused_by_a_filter_or_changes_nothing_ends_the_approval
 }
 
 #[test]
+fn a_cordon_that_stands_already_says_that_it_gets_no_new_reason_and_end() {
+    let mut desk = Desk::new(&["n1", "n2"]);
+    desk.fixture.node("n1", |node| node.unschedulable = true);
+    let why = |options: OperationOptions| {
+        let terms = Terms { options, ..desk.terms() };
+        let mut approval = Approval::apply(cordon(&["n1"]), None, terms, &desk.situation());
+        desk.serve(&mut approval);
+        let Some(Decision::NothingToDo(why)) = approval.decision() else { panic!("{approval:?}") };
+        why.clone()
+    };
+    assert_eq!(why(OperationOptions::default()), "it changes nothing");
+    let until = Some(NOW + Span::from_secs(3600));
+    let reason = "a new disk".to_owned();
+    for options in [
+        OperationOptions { until, ..OperationOptions::default() },
+        OperationOptions { reason, ..OperationOptions::default() },
+    ] {
+        assert!(why(options).contains("uncordon it first"));
+    }
+}
+
+#[test]
 fn permissions_are_checked_first_those_of_an_undo_too() {
     let mut desk = Desk::new(&["n1", "n2"]);
     let patch = Permission::on_node("patch", &"n1".into());

@@ -197,6 +197,26 @@ fn waves_run_in_windows_only() {
     );
 }
 
+/// A wave takes as long as its slowest node.
+#[test]
+fn a_node_that_takes_too_long_keeps_no_other_node_out_of_the_waves() {
+    let mut fixture = nodes(&[8; 6]);
+    workload(&mut fixture, "web", &["n0"], None);
+    let ends = NOW + Span::from_secs(360);
+    let both = options(&["n0", "n1"]);
+    let limited = MaintenanceOptions { latest_end: Some(ends), ..both.clone() };
+    let in_window = MaintenanceOptions { windows: vec![(NOW, ends)], ..both };
+    for (options, words) in
+        [(limited, "would end after --max-duration"), (in_window, "no window has room for a wave of")]
+    {
+        let plan = plan(&fixture, &options);
+        assert_eq!(waves(&plan), [vec!["n1"]], "{plan:#?}");
+        let [(node, reason)] = &plan.left_out[..] else { panic!("{plan:#?}") };
+        assert_eq!(&**node, "n0");
+        assert!(reason.to_string().contains(words), "{reason}");
+    }
+}
+
 /// The guard rail `last-ready` counts nodes that are cordoned in advance as out of service, although they are not
 /// drained yet.
 #[test]

@@ -1510,6 +1510,7 @@ fn the_pods_of_a_deleted_node_are_left_to_the_garbage_collector() {
     assert_eq!([web.gone.soonest, web.gone.likely, web.gone.latest].map(at), [Some(40), Some(50), Some(80)]);
     assert_eq!(of(&plan, "agent-1").outcome, PodOutcome::NotRecreated(NotNeeded::NodeGone));
     assert_eq!(of(&plan, "held").gone.likely, None, "a finalizer keeps it");
+    assert_eq!((plan.totals.ends.likely, plan.prospect()), (None, Prospect::Stalls));
     assert_eq!(plan.command.as_deref(), Some("kubectl delete node n1"));
     let [step] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
     let call = step.call();

@@ -18,7 +18,7 @@ use crate::{
 };
 use kordon_core::{
     forecast::Succession,
-    plan::{Plan, PodCount, Prospect},
+    plan::{Plan, PlanTotals, PodCount, Prospect, parts},
 };
 
 /// Text and theme role of a plan's prospect: whether the plan completes, and when.
@@ -48,20 +48,33 @@ pub fn prospect(plan: &Plan) -> (String, Role) {
     (words, role)
 }
 
-/// Totals as text: `12 pods · 9 leave now · 1 leave later · 2 refused`.
+/// Totals as text: `12 pods · 9 leave now · 1 leave later · 2 refused   1 lost`. The parts add up to all pods.
 pub fn totals(scene: &Scene, plan: &Plan) -> Runs {
-    let totals = &plan.totals;
+    let mut runs = sizes(scene, &plan.totals);
+    for (part, number) in parts(&plan.pods, plan.made) {
+        runs = count(scene, runs, number, part.words(), role(part));
+    }
+    with_consequences(scene, runs, &plan.totals)
+}
+
+/// Numbers of nodes and pods: `3 nodes · 1 refused · 12 pods`.
+fn sizes(scene: &Scene, totals: &PlanTotals) -> Runs {
     let mut runs = Runs::default();
     if totals.nodes > 1 {
         runs = count(scene, runs, totals.nodes, "nodes", Role::Base);
         runs = count(scene, runs, totals.refused_nodes, "refused", Role::NodeWarning);
     }
-    let pods = if totals.pods == 1 { "pod" } else { "pods" };
-    runs = count(scene, runs, totals.pods, pods, Role::Base);
-    for (pods, number) in totals.counts() {
-        runs = count(scene, runs, number, pods.words(), role(pods));
-    }
-    runs
+    count(scene, runs, totals.pods, if totals.pods == 1 { "pod" } else { "pods" }, Role::Base)
+}
+
+/// Appends the consequences of the plan: `1 lost · 1 lose data`. A wider gap separates them from the parts: a pod that
+/// is lost is also counted there.
+fn with_consequences(scene: &Scene, runs: Runs, totals: &PlanTotals) -> Runs {
+    let consequences = totals
+        .consequences()
+        .into_iter()
+        .fold(Runs::default(), |runs, (part, number)| count(scene, runs, number, part.words(), role(part)));
+    if consequences.is_empty() { runs } else { runs.and("   ", scene.style(Role::Dim)).join(consequences) }
 }
 
 /// Maximum width in cells of the bar of pods.
@@ -79,25 +92,13 @@ pub fn stacked_bar(scene: &Scene, view: &PlanView, room: usize) -> Runs {
 
 /// Legend of the bar: `9 pods: █ 6 leave now · ▓ 1 leave later · ✖ 2 blocked   1 lost · 1 lose data`.
 pub fn legend(scene: &Scene, view: &PlanView) -> Runs {
-    let totals = &view.plan.totals;
-    let mut runs = Runs::default();
-    if totals.nodes > 1 {
-        runs = count(scene, runs, totals.nodes, "nodes", Role::Base);
-        runs = count(scene, runs, totals.refused_nodes, "refused", Role::NodeWarning);
-    }
-    runs = count(scene, runs, totals.pods, if totals.pods == 1 { "pod" } else { "pods" }, Role::Base);
+    let mut runs = sizes(scene, &view.plan.totals);
     for (place, (part, number)) in view.parts.iter().enumerate() {
         let (gap, style) = (if place == 0 { ": " } else { " · " }, scene.style(role(*part)));
         runs = runs.and(gap, scene.style(Role::Faint)).and(glyph(*part), style);
         runs = runs.and(&format!(" {} {}", text::count(*number), part.words()), style);
     }
-    let mut consequences = Runs::default();
-    for (part, number) in totals.counts() {
-        if let PodCount::Lost | PodCount::DataLost | PodCount::Pending | PodCount::Preempted = part {
-            consequences = count(scene, consequences, number, part.words(), role(part));
-        }
-    }
-    if consequences.is_empty() { runs } else { runs.and("   ", scene.style(Role::Dim)).join(consequences) }
+    with_consequences(scene, runs, &view.plan.totals)
 }
 
 /// Numbers of pods by outcome: `3 leave now, 1 blocked`.

@@ -498,8 +498,15 @@ impl Approval {
                     return self.refuse(refusal);
                 }
                 if resumes.is_none() && Confirmation::to(plan) == Confirmation::Needless {
-                    let has_targets = !plan.action.has_no_targets();
-                    let why = if has_targets { "it changes nothing" } else { words::NO_RESOURCES };
+                    let options = &self.terms.options;
+                    let has_note = !options.reason.is_empty() || options.until.is_some();
+                    let why = if plan.action.has_no_targets() {
+                        words::NO_RESOURCES
+                    } else if has_note && matches!(plan.action, Action::Cordon { .. }) {
+                        "already cordoned; its reason and end are not changed: uncordon it first to set new ones"
+                    } else {
+                        "it changes nothing"
+                    };
                     return self.end(Decision::NothingToDo(why.into()));
                 }
                 let mut permissions = confirmation::permissions(plan);
