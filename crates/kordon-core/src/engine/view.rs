@@ -362,6 +362,12 @@ impl Engine {
         self.collector.iter().flat_map(move |collector| collector.missing(cluster))
     }
 
+    /// How well the time is known at which the pod garbage collector deletes the pods of a missing node; none if the
+    /// collector does not run.
+    pub fn collection_certainty(&self, node: &NodeName) -> Option<Certainty> {
+        self.collector.as_ref().map(|collector| collector.certainty(node))
+    }
+
     /// Whether the next pass removes the NoExecute taints of a node, because the node is Ready again and has no
     /// NoExecute taints other than the controller's (upstream `processTaintBaseEviction`, `markNodeAsReachable`). The
     /// removal cancels the evictions of the node's pods.
