@@ -44,6 +44,9 @@ pub struct WriteContext {
 /// Name that the journal records as the action of a maintenance.
 const MAINTENANCE: &str = "maintenance";
 
+/// Name that the journal records as the action of an undo.
+const UNDO: &str = "undo";
+
 /// An operation that this process has locked, with the writer of its journal.
 #[derive(Debug)]
 pub struct OperationLock {
@@ -112,7 +115,7 @@ impl WriteContext {
     }
 
     /// Locks an operation and records its start or resume in the journal, before anything is written to the cluster. An
-    /// undo locks the operation that it undoes, and records nothing yet.
+    /// undo locks the operation that it undoes.
     ///
     /// # Errors
     /// Another process runs the operation, or the journal cannot be read or written.
@@ -195,8 +198,18 @@ impl WriteContext {
     /// Starts an undo. The undo has its own id, but holds the lock of the operation that it undoes.
     async fn start_undo(&self, undone: OperationId) -> Result<(Started, OperationLock), NotStarted> {
         let (file, prior) = self.lock_beside(&undone).await?;
-        let id = self.new_id("undo");
+        let id = self.new_id(UNDO);
         let lock = self.open(file, &id)?;
+        let start = OperationStart {
+            by: self.by.clone(),
+            context: self.kube_context.clone(),
+            server: self.server.clone(),
+            action: UNDO.into(),
+            command: format!("kordon undo {undone}"),
+            nodes: prior.undo.nodes.iter().map(|undo| (undo.node.clone(), undo.uid.clone())).collect(),
+            ..OperationStart::default()
+        };
+        lock.record(LineKind::Started(Box::new(start)), self.clock).await?;
         Ok((Started { id, by: self.by.clone(), prior: Some(prior) }, lock))
     }
 

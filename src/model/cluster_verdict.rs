@@ -557,7 +557,7 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
         [] => {}
         _ if is_every_zone_down(zones) => texts.extend(pause(zones)),
         [zone] => {
-            let paused = if zone.rate == 0.0 { ", evictions paused" } else { "" };
+            let paused = if zone.is_paused() { ", evictions paused" } else { "" };
             texts.push(format!("zone {} down ({}){paused}", names.short(&zone.key), total(&down)));
         }
         several => texts.push(format!("{} zones down ({})", several.len(), total(&down))),

@@ -12,7 +12,7 @@ use super::{
     eviction::{EvictionRow, EvictionState},
 };
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, OUT_OF_SERVICE, Pod, SortedWalk, Taint, TaintEffect},
+    cluster::{Cluster, Key, NodeName, OUT_OF_SERVICE, Pod, SortedWalk, Taint, TaintEffect, ZoneKey},
     engine::{Tolerance, tolerance},
     plan::{OutcomeCounts, OutcomeKind, PodOutcome, PreemptedFor, TerminatingPods},
 };
@@ -65,6 +65,9 @@ pub(super) struct OutcomesBasis {
     pub changes: u64,
     /// The nodes that are down at the end of the forecast ([`Forecast::down`](kordon_core::forecast::Forecast::down)).
     pub down: BTreeSet<NodeName>,
+    /// The zones whose evictions are paused at the end of the forecast
+    /// ([`Forecast::paused_zones`](kordon_core::forecast::Forecast::paused_zones)).
+    pub paused: BTreeSet<ZoneKey>,
     /// Number of changes of the leaving pods ([`LeavingChanges::pods`](super::leaving::LeavingChanges::pods)).
     pub leaving: u64,
 }

@@ -313,7 +313,8 @@ impl Sources<'_> {
     }
 
     /// Returns the next event of each node: the predicted event if there is one; else the node's first eviction; else
-    /// the event that follows because the node is silent or waits for a taint.
+    /// the event that follows because the node is silent or waits for a taint. A node that waits in a zone without
+    /// evictions has none.
     fn next_events(self, evictions: &BTreeMap<Key, EvictionRow>) -> BTreeMap<NodeName, NextEvent> {
         let Self { engine, cluster, now, .. } = self;
         let mut next = self.predicted_events();
@@ -325,6 +326,7 @@ impl Sources<'_> {
                 NodeStage::Healthy if predictable && self.is_going_silent(node) => {
                     (Some(view.expires()), NextEventKind::Unknown)
                 }
+                NodeStage::Queued if !engine.has_eviction_slots(&view.zone) => continue,
                 NodeStage::Queued | NodeStage::Requested => (None, NextEventKind::Taint),
                 NodeStage::Healthy | NodeStage::Tainted | NodeStage::Evicted => continue,
             };

@@ -11,7 +11,7 @@ use super::{
     leaving::Leaving,
 };
 use kordon_core::{
-    cluster::{Cluster, FeedKind, Key, NodeName, Pod},
+    cluster::{Cluster, FeedKind, Key, NodeName, Pod, ZoneKey},
     engine::ServerVersion,
     forecast::{Forecast, LeavingOutcomes},
     placement::ClusterSnapshot,
@@ -43,19 +43,23 @@ impl Model {
     pub fn next_outcomes_job(&self, now: Timestamp) -> Option<OutcomesJob> {
         let changes = self.plan_revision()?;
         let leaving = &self.views.leaving;
-        let down = self.predictions.forecast().map(|forecast| forecast.down.clone()).unwrap_or_default();
+        let forecast = self.predictions.forecast();
+        let down = forecast.map(|forecast| forecast.down.clone()).unwrap_or_default();
         let is_any_left = self.predictions.outcomes().is_some_and(|outcomes| !outcomes.staying.is_empty());
         if leaving.first.is_none() && down.is_empty() && !is_any_left {
             return None;
         }
-        let basis = OutcomesBasis { changes, down, leaving: leaving.changes.pods };
+        let paused: Option<BTreeSet<ZoneKey>> =
+            forecast.map(|forecast| forecast.paused_zones().into_iter().cloned().collect());
+        let paused = paused.unwrap_or_default();
+        let basis = OutcomesBasis { changes, down, paused, leaving: leaving.changes.pods };
         if self.predictions.outcomes().is_some_and(|outcomes| outcomes.basis == basis) {
             return None;
         }
         Some(OutcomesJob {
             cluster: self.cluster.clone(),
             version: self.settings.version,
-            forecast: self.predictions.forecast().cloned().unwrap_or_default(),
+            forecast: forecast.cloned().unwrap_or_default(),
             leaving: leaving.clone(),
             basis,
             at: now,

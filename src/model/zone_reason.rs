@@ -26,7 +26,7 @@ impl RateReason {
             _ if is_every_zone_down(zones) => Self::AllZonesDown,
             ZoneState::PartialDisruption if zone.rate > 0.0 => Self::LargeZonePartlyDown,
             ZoneState::PartialDisruption => Self::SmallZonePartlyDown,
-            ZoneState::FullDisruption if zone.rate == 0.0 => Self::ZonePaused,
+            ZoneState::FullDisruption if zone.is_paused() => Self::ZonePaused,
             ZoneState::FullDisruption => Self::OtherZonesHealthy,
             ZoneState::Normal | ZoneState::Initial => Self::NotDisrupted,
         }

@@ -342,8 +342,20 @@ async fn deleted_nodes_and_the_removal_of_their_pods_are_the_verdict() {
         text.starts_with("3 of 4 nodes were deleted: all 3 pods of web are removed by force in "),
         "{text}"
     );
-    assert!(text.contains("unless the nodes register before"), "{text}");
+    assert!(text.contains(" at the latest unless the nodes register before"), "{text}");
     assert!(!text.contains("to be evicted"), "{text}");
+}
+
+/// kubernetes 1.37.1 `pkg/controller/podgc/gc_controller.go`, `gcOrphaned`: the quarantine of a missing node begins
+/// when the controller notices it. Objects do not show when that was.
+#[tokio::test]
+async fn the_time_for_the_pods_of_a_deleted_node_is_the_same_everywhere() {
+    let objects = Objects::of("28-all-nodes-deleted");
+    let node = objects.answer("why node c25-n1", DONE).await["steps"].to_string();
+    let when = "40s to 1m20s after the node went; when it went is not known, so this is the latest time";
+    assert!(node.contains(when), "{node}");
+    let pod = objects.answer("why pod c25/web-5467bf5d7b-4bh2r", DONE).await["actions"].to_string();
+    assert!(pod.contains("removes it, 40s to 1m20s after its node was deleted"), "{pod}");
 }
 
 #[tokio::test]

@@ -72,6 +72,30 @@ async fn undo_without_an_id_undoes_the_last_operation() {
     let undone = run(&["undo"]).await;
     assert_eq!(undone.code, DONE, "{}", undone.err);
     assert!(!is_cordoned(&server.node(NODE).await) && is_cordoned(&server.node("general-1a-01").await));
+    let found = operations(&shell, &[]).await;
+    let actions: Vec<&Value> = found.iter().map(|row| &row["action"]).collect();
+    assert_eq!(actions, ["cordon", "cordon", "undo"]);
+    let undone: Vec<&Value> = found.iter().map(|row| &row["undone"]).collect();
+    assert_eq!(undone, [&json!(false), &json!(true), &json!(false)]);
+    assert_eq!((&found[2]["nodes"], &found[2]["end"]), (&json!([NODE]), &json!("done")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_whose_changes_are_gone_is_not_undone() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let run = async |line: &[&str]| {
+        shell.run(&[line, &["--server", &server.url, "--enforce", "--yes"]].concat()).await
+    };
+    for action in ["cordon", "uncordon"] {
+        assert_eq!(run(&[action, NODE]).await.code, DONE);
+    }
+    let found = operations(&shell, &[]).await;
+    let cordon = found[0]["operation"].as_str().expect("an id");
+    let undo = run(&["undo", cordon]).await;
+    assert_eq!(undo.code, DONE, "{}", undo.err);
+    assert!(undo.err.contains("nothing to do: none of its changes is left"), "{}", undo.err);
+    assert_eq!(operations(&shell, &[]).await, found, "the journal is as it was");
 }
 
 #[tokio::test(flavor = "multi_thread")]

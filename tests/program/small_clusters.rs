@@ -692,6 +692,40 @@ async fn pods_of_a_cluster_that_is_down_are_not_told_as_pending() {
     assert!(table.contains("3 pods stay on their lost nodes: 3 stay"), "{table}");
 }
 
+/// With `--full-disruption=pause` no node of a zone without a ready node gets a NoExecute taint, so that its pods stay.
+/// Kubernetes evicts them, and no other node takes their replacements.
+#[tokio::test]
+async fn pods_of_a_zone_whose_evictions_are_paused_stay() {
+    let mut objects = cluster("2026-11-29T14:57:00Z");
+    objects.named("Node", "n1")["metadata"]["labels"]["topology.kubernetes.io/zone"] = "b".into();
+    add_deployment(&mut objects, "pinned", &["n1", "n1"], budget("pinned"));
+    let only_n1 = json!({"kubernetes.io/hostname": "n1"});
+    objects.named("ReplicaSet", "pinned-1")["spec"]["template"]["spec"]["nodeSelector"] = only_n1.clone();
+    for pod in ["pinned-1-0", "pinned-1-1"] {
+        objects.named("Pod", pod)["spec"]["nodeSelector"] = only_n1.clone();
+        unready(&mut objects, pod);
+    }
+    lose(&mut objects, "n1", "2026-11-29T14:58:00Z");
+    let taints = objects.named("Node", "n1")["spec"]["taints"].as_array_mut().expect("taints");
+    taints.retain(|taint| taint["effect"] == "NoSchedule");
+
+    let evicting = objects.answer("status", DONE).await;
+    assert_eq!(evicting["verdict"]["nowherePredicted"], 2, "{:#}", evicting["verdict"]);
+
+    let paused = objects.answer("status --full-disruption=pause", DONE).await;
+    let verdict = &paused["verdict"];
+    assert_eq!((&verdict["nowhereNow"], &verdict["nowherePredicted"]), (&json!(0), &json!(0)), "{verdict:#}");
+    assert!(verdict["text"].as_str().expect("a text").contains("evictions paused"), "{verdict:#}");
+    let nodes = paused["nodes"].as_array().expect("nodes");
+    let next = &nodes.iter().find(|node| node["name"] == "n1").expect("a row")["next"];
+    assert_eq!(*next, Value::Null, "{paused:#}");
+    let forecast = objects.answer("forecast --full-disruption=pause", DONE).await;
+    let totals = &forecast["totals"];
+    assert_eq!((&totals["outcomes"], &totals["nowhere"]), (&json!({"stays": 2}), &json!(0)), "{totals:#}");
+    let table = objects.table("forecast --full-disruption=pause").await;
+    assert!(table.contains("2 pods stay on their lost nodes: 2 stay"), "{table}");
+}
+
 /// Kubernetes 1.37.1 `pkg/kubelet/status/status_manager.go`, `syncPod`: only the pod's own kubelet completes its
 /// deletion.
 #[tokio::test]

@@ -8,8 +8,8 @@ use kordon_core::{
     cluster::{Cluster, ConditionStatus, ForeignDrain, Key, Node, OUT_OF_SERVICE, Pod},
     operation::DrainCount,
     plan::{
-        Action, BlockedDrain, CordonWait, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal,
-        words::counted,
+        Action, BlockedDrain, CordonWait, DrainOptions, RemovalOptions, TaintEdits,
+        forced_removal::collected_within, taint_edits::Removal, words::counted,
     },
     pressure::PressureCondition,
 };
@@ -192,11 +192,11 @@ impl NodeCase {
         Suggestion::wait(at.filter(|at| *at > now), text)
     }
 
-    /// Suggests the deletion of the Node object. The pod garbage collector removes the node's pods 40 to 60 s later
-    /// (docs/upstream/neighbours.md#1). The volumes of these pods are detached 6 min after that
-    /// (docs/upstream/neighbours.md#4).
+    /// Suggests the deletion of the Node object, after which the pod garbage collector removes the node's pods. The
+    /// volumes of these pods are detached 6 min after that (docs/upstream/neighbours.md#4).
     fn delete_node(&self) -> Suggestion {
-        let text = "its pods are removed 40 to 60 s later, their volumes detached 6 min after that";
+        let within = collected_within();
+        let text = format!("its pods are removed {within} later, their volumes detached 6 min after that");
         let suggestion = Suggestion::new(
             SuggestionKind::DeleteNode,
             Means::Plan(Action::DeleteNode { nodes: vec![self.node.name.clone()] }),

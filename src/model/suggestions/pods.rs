@@ -11,7 +11,9 @@ use kordon_core::{
     cluster::{Cluster, Key, Name, Node, NodeName, Phase, Pod},
     plan::{
         Action, BlockPattern, EvictionRules, PodOutcome, RemovalOptions, Verdict,
-        environment::has_running_kubelet, eviction_note::held_volume, forced_removal::removes_by_force,
+        environment::has_running_kubelet,
+        eviction_note::held_volume,
+        forced_removal::{collected_within, removes_by_force},
         kubectl, refusal,
     },
 };
@@ -191,7 +193,7 @@ impl PodCase {
             SuggestionKind::OutOfService => out_of_service(node?),
             SuggestionKind::ForceDelete => force_delete(&pods),
             SuggestionKind::DeleteNode => {
-                let text = "removes all pods of its node 40 to 60 s later";
+                let text = format!("removes all pods of its node {} later", collected_within());
                 let nodes = vec![node?.name.clone()];
                 Suggestion::new(kind, Means::Plan(Action::DeleteNode { nodes }), text)
                     .risk("only if the machine is off for good: what runs on it keeps running unseen")
@@ -231,10 +233,10 @@ impl PodCase {
             PodTrouble::WaitsForVolume { claim, holder } => {
                 format!("until volume {claim} is detached from the node of {holder}, which holds it")
             }
-            // The delay of the pod garbage collector is explained in docs/upstream/neighbours.md#1.
-            PodTrouble::NodeGone => {
-                "until the pod garbage collector removes it, 40 to 60 s after its node was deleted".into()
-            }
+            PodTrouble::NodeGone => format!(
+                "until the pod garbage collector removes it, {} after its node was deleted",
+                collected_within()
+            ),
             PodTrouble::NodeDown if self.next.is_some() => {
                 "until its node is Ready: then it stays; without that it is evicted".into()
             }

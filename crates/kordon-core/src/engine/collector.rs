@@ -32,6 +32,8 @@ pub struct Collector {
     not_before: Timestamp,
     /// Names of missing nodes: pods are bound to them, and no node has the name.
     missing: BTreeSet<NodeName>,
+    /// The missing nodes whose deletion was observed.
+    seen_deleted: BTreeSet<NodeName>,
     /// Time at which each missing node's name leaves quarantine. A name stays in quarantine even if its node comes
     /// back.
     quarantine: BTreeMap<NodeName, Timestamp>,
@@ -71,6 +73,7 @@ impl Collector {
             certainty,
             not_before: tick.max(now),
             missing: BTreeSet::new(),
+            seen_deleted: BTreeSet::new(),
             quarantine: BTreeMap::new(),
             out_of_service: BTreeSet::new(),
             unscheduled: BTreeSet::new(),
@@ -100,6 +103,7 @@ impl Collector {
                 self.out_of_service.remove(&node.name);
                 if cluster.load(&node.name).pods > 0 {
                     self.missing.insert(node.name.clone());
+                    self.seen_deleted.insert(node.name.clone());
                 }
             }
             (None, None) => {}
@@ -121,6 +125,7 @@ impl Collector {
 
     fn add_node(&mut self, node: &Node) {
         self.missing.remove(&node.name);
+        self.seen_deleted.remove(&node.name);
         if node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE) {
             self.out_of_service.insert(node.name.clone());
         } else {
@@ -176,6 +181,7 @@ impl Collector {
     /// missing.
     fn update_quarantine(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<NodeName> {
         self.missing.retain(|node| cluster.load(node).pods > 0);
+        self.seen_deleted.retain(|node| self.missing.contains(node));
         let over = |until: &Timestamp| *until <= now;
         let mut orphaned: Vec<NodeName> = Vec::new();
         self.quarantine.retain(|node, until| {
@@ -200,6 +206,13 @@ impl Collector {
         self.missing.iter().filter(move |node| cluster.load(node).pods > 0)
     }
 
+    /// How well the time is known at which the pods of a missing node are deleted. It is the latest one possible if the
+    /// deletion of the node was not observed, because the node may have been in quarantine for some time.
+    pub fn certainty(&self, node: &NodeName) -> Certainty {
+        let is_shadow = self.certainty != Certainty::Observed;
+        if is_shadow && !self.seen_deleted.contains(node) { Certainty::AtLatest } else { self.certainty }
+    }
+
     /// When the pods of missing nodes will be deleted, if the nodes stay missing.
     pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending = Vec::new();
@@ -207,8 +220,9 @@ impl Collector {
             if !self.missing.contains(node) {
                 continue;
             }
-            let due = Due::At { at: self.pass_at(*until), certainty: self.certainty };
-            let why = Why::from(Cause::Orphaned { node: node.0.clone(), certainty: self.certainty });
+            let certainty = self.certainty(node);
+            let due = Due::At { at: self.pass_at(*until), certainty };
+            let why = Why::from(Cause::Orphaned { node: node.0.clone(), certainty });
             pending.extend(cluster.pods_on(node).map(|pod| PendingEviction {
                 pod: pod.key.clone(),
                 uid: pod.uid.clone(),
@@ -256,9 +270,8 @@ impl Engine {
                 to_delete.extend(terminating.map(|pod| (pod.key.clone(), Cause::OutOfService)));
             }
         }
-        let certainty = collector.certainty;
         for node in collector.update_quarantine(cluster, now) {
-            let why = Cause::Orphaned { node: node.0.clone(), certainty };
+            let why = Cause::Orphaned { node: node.0.clone(), certainty: collector.certainty(&node) };
             to_delete.extend(cluster.pods_on(&node).map(|pod| (pod.key.clone(), why.clone())));
         }
         to_delete.extend(collector.unscheduled.iter().map(|key| (key.clone(), Cause::NeverScheduled)));

@@ -125,6 +125,12 @@ impl ZoneView {
         self.size > 0 && self.state != ZoneState::Initial && self.state != self.next_state
     }
 
+    /// Whether the controller evicts no pods of the zone, because it takes the failure of all its nodes for one of the
+    /// network: all zones are down, or `--full-disruption=pause` is set. An eviction rate of 0 has the same effect.
+    pub fn is_paused(&self) -> bool {
+        self.state == ZoneState::FullDisruption && self.rate == 0.0
+    }
+
     /// The share of counted nodes that are not ready, from 0 to 1.
     #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^24 nodes")]
     pub fn unready_share(&self) -> f32 {
@@ -303,6 +309,11 @@ impl Engine {
         self.zones.iter().map(view).collect()
     }
 
+    /// Whether nodes that wait in the zone's queue get a turn: the zone's eviction rate is not 0.
+    pub fn has_eviction_slots(&self, zone: &ZoneKey) -> bool {
+        self.zones.get(zone).is_none_or(|zone| zone.limiter.rate() > 0.0)
+    }
+
     /// The pending evictions of one node's pods, sorted by pod.
     pub fn evictions_on(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
         match self.rules.profile {
@@ -349,6 +360,12 @@ impl Engine {
     /// collector does not run.
     pub fn missing_nodes<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a NodeName> {
         self.collector.iter().flat_map(move |collector| collector.missing(cluster))
+    }
+
+    /// How well the time is known at which the pod garbage collector deletes the pods of a missing node; none if the
+    /// collector does not run.
+    pub fn collection_certainty(&self, node: &NodeName) -> Option<Certainty> {
+        self.collector.as_ref().map(|collector| collector.certainty(node))
     }
 
     /// Whether the next pass removes the NoExecute taints of a node, because the node is Ready again and has no

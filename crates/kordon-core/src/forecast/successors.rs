@@ -8,8 +8,7 @@ use std::{
 
 use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
-    cluster::{Cluster, Key, NodeName, Pod},
-    engine::is_every_zone_down,
+    cluster::{Cluster, Key, NodeName, Pod, ZoneKey},
     plan::{
         self, Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod, LostNodes,
         OutcomeCounts, OutcomeKind, PodOutcome, Recreation, RunTrace, TerminatingPods,
@@ -301,6 +300,7 @@ impl Forecast {
         let jobs = JobConsequences::new(cluster, &known(cluster, departures));
         let is_known = succession_gaps(cluster).unknown().is_empty();
         let has_order = assumptions.incidents.is_empty() || !self.recovered.is_empty();
+        let left_alone = self.left_alone(assumptions, cluster);
         let leaving = |pod: Arc<Pod>| {
             let departure = departures.get(&pod.key);
             let departing = match departure {
@@ -315,7 +315,7 @@ impl Forecast {
                 None if self.has_kubelet(cluster, &pod) => {
                     Departing::from_not_ready_node(cluster, &pod, is_known)
                 }
-                None if self.is_left_alone(assumptions, &pod) => {
+                None if pod.node.as_ref().is_some_and(|node| left_alone.contains(node)) => {
                     let departing = Departing::from_lost_node(cluster, &pod, is_known);
                     let keeps_running = departing.is_deleted;
                     Departing { is_deleted: false, keeps_running, ..departing }
@@ -395,13 +395,21 @@ impl Forecast {
         recoveries.map(|incident| incident.at).min()
     }
 
-    /// Returns true if all zones are down at the end of the forecast. The controller then assumes that its own network
-    /// has failed, and no taint evicts pods, including those on this pod's node. If the failure of the node is an
-    /// assumption, the result is false, and the node's pods count as lost.
-    fn is_left_alone(&self, assumptions: &Assumptions, pod: &Pod) -> bool {
+    /// Returns the down nodes whose pods no taint evicts, because the evictions of their zones are paused at the end of
+    /// the forecast. Nodes whose failure is an assumption are left out: their pods count as lost.
+    fn left_alone(&self, assumptions: &Assumptions, cluster: &Cluster) -> BTreeSet<&NodeName> {
+        let paused = self.paused_zones();
+        let is_paused =
+            |node: &NodeName| cluster.node(node).is_some_and(|node| paused.contains(&node.zone()));
         let is_assumed =
-            || assumptions.incidents.iter().any(|incident| Some(&incident.node) == pod.node.as_ref());
-        is_every_zone_down(&self.zones) && !is_assumed()
+            |node: &NodeName| assumptions.incidents.iter().any(|incident| incident.node == *node);
+        self.down.iter().filter(|node| is_paused(node) && !is_assumed(node)).collect()
+    }
+
+    /// Returns the zones whose evictions are paused at the end of the forecast
+    /// ([`ZoneView::is_paused`](crate::engine::ZoneView::is_paused)).
+    pub fn paused_zones(&self) -> BTreeSet<&ZoneKey> {
+        self.zones.iter().filter(|zone| zone.is_paused()).map(|zone| &zone.key).collect()
     }
 
     /// Whether the kubelet of a pod's node runs at the end of the forecast, even if the node is not Ready.

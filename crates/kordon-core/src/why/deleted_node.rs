@@ -8,7 +8,7 @@ use crate::{
     cluster::{NodeName, Pod},
     engine::{Certainty, Due},
     forecast::ForecastKind,
-    plan::words::counted,
+    plan::{forced_removal::collected_within, words::counted},
 };
 use kordon_time::Timestamp;
 
@@ -40,13 +40,16 @@ impl Explainer<'_> {
     }
 
     /// Returns the step that says when the pods of a missing node are deleted. The time is a prediction until the pod
-    /// garbage collector has noticed that the node is missing.
+    /// garbage collector has noticed that the node is missing. If the deletion of the node was not observed, the time
+    /// is the latest one possible.
     fn collection(&self, name: &NodeName, pods: &[&Arc<Pod>]) -> Step {
-        let count = counted(pods.len(), "pod", "pods");
-        let text =
-            |words: &str| format!("the pod garbage collector {words} {count}, 40 to 80s after the node went");
+        let (count, within) = (counted(pods.len(), "pod", "pods"), collected_within());
+        let text = format!("the pod garbage collector deletes the {count}, {within} after the node went");
+        let is_latest = self.engine.collection_certainty(name) == Some(Certainty::AtLatest);
         let future = |at: Timestamp, estimated: bool| {
-            let step = Step::new(Tense::Future, Topic::Eviction, text("deletes the"));
+            let bound =
+                if is_latest { "; when it went is not known, so this is the latest time" } else { "" };
+            let step = Step::new(Tense::Future, Topic::Eviction, format!("{text}{bound}"));
             step.at(at).estimated(estimated)
         };
         let of_node =
@@ -63,7 +66,7 @@ impl Explainer<'_> {
             .filter(|step| matches!(step.kind, ForecastKind::Deleted { .. } | ForecastKind::Removed { .. }));
         match removed.map(|step| step.at).filter(|at| *at > self.now).min() {
             Some(at) => future(at, true),
-            None => Step::new(Tense::Future, Topic::Eviction, text("deletes the")),
+            None => Step::new(Tense::Future, Topic::Eviction, text),
         }
     }
 }

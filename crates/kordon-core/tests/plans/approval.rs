@@ -576,6 +576,15 @@ fn what_is_undone_is_not_undone_twice() {
     assert!(matches!(approval.decision(), Some(Decision::NothingToDo(_))), "{:?}", approval.decision());
 }
 
+#[test]
+fn what_a_finished_operation_has_not_left_is_not_undone() {
+    let desk = Desk::new(&["n1"]);
+    let finished = PriorOperation { end: Some("done".into()), ..prior(&["n1"], None) };
+    let approval = Approval::undo(finished, desk.terms(), &desk.situation());
+    assert!(matches!(approval.decision(), Some(Decision::NothingToDo(_))), "{:?}", approval.decision());
+    assert!(desk.undo(&["n1"]).decision().is_none(), "the undo of an interrupted operation ends it");
+}
+
 /// A cluster, the state of its watches, and the other input of an approval.
 struct Desk {
     fixture: PlanFixture,

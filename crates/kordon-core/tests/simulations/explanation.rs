@@ -86,6 +86,7 @@ fn the_pods_of_a_deleted_node_go_when_its_explanation_says() {
     let is_collection = |step: &&Step| step.topic == Topic::Eviction && step.at.is_some();
     let at = story.iter().find(is_collection).and_then(|step| step.at).expect("a time");
     assert!(at > sim.now && at.since(sim.now) <= Span::from_secs(80), "{story:?}");
+    assert!(story.iter().all(|step| !step.text.contains("latest")), "the deletion was observed: {story:?}");
     sim.run(at.since(sim.now) - Span::from_secs(1));
     assert!(tell_deleted(&sim, &name).is_some(), "a second before, the pods are there");
     sim.run(Span::from_secs(3));

@@ -481,10 +481,10 @@ impl Approval {
     /// Applies rule 3 of the approval. Then asks for the permission checks, or for a plan if there is none yet.
     fn assess(&mut self) {
         let permissions = match &self.subject {
-            Subject::Undo(proposal) if proposal.is_done() => {
-                return self.end(Decision::NothingToDo("it is already undone".into()));
-            }
-            Subject::Undo(proposal) => proposal.permissions(),
+            Subject::Undo(proposal) => match proposal.needless() {
+                Some(why) => return self.end(Decision::NothingToDo(why.into())),
+                None => proposal.permissions(),
+            },
             Subject::Plan(Proposal { plan: None, action, .. }) => {
                 let action = action.clone();
                 return self.wait(Wait::Plan, Need::Plan(action));

@@ -89,9 +89,15 @@ impl UndoProposal {
         self.steps.iter().map(words).collect()
     }
 
-    /// Whether the operation was undone before, and no step of an undo is left.
-    pub(super) fn is_done(&self) -> bool {
-        self.prior.undone && self.steps.is_empty()
+    /// Returns the reason why there is nothing to undo; `None` if there is something. An undo without steps still
+    /// records that an interrupted operation is over.
+    pub(super) fn needless(&self) -> Option<&'static str> {
+        match &self.prior {
+            _ if !self.steps.is_empty() => None,
+            PriorOperation { undone: true, .. } => Some("it is already undone"),
+            PriorOperation { end: Some(_), .. } => Some("none of its changes is left"),
+            PriorOperation { end: None, .. } => None,
+        }
     }
 
     pub(super) fn permissions(&self) -> Vec<Permission> {
