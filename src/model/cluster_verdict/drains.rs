@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use super::{Finding, Phrase, VerdictLevel, seconds};
 use crate::model::Model;
 use kordon_core::{
-    cluster::{ForeignDrain, NodeName},
-    maintenance::MaintenanceNotes,
+    cluster::{ForeignDrain, MaintenanceNotes, NodeName},
     plan::{BlockedDrain, CordonWait, words::counted},
 };
 use kordon_time::{Span, Timestamp};

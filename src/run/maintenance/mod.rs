@@ -24,11 +24,13 @@ use crate::executor::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Cluster, MaintenanceStage, Node, NodeName, Uid, maintenance_note::RENEW_NOTE_EVERY},
+    cluster::{
+        Cluster, MaintenanceNotes, MaintenanceStage, Node, NodeName, Uid, maintenance_note::RENEW_NOTE_EVERY,
+    },
     engine::Severity,
     maintenance::{
-        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOptions,
-        MaintenanceOutcome, MaintenancePlan, MaintenanceWave, NodeResult, WaitFor,
+        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOptions, MaintenanceOutcome,
+        MaintenancePlan, MaintenanceWave, NodeResult, WaitFor,
     },
     operation::{
         MaintenanceWrite, NodeIncomplete, NodeProgressStage, Operation, OperationEnd, OperationNotice,

@@ -13,14 +13,13 @@ use std::collections::BTreeMap;
 use crate::{
     cluster::{
         Cluster, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key, MaintenanceNote,
-        Name, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner,
+        MaintenanceNotes, Name, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner,
     },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
         ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
-    maintenance::MaintenanceNotes,
     plan::{BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, words::counted},
 };
 use kordon_time::{Span, Timestamp};
