@@ -189,11 +189,15 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
         let words = colleague(words);
         elsewhere.run(&words.iter().map(String::as_str).collect::<Vec<_>>()).await
     };
+    let ended = runs.ended();
+    let waiting: Vec<&str> = NODES.into_iter().filter(|node| !ended.contains_key(*node)).collect();
+    let drain = ["--ignore-daemonsets", "--force", "--delete-emptydir-data"];
+    let output = run(&[&["drain"], &waiting[..], &drain].concat()).await;
+    assert!(output.code == CLAIMED && output.err.contains("a maintenance of"), "{}", output.err);
     let output = run(&line(&exec, &[])).await;
     assert!(output.code == CLAIMED && output.err.contains("a maintenance of"), "{}", output.err);
     let output = run(&["maintenance", "--resume", "--exec", &exec]).await;
     assert!(output.code == CLAIMED && output.err.contains("--take-over"), "{}", output.err);
-
     first.kill().await.expect("killed");
     // The command that was running when kordon was killed may continue for a moment.
     tokio::time::sleep(Duration::from_secs(1)).await;

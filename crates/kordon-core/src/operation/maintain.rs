@@ -12,19 +12,26 @@ use crate::{
 use kordon_time::Timestamp;
 
 impl Operation {
-    /// Returns why this maintenance may not claim the node: another maintenance has it. `None` if it may.
+    /// Returns why this operation may not write to the node: another maintenance has the node. `None` if it may. Only
+    /// this node's note is read here; the approval of the operation reads the notes of all nodes.
     pub(super) fn maintained_by_other(
         &mut self,
         place: NodeIndex,
         seen: &Node,
         now: Timestamp,
     ) -> Option<NodeIncomplete> {
-        let MaintenanceNote { by, operation, .. } = (**seen.maintenance.as_ref()?).clone();
-        if !self.nodes[place].is_maintained() || operation == self.options.id {
+        let note = seen.maintenance.as_ref()?;
+        let is_ours =
+            note.operation == self.options.id || Some(&note.operation) == self.options.undoes.as_ref();
+        if is_ours || !self.nodes[place].disturbs_maintenance() {
             return None;
         }
-        if seen.maintenance.as_ref()?.is_fresh(now) && !self.options.take_over {
+        let MaintenanceNote { by, operation, .. } = (**note).clone();
+        if note.is_fresh(now) && !self.options.take_over {
             return Some(NodeIncomplete::ClaimedByOther { by, operation });
+        }
+        if !self.nodes[place].is_maintained() {
+            return None;
         }
         let (subject, text) =
             (self.nodes[place].subject(), format!("taken over from {operation}, a maintenance of {by}"));
