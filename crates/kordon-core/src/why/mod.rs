@@ -259,11 +259,15 @@ impl Explainer<'_> {
     fn explain_maintenance(&self, node: &Node, explanation: &mut Vec<Step>) {
         let Some(note) = &node.maintenance else { return };
         let MaintenanceNote { by, operation, stage, .. } = &**note;
-        let is_running =
-            MaintenanceNotes::find(self.cluster, operation).is_some_and(|notes| notes.is_running(self.now));
-        let state = if is_running { "" } else { ", which was stopped" };
+        let state = if self.is_running(note) { "" } else { ", which was stopped" };
         let text = format!("{} in {operation}, a maintenance of {by}{state}", stage.text());
         explanation.push(Step::new(Tense::Present, Topic::Drain, text));
+    }
+
+    /// Whether the maintenance that has written this note is running.
+    fn is_running(&self, note: &MaintenanceNote) -> bool {
+        let notes = MaintenanceNotes::find(self.cluster, &note.operation);
+        notes.is_some_and(|notes| notes.is_running(self.now))
     }
 
     /// Adds what other projects report about the node or plan for it.
