@@ -239,6 +239,11 @@ async fn a_maintenance_that_was_stopped_can_be_ended() {
     assert_eq!(output.code, PARTLY, "{}", output.err);
     let id = harness.operations()[0].id.to_string();
     let release = format!("--release={id}");
+    let left = left_behind(&harness).await;
+    let output = harness.run(&["why", "node", &left[0]]).await;
+    let next =
+        format!("which was stopped: `kordon maintenance --resume={id} --enforce` goes on, {release} ends it");
+    assert!(output.out.contains(&next), "{}", output.out);
     assert_eq!(harness.enforce(&["maintenance", &release]).await.code, DONE);
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
     let output = harness.enforce(&["maintenance", "--resume"]).await;
@@ -257,7 +262,7 @@ async fn a_maintenance_that_somebody_else_has_taken_over_is_not_ended() {
         let note = MaintenanceNote::parse(&node.annotations()[MAINTENANCE]).expect("a note");
         let note = MaintenanceNote {
             by: "bob@elsewhere".into(),
-            renewed: note.renewed + Span::from_secs(3600),
+            renewed: harness.now() + Span::from_secs(3600),
             ..note
         };
         let patch = Patch::Merge(json!({"metadata": {"annotations": {MAINTENANCE: note.to_text()}}}));

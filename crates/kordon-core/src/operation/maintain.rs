@@ -53,6 +53,7 @@ impl Operation {
         let is_ours = seen.cordon().is_some_and(|note| note.operation.as_ref() == Some(id));
         let wants = match write {
             MaintenanceWrite::Mark { cordoned, .. } => *cordoned,
+            MaintenanceWrite::Stop => seen.unschedulable,
             MaintenanceWrite::Release => false,
         };
         let note = match write {
@@ -62,6 +63,10 @@ impl Operation {
                     MaintenanceNote { by, operation, stage: *stage, renewed: now, before: before.clone() };
                 Some(note.to_text())
             }
+            MaintenanceWrite::Stop => match seen.maintenance.as_ref().filter(|_| is_noted) {
+                Some(note) => Some((**note).clone().stopped().to_text()),
+                None => return NodeDecision::Unchanged,
+            },
             MaintenanceWrite::Release if !is_noted && !is_ours => return NodeDecision::Unchanged,
             MaintenanceWrite::Release => None,
         };

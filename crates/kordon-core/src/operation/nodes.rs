@@ -286,7 +286,7 @@ impl Operation {
             NodeGoal::Delete => "deleted",
             NodeGoal::Maintain(MaintenanceWrite::Release) => "back in service",
             // Send no notice here, because a maintenance reports the stages of its nodes itself.
-            NodeGoal::Maintain(MaintenanceWrite::Mark { .. }) => return,
+            NodeGoal::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => return,
             NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => "undone",
         };
         self.notify(now, Severity::Info, self.nodes[place].subject(), text.into());

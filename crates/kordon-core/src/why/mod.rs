@@ -259,7 +259,13 @@ impl Explainer<'_> {
     fn explain_maintenance(&self, node: &Node, explanation: &mut Vec<Step>) {
         let Some(note) = &node.maintenance else { return };
         let MaintenanceNote { by, operation, stage, .. } = &**note;
-        let state = if self.is_running(note) { "" } else { ", which was stopped" };
+        let state = match self.is_running(note) {
+            true => String::new(),
+            false => format!(
+                ", which was stopped: `kordon maintenance --resume={operation} --enforce` goes on, --release={operation} \
+                 ends it"
+            ),
+        };
         let text = format!("{} in {operation}, a maintenance of {by}{state}", stage.text());
         explanation.push(Step::new(Tense::Present, Topic::Drain, text));
     }

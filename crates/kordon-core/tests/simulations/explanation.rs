@@ -430,6 +430,9 @@ fn a_pod_on_a_node_that_waits_for_its_maintenance_says_that_the_drain_evicts_it(
     let text = "its node waits for its wave in m1, a maintenance of bob: its drain evicts the pod";
     assert_eq!(drain(&sim), (Tense::Future, text.to_owned()));
     sim.run(Span::from_secs(180));
+    let node = of_node(&sim, "n00");
+    let next = "which was stopped: `kordon maintenance --resume=m1 --enforce` goes on, --release=m1 ends it";
+    assert!(node.iter().any(|step| step.text.ends_with(next)), "{node:#?}");
     let (_, text) = drain(&sim);
     assert!(
         text.contains("which was stopped") && text.ends_with("once the maintenance is resumed"),
