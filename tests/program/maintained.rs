@@ -244,6 +244,11 @@ async fn a_maintenance_that_was_stopped_can_be_ended() {
     let next =
         format!("which was stopped: `kordon maintenance --resume={id} --enforce` goes on, {release} ends it");
     assert!(output.out.contains(&next), "{}", output.out);
+    let output = harness.run(&["status", "-o", "json"]).await;
+    let status: Value = serde_json::from_str(&output.out).expect("a report");
+    let node = status["nodes"].as_array().into_iter().flatten().find(|node| node["name"] == *left[0]);
+    let maintenance = &node.expect("a node")["maintenance"];
+    assert!(maintenance["operation"] == *id && maintenance["running"] == false, "{maintenance}");
     assert_eq!(harness.enforce(&["maintenance", &release]).await.code, DONE);
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
     let output = harness.enforce(&["maintenance", "--resume"]).await;
