@@ -239,6 +239,8 @@ async fn a_maintenance_that_was_stopped_can_be_ended() {
     assert_eq!(output.code, PARTLY, "{}", output.err);
     let id = harness.operations()[0].id.to_string();
     let release = format!("--release={id}");
+    let output = harness.run(&["journal"]).await;
+    assert!(output.out.contains(&id) && output.out.contains("interrupted"), "{}", output.out);
     let left = left_behind(&harness).await;
     let output = harness.run(&["why", "node", &left[0]]).await;
     let next =
