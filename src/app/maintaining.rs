@@ -15,12 +15,9 @@ use super::{
 };
 use crate::model::JournalEntry;
 use kordon_core::{
-    cluster::OperationId,
+    cluster::{MaintenanceNotes, OperationId},
     engine::Severity,
-    maintenance::{
-        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOutcome,
-        MaintenancePlan,
-    },
+    maintenance::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOutcome, MaintenancePlan},
     operation::{OperatorInput, approval::Prompt},
 };
 use kordon_time::Timestamp;

@@ -293,7 +293,7 @@ fn not_approved(refusal: &ApprovalRefusal) -> Exit {
         ApprovalRefusal::Objections(objections) => match objections.first() {
             Some(Objection::Blocked { .. }) => Exit::Blocked,
             Some(Objection::Guard(_)) => Exit::Guarded,
-            Some(Objection::Claimed { .. }) => Exit::Claimed,
+            Some(Objection::Claimed { .. } | Objection::Maintained { .. }) => Exit::Claimed,
             None => Exit::Failed,
         },
         ApprovalRefusal::Locked(_)

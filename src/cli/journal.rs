@@ -204,6 +204,8 @@ struct OperationReport {
     overrides: Vec<String>,
     /// How the operation ended; `null` if it was interrupted or is in progress.
     end: Option<String>,
+    /// Whether a process of this machine carries out the operation.
+    in_progress: bool,
     /// Whether another operation has undone the changes of this one.
     undone: bool,
     /// Nodes that the operation may have cordoned.
@@ -244,6 +246,7 @@ impl OperationReport {
             pods: start.pods.len(),
             overrides: start.overrides.clone(),
             end: past.ended.clone(),
+            in_progress: past.ended.is_none() && matches!(journal.lock(&past.id), Ok(None)),
             undone: past.undone,
             cordoned: past.cordoned().cloned().collect(),
         }
@@ -334,7 +337,8 @@ fn nodes(past: &OperationReport) -> String {
 }
 
 fn ended(past: &OperationReport) -> String {
-    let end = past.end.as_deref().unwrap_or("not over");
+    let open = if past.in_progress { "in progress" } else { "interrupted" };
+    let end = past.end.as_deref().unwrap_or(open);
     if past.undone { format!("{end}, undone") } else { end.to_owned() }
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use self::{
-    drains::{blocked_drains, stopped_maintenances},
+    drains::{blocked_drains, running_maintenances, stopped_maintenances},
     evictions::{evicted, next, node_leaving, own_event},
     losses::DeletedNodes,
 };
@@ -103,6 +103,7 @@ impl ClusterVerdict {
         if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
             findings.extend(all_well(model));
         }
+        findings.extend(running_maintenances(model, now));
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         let subject = findings.first().and_then(|worst| worst.node.clone());
         let remedy = remedy_for_stuck(model);

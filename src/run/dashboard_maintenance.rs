@@ -23,8 +23,8 @@ use crate::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Cluster, NodeName, Uid},
-    maintenance::{MaintenanceNotes, MaintenanceOptions, MaintenanceOutcome},
+    cluster::{Cluster, MaintenanceNotes, NodeName, Uid},
+    maintenance::{MaintenanceOptions, MaintenanceOutcome},
     operation::{Guards, OperatorInput, Overrides},
 };
 

@@ -205,11 +205,15 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
         let words = colleague(words);
         elsewhere.run(&words.iter().map(String::as_str).collect::<Vec<_>>()).await
     };
+    let ended = runs.ended();
+    let waiting: Vec<&str> = NODES.into_iter().filter(|node| !ended.contains_key(*node)).collect();
+    let drain = ["--ignore-daemonsets", "--force", "--delete-emptydir-data"];
+    let output = run(&[&["drain"], &waiting[..], &drain].concat()).await;
+    assert!(output.code == CLAIMED && output.err.contains("a maintenance of"), "{}", output.err);
     let output = run(&line(&exec, &[])).await;
     assert!(output.code == CLAIMED && output.err.contains("a maintenance of"), "{}", output.err);
     let output = run(&["maintenance", "--resume", "--exec", &exec]).await;
     assert!(output.code == CLAIMED && output.err.contains("--take-over"), "{}", output.err);
-
     first.kill().await.expect("killed");
     // The command that was running when kordon was killed may continue for a moment.
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -328,6 +332,18 @@ async fn a_maintenance_that_was_stopped_can_be_ended() {
     assert_eq!(output.code, PARTLY, "{}", output.err);
     let id = harness.operations()[0].id.to_string();
     let release = format!("--release={id}");
+    let output = harness.run(&["journal"]).await;
+    assert!(output.out.contains(&id) && output.out.contains("interrupted"), "{}", output.out);
+    let left = left_behind(&harness).await;
+    let output = harness.run(&["why", "node", &left[0]]).await;
+    let next =
+        format!("which was stopped: `kordon maintenance --resume={id} --enforce` goes on, {release} ends it");
+    assert!(output.out.contains(&next), "{}", output.out);
+    let output = harness.run(&["status", "-o", "json"]).await;
+    let status: Value = serde_json::from_str(&output.out).expect("a report");
+    let node = status["nodes"].as_array().into_iter().flatten().find(|node| node["name"] == *left[0]);
+    let maintenance = &node.expect("a node")["maintenance"];
+    assert!(maintenance["operation"] == *id && maintenance["running"] == false, "{maintenance}");
     assert_eq!(harness.enforce(&["maintenance", &release]).await.code, DONE);
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
     let output = harness.enforce(&["maintenance", "--resume"]).await;
@@ -346,7 +362,7 @@ async fn a_maintenance_that_somebody_else_has_taken_over_is_not_ended() {
         let note = MaintenanceNote::parse(&node.annotations()[MAINTENANCE]).expect("a note");
         let note = MaintenanceNote {
             by: "bob@elsewhere".into(),
-            renewed: note.renewed + Span::from_secs(3600),
+            renewed: harness.now() + Span::from_secs(3600),
             ..note
         };
         let patch = Patch::Merge(json!({"metadata": {"annotations": {MAINTENANCE: note.to_text()}}}));

@@ -57,7 +57,11 @@ const CASES: &[Case] = &[
         VerdictLevel::Notice,
         "maintenance of alice@desk was stopped with 1 node left · kordon maintenance --resume=m-1 goes on",
     ),
-    (|it| maintained(it, 10), VerdictLevel::Healthy, "all 30 nodes Ready"),
+    (
+        |it| maintained(it, 10),
+        VerdictLevel::Healthy,
+        "all 30 nodes Ready · maintenance of alice@desk runs with 1 node left",
+    ),
     (
         all_down,
         VerdictLevel::Critical,

@@ -90,7 +90,7 @@ pub struct AgreementArgs {
     /// Reason, for others to read on the node and in the journal
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub reason: String,
-    /// Drain a node even while somebody else is draining it
+    /// Act on a node even while somebody else is draining it, or a maintenance has it
     #[arg(long)]
     pub take_over: bool,
     /// Override this guard rail; may be repeated

@@ -24,11 +24,8 @@ use crate::{
     run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan},
 };
 use kordon_core::{
-    cluster::{MaintenanceNote, MaintenanceStage, Node, NodeName, OperationId, Uid},
-    maintenance::{
-        MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOptions, MaintenanceOutcome,
-        WaitFor,
-    },
+    cluster::{MaintenanceNote, MaintenanceNotes, MaintenanceStage, Node, NodeName, OperationId, Uid},
+    maintenance::{MaintenanceEndKind, MaintenanceNews, MaintenanceOptions, MaintenanceOutcome, WaitFor},
     operation::{
         OperationEnd,
         approval::{Answer, ApprovalRefusal, NotStarted, Operator, Prompt},

@@ -392,8 +392,8 @@ pub struct WarningReport {
     /// `machineRuns` (a deleted node is Ready), `nodeHeld` (finalizers keep a deleted node), `controllersTaint`,
     /// `taintsDoNotEvict` (the settings say that no controller evicts pods by NoExecute taints), `cordonStands` (kordon
     /// cordoned the node, and the planned end of that cordon has not come), `cordonNoted` (kordon cordoned the node,
-    /// and the cordon has no planned end, or that end has passed) or `claimedByOther` (somebody drains the node, or the
-    /// drain was interrupted).
+    /// and the cordon has no planned end, or that end has passed), `claimedByOther` (somebody drains the node, or the
+    /// drain was interrupted) or `inMaintenance` (the node is in a maintenance, running or stopped).
     pub r#type: &'static str,
     /// The warning as text.
     pub text: String,

@@ -15,7 +15,9 @@ use crate::{
     },
 };
 use kordon_core::{
-    cluster::{Cluster, Gaps, Key, Node, NodeName, OperationId, Scope, ZoneKey},
+    cluster::{
+        Cluster, Gaps, Key, MaintenanceNote, MaintenanceNotes, Node, NodeName, OperationId, Scope, ZoneKey,
+    },
     engine::{Certainty, Confidence, HeartbeatSource, Why, ZoneView},
     plan::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, OutcomeKind, PodOutcome},
 };
@@ -275,6 +277,8 @@ pub struct StatusNodeReport {
     pub cordon: Option<CordonReport>,
     /// The claim on the node for a drain; `null` if no drain claims the node.
     pub drain_claim: Option<DrainClaimReport>,
+    /// The maintenance of the node; `null` if the node is in none.
+    pub maintenance: Option<MaintenanceNoteReport>,
     pub ready: ReadyReport,
     /// The last heartbeat: the renewTime of the node's Lease, or, where the node's clock differs from the API server's
     /// by more than a few seconds, when the server wrote that Lease (`metadata.managedFields`); without a Lease, the
@@ -350,6 +354,25 @@ pub struct DrainClaimReport {
     /// Whether the claim has not been renewed for 90 seconds: the drain was interrupted.
     pub expired: bool,
     /// The claim as text.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// The maintenance of a node.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MaintenanceNoteReport {
+    /// Who runs the maintenance.
+    pub by: String,
+    /// The id of the maintenance.
+    pub operation: OperationId,
+    /// How far the node is: `waiting` (its wave has not started), `draining`, `working` (the work on the machine has
+    /// begun), `awaited` (the machine has to show that the work is done) or `returning` (the node has to be well again).
+    pub stage: &'static str,
+    /// Whether the maintenance is running. Otherwise it was stopped.
+    pub running: bool,
+    /// The stage and the maintenance as text.
     #[serde(skip)]
     pub text: String,
 }
@@ -590,6 +613,17 @@ fn last_heartbeat(model: &Model, node: &Node) -> Option<Timestamp> {
     Some(silence.heartbeat)
 }
 
+impl MaintenanceNoteReport {
+    fn new(note: &MaintenanceNote, cluster: &Cluster, now: Timestamp) -> Self {
+        let MaintenanceNote { by, operation, stage, .. } = note;
+        let notes = MaintenanceNotes::find(cluster, operation);
+        let running = notes.is_some_and(|notes| notes.is_running(now));
+        let state = if running { "" } else { ", which was stopped" };
+        let text = format!("{} in {operation}, a maintenance of {by}{state}", stage.text());
+        Self { by: by.clone(), operation: operation.clone(), stage: stage.as_str(), running, text }
+    }
+}
+
 impl StatusNodeReport {
     /// Creates the report of one node. `now` is the time to which the model was refreshed.
     pub fn new(model: &Model, node: &Node, now: Timestamp) -> Self {
@@ -626,6 +660,7 @@ impl StatusNodeReport {
                 expired: !claim.is_fresh(now),
                 text: claim.text(now),
             }),
+            maintenance: node.maintenance.as_ref().map(|note| MaintenanceNoteReport::new(note, cluster, now)),
             ready: ready(node),
             last_heartbeat: last_heartbeat(model, node),
             probe_timestamp: health.as_ref().map(|health| health.probe),

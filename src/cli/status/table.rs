@@ -106,7 +106,8 @@ pub fn next_slot(zone: &StatusZoneReport) -> String {
 fn nodes(out: &mut Page, report: &StatusReport) {
     let is_calm = |node: &&StatusNodeReport| {
         let is_ready = node.status.is_some_and(|status| status.state == NodeState::Ready);
-        is_ready && node.next.is_none() && node.cordon.is_none() && node.drain_claim.is_none()
+        let is_worked_on = node.drain_claim.is_some() || node.maintenance.is_some();
+        is_ready && node.next.is_none() && node.cordon.is_none() && !is_worked_on
     };
     let (calm, notable): (Vec<_>, Vec<_>) =
         report.nodes.iter().partition(|node| out.folds() && is_calm(node));
@@ -236,7 +237,7 @@ pub fn taints(node: &StatusNodeReport) -> Option<String> {
     Some(taints.join(",")).filter(|taints| !taints.is_empty())
 }
 
-/// Prints who cordoned a node, why, since when and until when, and who drains it.
+/// Prints who cordoned a node, why, since when and until when, and who drains or maintains it.
 fn cordons(out: &mut Page, report: &StatusReport) {
     let now = report.taken_at;
     let until = |node: &StatusNodeReport| {
@@ -248,7 +249,11 @@ fn cordons(out: &mut Page, report: &StatusReport) {
         let note = if node.unschedulable { "" } else { " (not cordoned)" };
         format!("{}{note}", node.name)
     };
-    let cordoned = report.nodes.iter().filter(|node| node.unschedulable || node.drain_claim.is_some());
+    let drain = |node: &StatusNodeReport| {
+        let claim = node.drain_claim.as_ref().map(|claim| claim.text.clone());
+        claim.or_else(|| Some(node.maintenance.as_ref()?.text.clone()))
+    };
+    let cordoned = report.nodes.iter().filter(|node| node.unschedulable || drain(node).is_some());
     PageTable::new(&cordoned.collect::<Vec<_>>())
         .key("CORDONED NODE", |node| name(node))
         .essential("BY", |node| node.cordon.as_ref().map_or_else(none, |cordon| cordon.by.clone()))
@@ -261,7 +266,7 @@ fn cordons(out: &mut Page, report: &StatusReport) {
             node.cordon.as_ref().map_or_else(none, |cordon| now.since(cordon.at).to_string())
         })
         .detail("UNTIL", |node| until(node).unwrap_or_else(none))
-        .useful("DRAIN", |node| node.drain_claim.as_ref().map_or_else(none, |claim| claim.text.clone()))
+        .useful("DRAIN", |node| drain(node).unwrap_or_else(none))
         .flexible()
         .print(out);
 }

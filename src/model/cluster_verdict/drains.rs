@@ -1,12 +1,11 @@
-//! Findings about drains that are blocked, and maintenances that were stopped.
+//! Findings about drains that are blocked, and about maintenances.
 
 use std::collections::BTreeSet;
 
 use super::{Finding, Phrase, VerdictLevel, seconds};
 use crate::model::Model;
 use kordon_core::{
-    cluster::{ForeignDrain, NodeName},
-    maintenance::MaintenanceNotes,
+    cluster::{ForeignDrain, MaintenanceNotes, NodeName},
     plan::{BlockedDrain, CordonWait, words::counted},
 };
 use kordon_time::{Span, Timestamp};
@@ -57,6 +56,16 @@ fn waiting_for_each_other(model: &Model) -> Option<Finding> {
 
 fn mutual(model: &Model) -> impl Iterator<Item = &CordonWait> {
     model.views.cordon_waits.iter().filter(|wait| wait.waits_in_turn.is_some())
+}
+
+/// Findings about maintenances that are running: `maintenance of alice@desk runs with 3 nodes left`.
+pub(super) fn running_maintenances(model: &Model, now: Timestamp) -> impl Iterator<Item = Finding> {
+    let running =
+        MaintenanceNotes::all(&model.cluster).into_iter().filter(move |notes| notes.is_running(now));
+    running.map(|MaintenanceNotes { by, nodes, operation: _, claims: _ }| {
+        let left = counted(nodes.len(), "node", "nodes");
+        Finding::new(VerdictLevel::Healthy, format!("maintenance of {by} runs with {left} left"))
+    })
 }
 
 /// Findings about maintenances that were stopped and still have nodes:

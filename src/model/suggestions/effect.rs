@@ -50,6 +50,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::KubeletDown { .. }
         | Warning::BudgetsIgnored { .. }
         | Warning::Claimed { .. }
+        | Warning::Maintained { .. }
         | Warning::QuotaExceeded { .. }
         | Warning::JobFails { .. }
         | Warning::Preempts { .. }

@@ -115,7 +115,8 @@ impl NodeCase {
             SuggestionKind::Drain => {
                 let options = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
                 let means = Means::Plan(Action::Drain { nodes, options });
-                Suggestion::new(kind, means, "cordons it and evicts its pods as their budgets allow")
+                let cordons = if node.unschedulable { "" } else { "cordons it and " };
+                Suggestion::new(kind, means, format!("{cordons}evicts its pods as their budgets allow"))
             }
             SuggestionKind::WhatIf => {
                 let means = Means::WhatIf(node.name.clone());

@@ -24,11 +24,14 @@ use crate::executor::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Cluster, MaintenanceStage, Node, NodeName, Uid, maintenance_note::RENEW_NOTE_EVERY},
+    cluster::{
+        Cluster, MaintenanceNote, MaintenanceNotes, MaintenanceStage, Node, NodeName, Uid,
+        maintenance_note::RENEW_NOTE_EVERY,
+    },
     engine::Severity,
     maintenance::{
-        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOptions,
-        MaintenanceOutcome, MaintenancePlan, MaintenanceWave, NodeResult, WaitFor,
+        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOptions, MaintenanceOutcome,
+        MaintenancePlan, MaintenanceWave, NodeResult, WaitFor,
     },
     operation::{
         MaintenanceWrite, NodeIncomplete, NodeProgressStage, Operation, OperationEnd, OperationNotice,
@@ -121,6 +124,7 @@ impl<'a> MaintenanceRun<'a> {
         let began = self.now();
         let stopped = self.run(begun).await;
         let not_started = self.outcome.not_started(&self.options.nodes);
+        let is_killed = matches!(stopped, Err(Stop::Killed));
         let (kind, says) = match stopped {
             Ok(()) if self.outcome.left_out.is_empty() => (MaintenanceEndKind::Done, String::new()),
             Ok(()) => {
@@ -131,6 +135,9 @@ impl<'a> MaintenanceRun<'a> {
             Err(Stop::Failed(why)) if self.roll_back().await => (MaintenanceEndKind::RolledBack, why),
             Err(Stop::Failed(why)) => (MaintenanceEndKind::Paused, why),
         };
+        if kind.journaled().is_none() && !is_killed {
+            self.mark_stopped().await;
+        }
         let operation = self.lock.id.clone();
         let next = format!(
             "`kordon maintenance --resume={operation} --enforce` goes on, --release={operation} ends it"
@@ -392,6 +399,7 @@ impl<'a> MaintenanceRun<'a> {
                 note.operation != self.lock.id || note.stage != *stage || node.unschedulable != *cordoned
             }
             (_, Some(_)) | (MaintenanceWrite::Mark { .. }, None) => true,
+            (MaintenanceWrite::Stop, None) => false,
             (MaintenanceWrite::Release, None) => node.cordon().is_some(),
             (MaintenanceWrite::Leave, None) => false,
         };
@@ -555,6 +563,22 @@ impl<'a> MaintenanceRun<'a> {
         let uid = node.uid.clone();
         let (name, write) = self.staged(&name, note.stage, &note.before);
         self.write_to(vec![(name, uid, write)]).await
+    }
+
+    /// Writes into the notes of the remaining nodes that the maintenance was stopped. Otherwise, it would count as
+    /// running until the notes are old.
+    async fn mark_stopped(&mut self) {
+        let (cluster, now) = (self.watched.cluster(), self.now());
+        let fresh = MaintenanceNotes::find(cluster, &self.lock.id).map(|notes| notes.nodes);
+        let fresh = fresh.into_iter().flatten().filter(|(_, note)| note.is_fresh(now));
+        let write = |(name, _): (NodeName, MaintenanceNote)| {
+            let uid = cluster.node(&name)?.uid.clone();
+            Some((name, uid, MaintenanceWrite::Stop))
+        };
+        let writes = fresh.filter_map(write).collect();
+        if let Err(Stop::Failed(text)) = self.write_to(writes).await {
+            self.tell(Severity::Warning, "", format!("counts as running for some minutes: {text}")).await;
+        }
     }
 
     /// Releases the nodes that are in no wave.

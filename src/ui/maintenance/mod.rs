@@ -13,8 +13,8 @@ use super::{
 };
 use crate::app::maintenance::MaintenanceSheet;
 use kordon_core::{
-    cluster::{MaintenanceNote, MaintenanceStage},
-    maintenance::{MaintenanceCost, MaintenanceNotes, MaintenancePlan, knows_enough},
+    cluster::{MaintenanceNote, MaintenanceNotes, MaintenanceStage},
+    maintenance::{MaintenanceCost, MaintenancePlan, knows_enough},
     plan::words::counted,
 };
 

@@ -31,6 +31,7 @@ pub struct MaintenanceNote {
     pub operation: OperationId,
     #[n(2)]
     pub stage: MaintenanceStage,
+    /// Time of the last renewal; the Unix epoch if the maintenance was stopped.
     #[n(3)]
     pub renewed: Timestamp,
     /// The state of the machine before the work on it, such as its boot id. The work is done once this state has
@@ -116,6 +117,11 @@ impl MaintenanceNote {
         })
     }
 
+    /// This annotation once its maintenance was stopped.
+    pub fn stopped(self) -> Self {
+        Self { renewed: Timestamp::EPOCH, ..self }
+    }
+
     /// Whether this annotation was written or renewed so recently that its maintenance counts as running.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         now < self.renewed + LASTS
@@ -138,6 +144,9 @@ mod tests {
         assert_eq!(MaintenanceNote::parse(&note.to_text()), Some(note.clone()));
         let last = note.renewed + Span::from_secs(179);
         assert!(note.is_fresh(last) && !note.is_fresh(last + Span::from_secs(1)));
+        let stopped = note.clone().stopped();
+        assert_eq!(MaintenanceNote::parse(&stopped.to_text()), Some(stopped.clone()));
+        assert!(!stopped.is_fresh(note.renewed) && stopped.stage == note.stage);
         assert_eq!((MaintenanceNote::parse("{}"), MaintenanceNote::parse("x")), (None, None));
         let unknown = note.to_text().replace("working", "dancing");
         assert_eq!(MaintenanceNote::parse(&unknown), None);

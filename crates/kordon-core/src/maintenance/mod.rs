@@ -11,7 +11,6 @@
 
 mod ended;
 mod gate;
-mod notes;
 mod outcome;
 mod schedule;
 mod state;
@@ -31,7 +30,6 @@ use crate::{
 pub use ended::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, in_short};
 pub use gate::{Gate, GateReading};
 use kordon_time::{Span, Timestamp};
-pub use notes::MaintenanceNotes;
 pub use outcome::{MaintenanceOutcome, NodeRecord, NodeResult, PastWave};
 pub use work::{WaitFor, not_back};
 

@@ -12,19 +12,26 @@ use crate::{
 use kordon_time::Timestamp;
 
 impl Operation {
-    /// Returns why this maintenance may not claim the node: another maintenance has it. `None` if it may.
+    /// Returns why this operation may not write to the node: another maintenance has the node. `None` if it may. Only
+    /// this node's note is read here; the approval of the operation reads the notes of all nodes.
     pub(super) fn maintained_by_other(
         &mut self,
         place: NodeIndex,
         seen: &Node,
         now: Timestamp,
     ) -> Option<NodeIncomplete> {
-        let MaintenanceNote { by, operation, .. } = (**seen.maintenance.as_ref()?).clone();
-        if !self.nodes[place].is_maintained() || operation == self.options.id {
+        let note = seen.maintenance.as_ref()?;
+        let is_ours =
+            note.operation == self.options.id || Some(&note.operation) == self.options.undoes.as_ref();
+        if is_ours || !self.nodes[place].disturbs_maintenance() {
             return None;
         }
-        if seen.maintenance.as_ref()?.is_fresh(now) && !self.options.take_over {
+        let MaintenanceNote { by, operation, .. } = (**note).clone();
+        if note.is_fresh(now) && !self.options.take_over {
             return Some(NodeIncomplete::ClaimedByOther { by, operation });
+        }
+        if !self.nodes[place].is_maintained() {
+            return None;
         }
         let (subject, text) =
             (self.nodes[place].subject(), format!("taken over from {operation}, a maintenance of {by}"));
@@ -46,6 +53,7 @@ impl Operation {
         let is_ours = seen.cordon().is_some_and(|note| note.operation.as_ref() == Some(id));
         let wants = match write {
             MaintenanceWrite::Mark { cordoned, .. } => *cordoned,
+            MaintenanceWrite::Stop => seen.unschedulable,
             MaintenanceWrite::Release => false,
             MaintenanceWrite::Leave => seen.unschedulable,
         };
@@ -56,6 +64,10 @@ impl Operation {
                     MaintenanceNote { by, operation, stage: *stage, renewed: now, before: before.clone() };
                 Some(note.to_text())
             }
+            MaintenanceWrite::Stop => match seen.maintenance.as_ref().filter(|_| is_noted) {
+                Some(note) => Some((**note).clone().stopped().to_text()),
+                None => return NodeDecision::Unchanged,
+            },
             MaintenanceWrite::Release if !is_noted && !is_ours => return NodeDecision::Unchanged,
             MaintenanceWrite::Leave if !is_noted => return NodeDecision::Unchanged,
             MaintenanceWrite::Release | MaintenanceWrite::Leave => None,

@@ -8,6 +8,8 @@ pub enum MaintenanceWrite {
     /// Writes the stage of the maintenance into a note, an annotation of the node. `cordoned` says whether the node is
     /// to be cordoned; a cordon of somebody else is left alone. `before` is the state of the machine before its work.
     Mark { stage: MaintenanceStage, cordoned: bool, before: String },
+    /// Writes into the maintenance's note that the maintenance was stopped: it no longer counts as running.
+    Stop,
     /// Removes the maintenance's note from the node, and uncordons the node if this maintenance cordoned it.
     Release,
     /// Removes the maintenance's note from the node, which stays cordoned or uncordoned, as it is.

@@ -127,6 +127,20 @@ impl NodeTask {
         matches!(self.goal, NodeGoal::Maintain(_))
     }
 
+    /// Whether the write disturbs another maintenance of the node, as in
+    /// [`disturbs_maintenance`](crate::plan::Action::disturbs_maintenance) of an action.
+    pub(super) fn disturbs_maintenance(&self) -> bool {
+        match &self.goal {
+            NodeGoal::Claim
+            | NodeGoal::Cordon { .. }
+            | NodeGoal::Undo(_)
+            | NodeGoal::Maintain(_)
+            | NodeGoal::Delete => true,
+            NodeGoal::Taints { edits, .. } => edits.adds_no_execute(),
+            NodeGoal::Metadata { .. } | NodeGoal::Nothing { .. } => false,
+        }
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.stage == Stage::Done
     }
@@ -273,7 +287,7 @@ impl Operation {
             NodeGoal::Maintain(MaintenanceWrite::Release) => "released from the maintenance",
             NodeGoal::Maintain(MaintenanceWrite::Leave) => "released from the maintenance, and left as it is",
             // Send no notice here, because a maintenance reports the stages of its nodes itself.
-            NodeGoal::Maintain(MaintenanceWrite::Mark { .. }) => return,
+            NodeGoal::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => return,
             NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => "undone",
         };
         self.notify(now, Severity::Info, self.nodes[place].subject(), text.into());

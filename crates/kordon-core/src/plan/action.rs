@@ -134,6 +134,31 @@ impl Action {
         }
     }
 
+    /// The nodes that the action names; none if it names pods.
+    pub(super) fn nodes(&self) -> &[NodeName] {
+        match self {
+            Self::Cordon { nodes }
+            | Self::Uncordon { nodes }
+            | Self::Taint { nodes, .. }
+            | Self::Metadata { nodes, .. }
+            | Self::Drain { nodes, .. }
+            | Self::DeleteNode { nodes } => nodes,
+            Self::Evict { .. } | Self::Delete { .. } => &[],
+        }
+    }
+
+    /// Returns whether the action disturbs a maintenance of its nodes: it drains, cordons, uncordons or deletes them, or
+    /// adds NoExecute taints. Other taints, labels and annotations may be what the maintenance waits for.
+    pub fn disturbs_maintenance(&self) -> bool {
+        match self {
+            Self::Cordon { .. } | Self::Uncordon { .. } | Self::Drain { .. } | Self::DeleteNode { .. } => {
+                true
+            }
+            Self::Taint { edits, .. } => edits.adds_no_execute(),
+            Self::Metadata { .. } | Self::Evict { .. } | Self::Delete { .. } => false,
+        }
+    }
+
     /// Returns whether the action may scale Deployments up, so that its plan depends on autoscalers.
     pub const fn surges(&self) -> bool {
         match self {

@@ -59,6 +59,7 @@ fn plan<E>(action: &Action, nodes: &[Arc<Node>], change: CordonChange, context: 
         plan.nodes.push(NodePlan { node: node.name.clone(), uid: node.uid.clone(), change, drain: None });
     }
     plan.warnings.extend(warning::of_claims(nodes, context.now));
+    plan.warnings.extend(warning::of_maintenances(context.cluster, nodes, context.now));
     plan.finish_nodes();
     plan
 }

@@ -64,6 +64,7 @@ pub(super) fn plan<E: Environment>(
     plan.add_scale_steps();
     plan.warnings.extend(warning::of_closing(cluster, &nodes));
     plan.warnings.extend(warning::of_claims(&nodes, context.now));
+    plan.warnings.extend(warning::of_maintenances(cluster, &nodes, context.now));
     plan.warnings.extend(capacity_exhausted(&plan.pods));
     prediction.complete(&mut plan);
     plan.name_gaps(gaps, cluster);

@@ -32,6 +32,7 @@ const MOST_SMALL_PARTS: usize = 10;
 /// | scope | needed for |
 /// | --- | --- |
 /// | all nodes | cordon, drain, deletion of nodes, NoExecute taint: the last Ready node of a zone, guard rails |
+/// | all nodes | nodes in a maintenance: whether it is running |
 /// | the named nodes and pods | the objects of the action |
 /// | pods of the nodes | drain; deletion of nodes; taint, if the edits change which pods leave |
 /// | DaemonSets | drain: which pods stay, including pods that are created later |
@@ -42,6 +43,11 @@ const MOST_SMALL_PARTS: usize = 10;
 /// | pods of each budget, and the owners of these pods | the numbers of the budget |
 pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> BTreeSet<Scope> {
     let mut needs = Needs { cluster, scopes: watched(action) };
+    // A running maintenance renews the note of only one of its nodes.
+    let is_maintained = |node: &NodeName| cluster.node(node).is_some_and(|node| node.maintenance.is_some());
+    if action.disturbs_maintenance() && action.nodes().iter().any(is_maintained) {
+        needs.scopes.insert(Scope::Nodes);
+    }
     match action {
         Action::Cordon { .. } | Action::Uncordon { .. } | Action::Metadata { .. } => {}
         Action::Taint { nodes, edits } => {

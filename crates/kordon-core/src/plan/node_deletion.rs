@@ -58,6 +58,7 @@ pub(super) fn plan<E: Environment>(
     plan.add_replacements(context.cluster, environment, Detachment::ByForce);
     plan.complete_removals(context.cluster);
     plan.warnings.extend(warning::of_claims(&nodes, plan.made));
+    plan.warnings.extend(warning::of_maintenances(context.cluster, &nodes, plan.made));
     plan.finish_nodes();
     plan.name_gaps(gaps, context.cluster);
     plan.not_modelled = not_modelled::of_pods(&plan.pods, &context.rules, context.cluster);

@@ -155,6 +155,9 @@ impl Plan {
     ) {
         self.complete_removals(cluster);
         self.warnings.extend(warning::of_claims(nodes, self.made));
+        if edits.adds_no_execute() {
+            self.warnings.extend(warning::of_maintenances(cluster, nodes, self.made));
+        }
         for node in nodes {
             self.warnings.extend(taint_warnings(node, edits, rules));
             self.warnings.extend(self.evicted_again(&node.name));

@@ -47,11 +47,16 @@ impl TaintEdits {
 
     /// Returns whether the edits include NoExecute taints, so that they may change which pods are evicted.
     pub fn may_evict(&self) -> bool {
-        self.add.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
+        self.adds_no_execute()
             || self
                 .remove
                 .iter()
                 .any(|removal| removal.effect.is_none_or(|effect| effect == TaintEffect::NoExecute))
+    }
+
+    /// Returns whether the edits add NoExecute taints.
+    pub fn adds_no_execute(&self) -> bool {
+        self.add.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
     }
 
     /// Parses kubectl's arguments: `key=value:effect`, `key:effect`, `key:effect-`, `key-`.

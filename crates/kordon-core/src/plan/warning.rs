@@ -20,8 +20,8 @@ use super::{
     words::counted,
 };
 use crate::cluster::{
-    Cluster, FeedKind, Key, LocalVolume, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint,
-    TaintEffect, WorkloadKind, ZoneKey,
+    Cluster, FeedKind, Key, LocalVolume, MaintenanceNotes, Name, Node, NodeName, OperationId, OwnerKind, Pod,
+    Taint, TaintEffect, WorkloadKind, ZoneKey,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -312,6 +312,13 @@ pub enum Warning {
         renewed: Timestamp,
         active: bool,
     },
+    /// The node is in a maintenance. `active` is true if the maintenance is running.
+    Maintained {
+        node: NodeName,
+        by: String,
+        operation: OperationId,
+        active: bool,
+    },
 }
 
 impl Warning {
@@ -352,6 +359,7 @@ impl Warning {
             Self::CordonStands { .. } => "cordonStands",
             Self::CordonNoted { .. } => "cordonNoted",
             Self::Claimed { .. } => "claimedByOther",
+            Self::Maintained { .. } => "inMaintenance",
         }
     }
 }
@@ -511,6 +519,10 @@ impl fmt::Display for Warning {
                 "{node} is claimed for a drain by {by} (operation {operation}), not renewed since {}",
                 renewed.to_time()
             ),
+            Self::Maintained { node, by, operation, active } => {
+                let state = if *active { "" } else { ", which was stopped" };
+                write!(f, "{node} is in {operation}, a maintenance of {by}{state}")
+            }
         }
     }
 }
@@ -628,7 +640,7 @@ pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
 impl Warning {
     /// Returns whether the warning says that this operation has claimed a node.
     pub fn is_claim_of(&self, id: &OperationId) -> bool {
-        matches!(self, Self::Claimed { operation, .. } if operation == id)
+        matches!(self, Self::Claimed { operation, .. } | Self::Maintained { operation, .. } if operation == id)
     }
 }
 
@@ -643,6 +655,20 @@ pub fn of_claims<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<It
         renewed: claim.renewed,
         active: claim.is_fresh(now),
     })
+}
+
+/// Returns a warning for each of these nodes that is in a maintenance, even if the maintenance was stopped.
+pub fn of_maintenances(cluster: &Cluster, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Warning> {
+    if nodes.iter().all(|node| node.maintenance.is_none()) {
+        return Vec::new();
+    }
+    let maintenances = MaintenanceNotes::all(cluster);
+    let warning = |node: &Arc<Node>| {
+        let notes = maintenances.iter().find(|notes| notes.nodes.contains_key(&node.name))?;
+        let (by, operation) = (notes.by.clone(), notes.operation.clone());
+        Some(Warning::Maintained { node: node.name.clone(), by, operation, active: notes.is_running(now) })
+    };
+    nodes.iter().filter_map(warning).collect()
 }
 
 /// Returns a warning for each of these nodes that kordon has cordoned.

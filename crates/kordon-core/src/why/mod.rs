@@ -13,14 +13,13 @@ use std::collections::BTreeMap;
 use crate::{
     cluster::{
         Cluster, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key, MaintenanceNote,
-        Name, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner,
+        MaintenanceNotes, Name, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner,
     },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
         ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
-    maintenance::MaintenanceNotes,
     plan::{BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, words::counted},
 };
 use kordon_time::{Span, Timestamp};
@@ -260,11 +259,21 @@ impl Explainer<'_> {
     fn explain_maintenance(&self, node: &Node, explanation: &mut Vec<Step>) {
         let Some(note) = &node.maintenance else { return };
         let MaintenanceNote { by, operation, stage, .. } = &**note;
-        let is_running =
-            MaintenanceNotes::find(self.cluster, operation).is_some_and(|notes| notes.is_running(self.now));
-        let state = if is_running { "" } else { ", which was stopped" };
+        let state = match self.is_running(note) {
+            true => String::new(),
+            false => format!(
+                ", which was stopped: `kordon maintenance --resume={operation} --enforce` goes on, --release={operation} \
+                 ends it"
+            ),
+        };
         let text = format!("{} in {operation}, a maintenance of {by}{state}", stage.text());
         explanation.push(Step::new(Tense::Present, Topic::Drain, text));
+    }
+
+    /// Whether the maintenance that has written this note is running.
+    fn is_running(&self, note: &MaintenanceNote) -> bool {
+        let notes = MaintenanceNotes::find(self.cluster, &note.operation);
+        notes.is_some_and(|notes| notes.is_running(self.now))
     }
 
     /// Adds what other projects report about the node or plan for it.

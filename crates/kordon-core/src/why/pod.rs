@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Explainer, Step, Tense, Topic, in_order, toleration};
 use crate::{
-    cluster::{Name, Node, Phase, Pod, Taint, TaintEffect, Termination},
+    cluster::{MaintenanceNote, MaintenanceStage, Name, Node, Phase, Pod, Taint, TaintEffect, Termination},
     engine::{Certainty, DeviceEviction, Due, Tolerance, UNREACHABLE, device_evictions, tolerance},
     forecast::{ForecastKind, ForecastStep},
     plan::{
@@ -394,8 +394,31 @@ impl Explainer<'_> {
             _ if node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute) => {
                 step("its node is Ready again: the next pass removes the taint and cancels its eviction")
             }
-            _ => step("its node has no NoExecute taint, and none is predicted: nothing evicts it"),
+            _ => match self.drain_of_maintenance(pod, node) {
+                Some(text) => Step::new(Tense::Future, Topic::Drain, text),
+                None => step("its node has no NoExecute taint, and none is predicted: nothing evicts it"),
+            },
         }
+    }
+
+    /// Text about the drain by which a maintenance of the node will evict the pod; `None` if none will.
+    fn drain_of_maintenance(&self, pod: &Pod, node: &Node) -> Option<String> {
+        let note = node.maintenance.as_ref().filter(|_| pod.is_workload())?;
+        match note.stage {
+            MaintenanceStage::Waiting | MaintenanceStage::Draining => {}
+            MaintenanceStage::Working | MaintenanceStage::Awaited | MaintenanceStage::Returning => {
+                return None;
+            }
+        }
+        let (state, resumed) = match self.is_running(note) {
+            true => ("", ""),
+            false => (", which was stopped", ", once the maintenance is resumed"),
+        };
+        let MaintenanceNote { by, operation, stage, .. } = &**note;
+        let stage = stage.text();
+        Some(format!(
+            "its node {stage} in {operation}, a maintenance of {by}{state}: its drain evicts the pod{resumed}"
+        ))
     }
 }
 

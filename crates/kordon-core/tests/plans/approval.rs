@@ -2,8 +2,8 @@
 
 use kordon_core::{
     cluster::{
-        Change, Condition, ConditionStatus, DrainClaim, FeedKind, Key, Known, LocalVolume, NodeName, READY,
-        Uid, WorkloadKind,
+        Change, Condition, ConditionStatus, DrainClaim, FeedKind, Key, Known, LocalVolume, MaintenanceNote,
+        NodeName, READY, Uid, WorkloadKind,
     },
     engine::ServerVersion,
     operation::{
@@ -274,6 +274,38 @@ fn a_fresh_claim_of_somebody_else_is_asked_about_up_front_an_old_or_own_one_is_n
     desk.serve(&mut undo);
     assert_eq!(undo.question().expect("asked").prompt, Prompt::Yes("Yes, undo"), "its own");
     assert!(desk.answer(&mut undo, Answer::Yes).contains(&"start"));
+}
+
+/// A running maintenance renews the note of only one of its nodes.
+#[test]
+fn a_running_maintenance_of_the_node_is_asked_about_up_front_a_stopped_or_own_one_is_not() {
+    let mut desk = Desk::new(&["n1", "n2"]);
+    desk.maintain("n1", "theirs", Span::from_secs(3600));
+    desk.maintain("n2", "theirs", Span::from_secs(179));
+    assert_eq!(desk.prompt(drain(&["n1"])), words("take-over"));
+    assert_eq!(desk.prompt(cordon(&["n1"])), words("take-over"));
+    assert_eq!(desk.prompt(Action::DeleteNode { nodes: names(&["n1"]) }), words("take-over"));
+    let tainted = |text: &str| Action::Taint { nodes: names(&["n1"]), edits: edits(text) };
+    assert_eq!(desk.prompt(tainted("a=b:NoExecute")), words("take-over"));
+    assert_eq!(desk.prompt(tainted("a=b:NoSchedule")), Prompt::Yes("Yes, taint"));
+    desk.fixture.node("n1", |node| node.unschedulable = true);
+    assert_eq!(desk.prompt(Action::Uncordon { nodes: names(&["n1"]) }), words("take-over"));
+    let mut undo = desk.undo(&["n1"]);
+    desk.serve(&mut undo);
+    assert_eq!(undo.question().expect("asked").prompt, words("take-over"));
+
+    desk.fixture.node("n1", |node| node.unschedulable = false);
+    desk.operator = Operator::AgreedInAdvance;
+    let refused = desk.refusal(drain(&["n1"])).lines();
+    assert_eq!(refused, ["n1 is in theirs, a maintenance of bob (--take-over overrides this)"]);
+    // The drain of a wave has the id of its maintenance.
+    let mut terms = desk.terms();
+    terms.options.id = "theirs".parse().unwrap();
+    let mut wave = Approval::apply(drain(&["n1"]), None, terms, &desk.situation());
+    assert!(desk.serve(&mut wave).contains(&"start"));
+    desk.maintain("n2", "theirs", Span::from_secs(180));
+    let mut approval = desk.apply(drain(&["n1"]));
+    assert!(desk.serve(&mut approval).contains(&"start"), "the maintenance was stopped");
 }
 
 #[test]
@@ -743,6 +775,17 @@ impl Desk {
             ..DrainClaim::default()
         };
         self.fixture.node(node, |node| node.drain_claim = Some(claim.into()));
+    }
+
+    /// Adds the note of a maintenance by the user bob. The note was renewed this long ago.
+    fn maintain(&mut self, node: &str, operation: &str, ago: Span) {
+        let note = MaintenanceNote {
+            by: "bob".into(),
+            operation: operation.parse().unwrap(),
+            renewed: NOW - ago,
+            ..MaintenanceNote::default()
+        };
+        self.fixture.node(node, |node| node.maintenance = Some(note.into()));
     }
 }
 

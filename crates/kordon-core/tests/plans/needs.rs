@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kordon_core::{
     cluster::{
-        Budget, Change, Cluster, IntOrPercent, Key, Known, LocalVolume, ObjectEvent, Owner, OwnerKind, Phase,
-        Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload, WorkloadKind,
-        WorkloadStage,
+        Budget, Change, Cluster, IntOrPercent, Key, Known, LocalVolume, MaintenanceNote, Node, ObjectEvent,
+        Owner, OwnerKind, Phase, Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version,
+        Workload, WorkloadKind, WorkloadStage,
     },
     operation::Guards,
     plan::{
@@ -255,6 +255,20 @@ fn a_drain_reads_the_quotas_of_the_namespaces_that_pods_leave() {
     let (part, scopes) = part(&whole(&[app]), &drain);
     assert!(scopes.contains(&Scope::QuotasIn("default".into())), "{scopes:?}");
     assert!(plan(&part, &drain).gap_of(PlanPart::Quotas).is_none());
+}
+
+/// A running maintenance renews the note of only one of its nodes.
+#[test]
+fn whether_a_maintenance_runs_is_read_from_all_nodes() {
+    let mut cluster = whole(&[]);
+    let node = (**cluster.node(&"n1".into()).expect("a node")).clone();
+    let maintenance = Some(MaintenanceNote::default().into());
+    let node = Node { maintenance, version: Version(node.version.0 + 1_000), ..node };
+    cluster.apply(Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
+    let reads_all = |action: Action| part(&cluster, &action).1.contains(&Scope::Nodes);
+    assert!(reads_all(Action::Uncordon { nodes: vec!["n1".into()] }));
+    assert!(reads_all(Action::DeleteNode { nodes: vec!["n1".into()] }));
+    assert!(!reads_all(Action::Uncordon { nodes: vec!["n2".into()] }));
 }
 
 #[test]

@@ -8,8 +8,9 @@ use std::{
 use kordon_core::{
     cluster::{
         Budget, BudgetStatus, Change, Cluster, Condition, ConditionStatus, CordonNote, DrainClaim,
-        DrainedNote, IntOrPercent, Key, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady,
-        Selector, Termination, Uid, Version, Workload, WorkloadKind, WorkloadStage, claim,
+        DrainedNote, IntOrPercent, Key, MaintenanceNote, Node, NodeName, ObjectEvent, Owner, OwnerKind,
+        Phase, Pod, PodReady, Selector, Termination, Uid, Version, Workload, WorkloadKind, WorkloadStage,
+        claim,
     },
     engine::ServerVersion,
     operation::{
@@ -418,6 +419,27 @@ fn a_node_that_somebody_else_drains_is_left_alone_unless_the_claim_is_old_or_ove
 }
 
 #[test]
+fn a_node_whose_maintenance_began_after_the_approval_is_left_alone() {
+    let run = |operation: &str, take_over| {
+        let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
+        let note = MaintenanceNote {
+            by: "bob".into(),
+            operation: operation.parse().unwrap(),
+            renewed: NOW,
+            ..MaintenanceNote::default()
+        };
+        harness.nodes.get_mut("n1").expect("there").maintenance = Some(note);
+        let orders = OperationOptions { take_over, ..by_alice() };
+        let mut operation = harness.start(&["n1"], DrainOptions::default(), orders);
+        harness.run(&mut operation);
+        (operation.ended(), harness.nodes["n1"].cordoned)
+    };
+    assert_eq!(run("other", false), (Some(OperationEnd::ClaimedByOther), false));
+    assert_eq!(run("other", true), (Some(OperationEnd::Done), true));
+    assert_eq!(run(&by_alice().id, false), (Some(OperationEnd::Done), true), "the drain of its own wave");
+}
+
+#[test]
 fn a_claim_says_how_many_pods_its_drain_began_with() {
     let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
     let mut killed = harness.drain(&["n1"], DrainOptions::default());
@@ -727,6 +749,7 @@ struct FakeNode {
     version: u64,
     cordoned: bool,
     claim: Option<DrainClaim>,
+    maintenance: Option<MaintenanceNote>,
     note: Option<CordonNote>,
     drained: Option<DrainedNote>,
 }
@@ -916,6 +939,7 @@ impl Harness {
                     version: Version(fake.version),
                     unschedulable: fake.cordoned,
                     drain_claim: fake.claim.clone().map(Into::into),
+                    maintenance: fake.maintenance.clone().map(Into::into),
                     cordon_note: fake.note.clone().map(Into::into),
                     drained: fake.drained.clone().map(Into::into),
                     ..ready_node(node)

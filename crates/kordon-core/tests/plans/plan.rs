@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon_core::{
     cluster::{
-        CordonNote, DrainClaim, IntOrPercent, JobLimits, Key, LocalVolume, Name, Namespace, NodeName, Phase,
-        Pod, PodEnding, Selector, UnhealthyPolicy, WorkloadKind,
+        CordonNote, DrainClaim, IntOrPercent, JobLimits, Key, LocalVolume, MaintenanceNote, Name, Namespace,
+        NodeName, Phase, Pod, PodEnding, Selector, UnhealthyPolicy, WorkloadKind,
     },
     engine::{Origin, ServerVersion, Settings},
     operation::Confirmation,
@@ -101,6 +101,36 @@ fn a_node_that_somebody_drains_is_a_warning_and_so_is_one_with_an_interrupted_dr
     assert_eq!(reported(&fixture.drain(&["n1", "n2"], DrainOptions::default())), both);
     assert_eq!(reported(&cordon(&fixture, &["n1"])), both[..1]);
     assert_eq!(reported(&edit(&fixture, &["a:NoExecute"], false)), both[..1]);
+}
+
+/// A running maintenance renews the note of only one of its nodes.
+#[test]
+fn a_node_in_a_maintenance_is_a_warning_for_actions_that_disturb_it() {
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
+    let mut note = |node: &str, operation: &str, since: i64| {
+        let note = MaintenanceNote {
+            by: "bob@desk".into(),
+            operation: operation.parse().unwrap(),
+            renewed: NOW - Span::from_secs(since),
+            ..MaintenanceNote::default()
+        };
+        fixture.node(node, |node| node.maintenance = Some(note.into()));
+    };
+    note("n1", "m1", 3600);
+    note("n2", "m1", 20);
+    note("n3", "m2", 3600);
+    let reported = |plan: &Plan| -> Vec<String> {
+        let marked = plan.warnings.iter().filter(|warning| warning.word() == "inMaintenance");
+        marked.map(ToString::to_string).collect()
+    };
+    let running = ["n1 is in m1, a maintenance of bob@desk"];
+    let stopped = ["n3 is in m2, a maintenance of bob@desk, which was stopped"];
+    assert_eq!(reported(&fixture.drain(&["n1"], DrainOptions::default())), running);
+    assert_eq!(reported(&cordon(&fixture, &["n1"])), running);
+    assert_eq!(reported(&fixture.plan(Action::Uncordon { nodes: nodes(&["n3"]) })), stopped);
+    assert_eq!(reported(&fixture.plan(Action::DeleteNode { nodes: nodes(&["n1"]) })), running);
+    assert_eq!(reported(&edit(&fixture, &["a:NoExecute"], false)), running);
+    assert!(reported(&edit(&fixture, &["a:NoSchedule"], false)).is_empty(), "a maintenance may wait for it");
 }
 
 /// Scenario 3: Uncordoning a node clears `unschedulable`, and the controller removes its taint.

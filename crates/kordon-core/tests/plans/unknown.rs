@@ -239,7 +239,8 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         | Warning::TaintsDoNotEvict
         | Warning::CordonStands { .. }
         | Warning::CordonNoted { .. }
-        | Warning::Claimed { .. } => true,
+        | Warning::Claimed { .. }
+        | Warning::Maintained { .. } => true,
     }
 }
 

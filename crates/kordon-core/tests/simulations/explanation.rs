@@ -3,8 +3,8 @@
 
 use kordon_core::{
     cluster::{
-        Change, Condition, ConditionStatus, Key, KnownNodeClaims, Node, NodeClaim, NodeName, ObjectEvent,
-        Pod, PodEnding, PodReady, Version,
+        Change, Condition, ConditionStatus, Key, KnownNodeClaims, MaintenanceNote, Node, NodeClaim, NodeName,
+        ObjectEvent, Pod, PodEnding, PodReady, Version,
     },
     engine::{Origin, ServerVersion, Settings},
     forecast::Forecast,
@@ -408,6 +408,37 @@ fn the_pod_of_a_node_that_is_gone_says_what_becomes_of_it() {
     let story = of_pod(&sim, &key(&sim, "p00"));
     let says = |words: &str| story.iter().any(|step| step.text.contains(words));
     assert!(says("node n00 is gone") && says("lost: no controller recreates it"), "{story:#?}");
+}
+
+#[test]
+fn a_pod_on_a_node_that_waits_for_its_maintenance_says_that_the_drain_evicts_it() {
+    let mut sim = peaceful(&modern());
+    let mut node = (**sim.cluster.node(&"n00".into()).expect("a node")).clone();
+    node.version = Version(node.version.0 + 1_000_000);
+    let note = MaintenanceNote {
+        by: "bob".into(),
+        operation: "m1".parse().expect("an id"),
+        renewed: sim.now,
+        ..MaintenanceNote::default()
+    };
+    node.maintenance = Some(note.into());
+    sim.tell(Change::Node(ObjectEvent::Applied(node)));
+    let drain = |sim: &Sim| {
+        let story = of_pod(sim, &key(sim, "p00"));
+        let step = story.into_iter().find(|step| step.topic == Topic::Drain).expect("a drain");
+        (step.tense, step.text)
+    };
+    let text = "its node waits for its wave in m1, a maintenance of bob: its drain evicts the pod";
+    assert_eq!(drain(&sim), (Tense::Future, text.to_owned()));
+    sim.run(Span::from_secs(180));
+    let node = of_node(&sim, "n00");
+    let next = "which was stopped: `kordon maintenance --resume=m1 --enforce` goes on, --release=m1 ends it";
+    assert!(node.iter().any(|step| step.text.ends_with(next)), "{node:#?}");
+    let (_, text) = drain(&sim);
+    assert!(
+        text.contains("which was stopped") && text.ends_with("once the maintenance is resumed"),
+        "{text}"
+    );
 }
 
 #[test]

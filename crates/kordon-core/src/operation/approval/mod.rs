@@ -19,7 +19,7 @@ use super::{
     confirmation,
 };
 use crate::{
-    cluster::{Cluster, NodeName, OperationId, Scope},
+    cluster::{Cluster, MaintenanceNotes, NodeName, OperationId, Scope},
     engine::{ServerVersion, Severity},
     placement::SnapshotLease,
     plan::{Action, EvictionRules, MetadataField, Permission, Plan, PlanJob, Prospect, needs, words},
@@ -684,10 +684,6 @@ impl Approval {
     /// Rule 5 of the approval: returns the objections that `overrides` does not override.
     fn objections(&self, overrides: &Overrides, situation: &Situation<'_>, now: Timestamp) -> Vec<Objection> {
         let cluster = situation.cluster;
-        let ours = |id: &OperationId| match &self.subject {
-            Subject::Plan(proposal) => proposal.resumes.as_ref().is_some_and(|prior| prior.id == *id),
-            Subject::Undo(proposal) => proposal.prior.id == *id,
-        };
         let mut objections = match self.plan() {
             Some(plan) => {
                 let cordoned = self.resumes().map(PriorOperation::cordoned).unwrap_or_default();
@@ -697,11 +693,43 @@ impl Approval {
         };
         objections.extend(self.nodes().into_iter().filter_map(|node| {
             let claim = cluster.node(node)?.drain_claim.as_ref()?;
-            let counts = claim.is_fresh(now) && !ours(&claim.operation);
+            let counts = claim.is_fresh(now) && !self.is_ours(&claim.operation);
             counts.then(|| Objection::Claimed { node: node.clone(), by: claim.by.clone() })
         }));
+        if self.disturbs_maintenance() {
+            objections.extend(self.maintained_by_others(cluster, now));
+        }
         objections.retain(|objection| !objection.is_overridden(overrides));
         objections
+    }
+
+    /// Whether the id is that of the operation which this one resumes or undoes.
+    fn is_ours(&self, id: &OperationId) -> bool {
+        match &self.subject {
+            Subject::Plan(proposal) => proposal.resumes.as_ref().is_some_and(|prior| prior.id == *id),
+            Subject::Undo(proposal) => proposal.prior.id == *id,
+        }
+    }
+
+    fn disturbs_maintenance(&self) -> bool {
+        match &self.subject {
+            Subject::Plan(proposal) => proposal.action.disturbs_maintenance(),
+            Subject::Undo(_) => true,
+        }
+    }
+
+    /// Returns an objection for each node that another, running maintenance has.
+    fn maintained_by_others(&self, cluster: &Cluster, now: Timestamp) -> Vec<Objection> {
+        // The drain of a wave already has its id here: the id of its maintenance.
+        let is_ours = |id: &OperationId| *id == self.terms.options.id || self.is_ours(id);
+        let mut others = MaintenanceNotes::all(cluster);
+        others.retain(|notes| !is_ours(&notes.operation) && notes.is_running(now));
+        let objection = |node: &NodeName| {
+            let MaintenanceNotes { by, operation, .. } =
+                others.iter().find(|notes| notes.nodes.contains_key(node))?;
+            Some(Objection::Maintained { node: node.clone(), by: by.clone(), operation: operation.clone() })
+        };
+        self.nodes().into_iter().filter_map(objection).collect()
     }
 
     /// The nodes of the operation, including nodes that it does not write to.

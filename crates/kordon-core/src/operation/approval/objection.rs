@@ -2,7 +2,7 @@
 
 use super::super::{Breach, Overrides, confirmation};
 use crate::{
-    cluster::NodeName,
+    cluster::{NodeName, OperationId},
     plan::{Plan, Prospect},
 };
 
@@ -20,11 +20,17 @@ pub enum Objection {
         node: NodeName,
         by: String,
     },
+    /// Another maintenance has the node, and is running.
+    Maintained {
+        node: NodeName,
+        by: String,
+        operation: OperationId,
+    },
 }
 
 impl Objection {
-    /// Returns the objections to a plan: blocked pods and these broken guard rails. Claims of other operations are not
-    /// included.
+    /// Returns the objections to a plan: blocked pods and these broken guard rails. Claims of other operations and
+    /// maintenances are not included.
     pub fn to_plan(plan: &Plan, breaches: Vec<Breach>) -> Vec<Self> {
         let blocked = (plan.prospect() == Prospect::Blocked)
             .then(|| Self::Blocked { summary: plan.summary(), pods: confirmation::stuck(plan) });
@@ -35,7 +41,7 @@ impl Objection {
         match self {
             Self::Blocked { .. } => overrides.try_blocked,
             Self::Guard(breach) => overrides.guards.iter().any(|name| name == breach.guard()),
-            Self::Claimed { .. } => overrides.take_over,
+            Self::Claimed { .. } | Self::Maintained { .. } => overrides.take_over,
         }
     }
 
@@ -44,7 +50,7 @@ impl Objection {
         match self {
             Self::Blocked { .. } => "--try-blocked".into(),
             Self::Guard(breach) => format!("--override {}", breach.guard()),
-            Self::Claimed { .. } => "--take-over".into(),
+            Self::Claimed { .. } | Self::Maintained { .. } => "--take-over".into(),
         }
     }
 
@@ -55,6 +61,9 @@ impl Objection {
             Self::Blocked { pods, .. } => pods.clone(),
             Self::Guard(breach) => vec![format!("guard rail {}: {breach}", breach.guard())],
             Self::Claimed { node, by } => vec![format!("{by} is draining {node}")],
+            Self::Maintained { node, by, operation } => {
+                vec![format!("{node} is in {operation}, a maintenance of {by}")]
+            }
         }
     }
 
@@ -62,7 +71,9 @@ impl Objection {
     pub(super) fn as_refusal(&self) -> Vec<String> {
         let (first, rest) = match self {
             Self::Blocked { summary, pods } => (summary.clone(), pods.clone()),
-            Self::Guard(_) | Self::Claimed { .. } => (self.lines().join("; "), Vec::new()),
+            Self::Guard(_) | Self::Claimed { .. } | Self::Maintained { .. } => {
+                (self.lines().join("; "), Vec::new())
+            }
         };
         std::iter::once(format!("{first} ({} overrides this)", self.flag())).chain(rest).collect()
     }
@@ -82,7 +93,7 @@ impl Overrides {
         for objection in objections {
             match objection {
                 Objection::Blocked { .. } => overrides.try_blocked = true,
-                Objection::Claimed { .. } => overrides.take_over = true,
+                Objection::Claimed { .. } | Objection::Maintained { .. } => overrides.take_over = true,
                 Objection::Guard(breach) => {
                     if !overrides.guards.iter().any(|name| name == breach.guard()) {
                         overrides.guards.push(breach.guard().into());

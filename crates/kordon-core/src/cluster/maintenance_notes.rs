@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::{
-    Cluster, DrainClaim, MaintenanceNote, MaintenanceStage, Node, NodeName, ObjectEvent, OperationId, Version,
+use super::{
+    Change, Cluster, DrainClaim, MaintenanceNote, MaintenanceStage, Node, NodeName, ObjectEvent, OperationId,
+    Version,
 };
 use kordon_time::Timestamp;
 
@@ -82,7 +83,7 @@ impl MaintenanceNotes {
         for node in cluster.nodes().iter().map(|node| &**node).filter(is_ours) {
             let version = Version(node.version.0 + 1);
             let open = Node { unschedulable: false, version, ..node.clone() };
-            copy.apply(crate::cluster::Change::Node(ObjectEvent::Applied(open)), &mut Vec::new());
+            copy.apply(Change::Node(ObjectEvent::Applied(open)), &mut Vec::new());
         }
         copy
     }
@@ -91,7 +92,7 @@ impl MaintenanceNotes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Change, CordonNote};
+    use crate::cluster::CordonNote;
     use kordon_time::Span;
 
     fn node(name: &str, operation: &str, stage: MaintenanceStage, renewed: i64) -> Node {
