@@ -529,10 +529,20 @@ impl Screen {
         }
     }
 
-    /// Keeps the typed filter. If the selected row does not pass it, the first row that does is selected.
+    /// Keeps the typed filter. If the selected row does not pass it, the first row that does is selected. A message says
+    /// which term is left out because it cannot be read.
     pub(super) fn keep_filter(&mut self) {
         self.overlays.close_top();
-        match self.focus {
+        self.message = self.filter(self.focus).error(fields(self.focus));
+        if self.focus == Pane::Detail {
+            self.overlays.detail_mut().into_iter().for_each(Detail::keep_search);
+        }
+        self.choose_first(self.focus);
+    }
+
+    /// Selects the first row of a pane if no row is selected, after the user changed which rows are listed.
+    pub(super) fn choose_first(&mut self, pane: Pane) {
+        match pane {
             Pane::Zones => self.zones.list.choose_first(),
             Pane::Nodes => self.nodes.list.choose_first(),
             Pane::Pods => self.pods.list.choose_first(),
@@ -550,10 +560,7 @@ impl Screen {
                 self.overlays.event_list_mut().into_iter().for_each(|view| view.list.choose_first());
             }
             Pane::Detail => {
-                if let Some(detail) = self.overlays.detail_mut() {
-                    detail.keep_search();
-                    detail.list.choose_first();
-                }
+                self.overlays.detail_mut().into_iter().for_each(|detail| detail.list.choose_first());
             }
             Pane::Journal => self.journal.choose_first(),
         }
