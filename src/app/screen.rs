@@ -409,7 +409,7 @@ impl Screen {
         if overlay.is_some_and(|overlay| overlay.pane().is_none()) {
             self.close_overlay();
         } else if !self.filter(focus).is_empty() {
-            self.filters.remove(&focus);
+            self.clear_filter(focus);
         } else if overlay.is_some_and(Overlay::is_yaml) {
             self.overlays.detail_mut().into_iter().for_each(Detail::toggle_yaml);
         } else if overlay.is_some() {
@@ -423,6 +423,16 @@ impl Screen {
             self.focus = Pane::Nodes;
         } else if self.zoomed {
             self.zoomed = false;
+        }
+    }
+
+    /// Clears the filter of a pane. If it is the filter of a namespace that other panes have too, a message says that
+    /// they keep it.
+    fn clear_filter(&mut self, pane: Pane) {
+        let Some(cleared) = self.filters.remove(&pane) else { return };
+        let namespace = cleared.text().strip_prefix("ns=");
+        if let Some(name) = namespace.filter(|_| self.filters.values().any(|other| *other == cleared)) {
+            self.message = Some(format!("the other panes still show only {name}; :ns shows all again"));
         }
     }
 

@@ -359,6 +359,25 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
 }
 
 #[test]
+fn the_filter_of_a_namespace_stands_in_the_title_of_every_pane_that_has_it() {
+    let mut fixture = pressed(DashboardFixture::incident(), "3:ns dta<Enter>");
+    let fault = fixture.app.screen.overlays.palette().and_then(|palette| palette.fault.clone());
+    assert_eq!(fault.as_deref(), Some("there is no namespace dta; did you mean data?"));
+    fixture.press("<Esc>:ns data<Enter>");
+    for pane in ["3", "8", "9"] {
+        fixture.press(pane);
+        let screen = terminal_of(&mut fixture, SIZE).backend().to_string();
+        assert!(screen.contains("/ns=data"), "{pane}: {screen}");
+    }
+    fixture.press("<Esc>");
+    assert!(fixture.app.screen.filter(Pane::Audit).is_empty());
+    let message = fixture.app.screen.message.as_deref();
+    assert_eq!(message, Some("the other panes still show only data; :ns shows all again"));
+    fixture.press(":ns<Enter>");
+    assert!(fixture.app.screen.filter(Pane::Budgets).is_empty());
+}
+
+#[test]
 fn the_name_in_an_argument_is_completed_as_far_as_it_is_clear() {
     let mut fixture = pressed(DashboardFixture::incident(), "2:drain pool-c<Tab>");
     let typed = |fixture: &DashboardFixture| {
