@@ -62,8 +62,7 @@ impl App {
             }
             TypedCommand::Zone => {
                 let filter = if argument.is_empty() { String::new() } else { format!("zone:{argument}") };
-                self.filter_pane(Pane::Nodes, &filter);
-                self.arrange(now);
+                self.filter_pane(Pane::Nodes, &filter, now);
             }
             TypedCommand::Context => self.go_to_context(argument)?,
             TypedCommand::View => self.show_view(argument, now)?,
@@ -100,6 +99,9 @@ impl App {
             self.screen.set_filter(pane, &filter);
         }
         self.arrange(now);
+        for pane in NAMESPACED {
+            self.screen.choose_first(pane);
+        }
         self.screen.message = Some(match name {
             "" => "pods and budgets of all namespaces".into(),
             name => format!("only pods and budgets of {name}; :ns shows all again"),
@@ -180,7 +182,7 @@ impl App {
             });
         };
         let pane = list_named(&view.pane).unwrap_or_default();
-        self.filter_pane(pane, &view.filter);
+        self.filter_pane(pane, &view.filter, now);
         if pane == Pane::Nodes {
             self.screen.group_by(Grouping::parse(&view.group));
         }

@@ -331,10 +331,8 @@ fn enter(app: &mut App) {
 /// Shows only the nodes of a zone.
 fn show_zone(app: &mut App, zone: &ZoneKey) {
     let filter = format!("zone:{}", zone_word(zone));
-    app.filter_pane(Pane::Nodes, &filter);
     let now = app.shown().views.taken;
-    app.arrange(now);
-    app.screen.nodes.list.choose_first();
+    app.filter_pane(Pane::Nodes, &filter, now);
 }
 
 /// Runs the typed command. If the command cannot run, its line stays open and shows the reason.

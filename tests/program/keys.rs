@@ -359,6 +359,17 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
 }
 
 #[test]
+fn a_typed_filter_selects_its_first_row_if_the_selected_one_does_not_pass() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2/pool-a-01<Enter><Esc>:no pool-b-02<Enter>");
+    assert_eq!(fixture.app.screen.selected_node().map(|node| &**node), Some("pool-b-02"));
+    fixture.press("d");
+    assert_eq!(fixture.app.screen.focus, Pane::Detail);
+    fixture.press("<Esc>3<End>:ns data<Enter>");
+    let selected = fixture.app.screen.evictions.list.selected();
+    assert_eq!(selected.map(|pod| &*pod.namespace), Some("data"));
+}
+
+#[test]
 fn the_filter_of_a_namespace_stands_in_the_title_of_every_pane_that_has_it() {
     let mut fixture = pressed(DashboardFixture::incident(), "3:ns dta<Enter>");
     let fault = fixture.app.screen.overlays.palette().and_then(|palette| palette.fault.clone());
