@@ -143,7 +143,10 @@ impl App {
         let text = palette.input.value().to_owned();
         let Some((head, arguments)) = text.split_once(char::is_whitespace) else { return false };
         let name = self.preferences.aliases.resolve(head);
-        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else { return true };
+        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+            // The text is a search, unless it begins with the start of a name.
+            return COMMANDS.iter().any(|command| command.takes.is_some() && command.name.starts_with(&name));
+        };
         let word = arguments.rsplit([' ', ',']).next().unwrap_or_default();
         let cluster = &self.shown().cluster;
         let names: Box<dyn Iterator<Item = String>> = match command.action {

@@ -1308,6 +1308,8 @@ fn a_command_is_found_by_words_and_its_errors_are_shown_beside_it() {
     expect(&mut fixture, "palette-fault", (160, 48));
     assert_eq!(fixture.app.operations.mode, Mode::DryRun);
     fixture.press("<Ctrl-u>more columns<Enter>");
+    assert!(!fixture.app.screen.wide, "what was found by words is only proposed");
+    fixture.press("<Tab><Enter>");
     assert!(fixture.app.screen.wide && fixture.app.screen.overlays.palette().is_none());
 }
 
