@@ -20,6 +20,8 @@ pub struct Palette {
     is_chosen: bool,
     /// Why the last entered text could not be run.
     pub fault: Option<String>,
+    /// Whether the text was refused, and not edited since. A character that is typed then replaces the text.
+    is_refused: bool,
     /// The focused pane or sheet; it decides which commands apply.
     focus: KeyFocus,
     aliases: Aliases,
@@ -35,6 +37,7 @@ impl Palette {
             chosen: 0,
             is_chosen: false,
             fault: None,
+            is_refused: false,
             focus,
             aliases,
             used,
@@ -44,11 +47,19 @@ impl Palette {
     }
 
     pub fn edit(&mut self, request: InputRequest) {
+        if std::mem::take(&mut self.is_refused) && matches!(request, InputRequest::InsertChar(_)) {
+            self.input = Input::default();
+        }
         let before = self.input.value().to_owned();
         self.input.handle(request);
         if self.input.value() != before {
             self.search();
         }
+    }
+
+    /// Shows why the entered text cannot be run. The text stays, for corrections, until a character is typed.
+    pub(super) fn refuse(&mut self, fault: String) {
+        (self.fault, self.is_refused) = (Some(fault), true);
     }
 
     /// Moves the choice among the commands by this many places.
@@ -121,7 +132,7 @@ impl Palette {
             let place = |command: &&Command| self.used.iter().position(|used| *used == command.name);
             self.found.sort_by_key(|command| place(command).unwrap_or(usize::MAX));
         }
-        (self.chosen, self.is_chosen, self.fault) = (0, false, None);
+        (self.chosen, self.is_chosen, self.fault, self.is_refused) = (0, false, None, false);
     }
 }
 
@@ -259,6 +270,21 @@ mod tests {
         );
         assert_eq!(entered("evict shop/web-1"), Ok(("evict", "shop/web-1".into())));
         assert_eq!(entered("pdb node:n-1"), Ok(("budgets", "node:n-1".into())));
+    }
+
+    #[test]
+    fn a_character_replaces_a_refused_text_and_other_keys_correct_it() {
+        let refused = |requests: &[InputRequest]| {
+            let mut palette = typed("drain x");
+            palette.refuse("there is no node x".into());
+            requests.iter().for_each(|request| palette.edit(*request));
+            (palette.input.value().to_owned(), palette.fault)
+        };
+        let insert = InputRequest::InsertChar;
+        assert_eq!(refused(&[insert('n'), insert('o')]), ("no".into(), None));
+        assert_eq!(refused(&[InputRequest::DeletePrevChar, insert('y')]), ("drain y".into(), None));
+        let kept = Some("there is no node x".to_owned());
+        assert_eq!(refused(&[InputRequest::GoToStart]), ("drain x".into(), kept));
     }
 
     #[test]

@@ -335,19 +335,20 @@ fn show_zone(app: &mut App, zone: &ZoneKey) {
     app.filter_pane(Pane::Nodes, &filter, now);
 }
 
-/// Runs the typed command. If the command cannot run, its line stays open and shows the reason.
+/// Runs the typed command. If the command cannot run, its line stays open and shows the reason; a character that is typed
+/// then begins another command.
 fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     let Some(palette) = app.screen.overlays.palette_mut() else { return Reaction::Draw };
     let (command, argument) = match palette.entered() {
         Ok(entered) => entered,
         Err(fault) => {
-            palette.fault = Some(fault);
+            palette.refuse(fault);
             return Reaction::Draw;
         }
     };
     if let Some(why) = app.why_not_in_playback(command.action) {
         if let Some(palette) = app.screen.overlays.palette_mut() {
-            palette.fault = Some(why.into());
+            palette.refuse(why.into());
         }
         return Reaction::Draw;
     }
@@ -361,7 +362,7 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
         action => app.run_with_argument(action, &argument, now),
     };
     if let (Err(fault), Some(Overlay::Palette(mut palette))) = (ran, line) {
-        palette.fault = Some(fault);
+        palette.refuse(fault);
         app.screen.overlays.open(Overlay::Palette(palette));
     }
     Reaction::Draw
