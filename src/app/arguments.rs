@@ -73,8 +73,8 @@ impl App {
         sheet.request.set(option, argument)
     }
 
-    /// Focuses a pane and sets its filter. To filter the nodes, closes the views that cover them. If the selected row does
-    /// not pass the filter, the first row that does is selected.
+    /// Focuses a pane and sets its filter. To filter the nodes, closes the views that cover them. If the selected row
+    /// does not pass the filter, the first row that does is selected.
     pub(super) fn filter_pane(&mut self, pane: Pane, filter: &str, now: Timestamp) {
         let pane = match pane {
             Pane::Events => {
@@ -82,8 +82,7 @@ impl App {
                 Pane::Events
             }
             Pane::Nodes | Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => {
-                self.screen.leave_node();
-                self.screen.overlays.close_views();
+                self.screen.uncover_nodes();
                 Pane::Nodes
             }
             pane => pane,

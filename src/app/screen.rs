@@ -539,8 +539,8 @@ impl Screen {
         }
     }
 
-    /// Keeps the typed filter. If the selected row does not pass it, the first row that does is selected. A message says
-    /// which term is left out because it cannot be read.
+    /// Keeps the typed filter. If the selected row does not pass it, the first row that does is selected. A message
+    /// says which term is left out because it cannot be read.
     pub(super) fn keep_filter(&mut self) {
         self.overlays.close_top();
         self.message = self.filter(self.focus).error(fields(self.focus));
@@ -610,6 +610,12 @@ impl Screen {
     pub(super) fn leave_node(&mut self) {
         self.pods_of = None;
         self.marked_pods.clear();
+    }
+
+    /// Closes what takes the place of the nodes: views, and the pods of a node.
+    pub(super) fn uncover_nodes(&mut self) {
+        self.leave_node();
+        self.overlays.close_views();
     }
 
     /// The selected node; `None` if a group is selected.

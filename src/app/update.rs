@@ -335,8 +335,8 @@ fn show_zone(app: &mut App, zone: &ZoneKey) {
     app.filter_pane(Pane::Nodes, &filter, now);
 }
 
-/// Runs the typed command. If the command cannot run, its line stays open and shows the reason; a character that is typed
-/// then begins another command.
+/// Runs the typed command. If the command cannot run, its line stays open and shows the reason; a character that is
+/// typed then begins another command.
 fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     let Some(palette) = app.screen.overlays.palette_mut() else { return Reaction::Draw };
     let (command, argument) = match palette.entered() {
@@ -356,6 +356,10 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     app.screen.used.insert(0, command.name);
     // The palette is closed before the command runs, so that it does not cover what the command opens.
     let line = app.screen.overlays.close_top();
+    // The key of the nodes also focuses what takes their place. The typed name means the nodes themselves.
+    if command.name == "nodes" {
+        app.screen.uncover_nodes();
+    }
     let ran = match command.action {
         UserAction::Typed(typed) => app.run_typed(typed, &argument, now),
         action if argument.is_empty() => return run(app, action, "", now),

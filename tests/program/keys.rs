@@ -348,6 +348,11 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
     assert_eq!(fixture.app.screen.listed_nodes().len(), 1);
     fixture.press(":po pool-b-02<Enter>");
     assert_eq!(fixture.app.screen.pods_of.as_deref(), Some("pool-b-02"));
+    fixture.press(":no<Enter>");
+    assert_eq!((fixture.app.screen.focus, fixture.app.screen.pods_of.clone()), (Pane::Nodes, None));
+    assert_eq!(fixture.app.screen.listed_nodes().len(), 1, "with their filter");
+    fixture.press("d:nodes<Enter>");
+    assert!(fixture.app.screen.overlays.view().is_none(), "the detail is closed for the nodes");
     fixture.press(":zone a<Enter>");
     assert_eq!((fixture.app.screen.focus, fixture.app.screen.listed_nodes().len()), (Pane::Nodes, 10));
     fixture.press("r:zone b<Enter>");
