@@ -289,6 +289,10 @@ fn a_letter_after_the_sort_key_chooses_the_column() {
     assert_eq!(sorted(&fixture), ("age", false));
     fixture.press("ssS");
     assert_eq!(sorted(&fixture), ("node", true), "the sort key goes on, S reverses");
+    let mut confirmed = pressed(DashboardFixture::incident(), "2sn");
+    assert_eq!(sorted(&confirmed), ("node", false), "the sort key had reached this column");
+    confirmed.press("szsz");
+    assert_eq!(sorted(&confirmed), ("zone", false));
     fixture.press("jr");
     assert!(fixture.app.screen.overlays.plan().is_some(), "r is the key of the drain again");
     let mut fixture = with_preset(KeyPreset::K9s);
