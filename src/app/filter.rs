@@ -168,6 +168,16 @@ impl Filter {
         self.error.clone().or_else(|| self.terms.iter().find_map(|term| term.test.error(fields)))
     }
 
+    /// A word that looks like a regular expression, but is searched for as it stands, because no slashes are around it.
+    pub fn regex_without_slashes(&self) -> Option<String> {
+        const SIGNS: [char; 9] = ['|', '^', '$', '*', '+', '?', '[', '(', '\\'];
+        let is_plain =
+            |word: &str| matches!(Term::parse(word), Ok(Some(Term { test: Test::Contains(_), .. })));
+        let words = words(&self.text);
+        let mut plain = words.iter().filter(|word| is_plain(word)).map(|word| word.trim_start_matches('!'));
+        plain.find(|word| word.contains(SIGNS) && Regex::new(word).is_ok()).map(str::to_owned)
+    }
+
     /// Whether the rows that match may change merely because time passes or pods come and go.
     pub fn is_volatile(&self) -> bool {
         self.terms.iter().any(|term| matches!(term.test, Test::Compares { .. }))
@@ -541,6 +551,16 @@ mod tests {
         assert!(holds("/^node-1[0-9]$/") && !holds("/^17/") && holds("!/^17/"));
         assert!(holds("/node-1 ?7/ zone:a"), "a blank within");
         assert!(holds("~nd17") && holds("~NODE") && !holds("~71"));
+    }
+
+    #[test]
+    fn a_regular_expression_without_slashes_is_recognized() {
+        let found = |text: &str| Filter::parse(text).regex_without_slashes();
+        assert_eq!(found("a general|spot"), Some("general|spot".into()));
+        assert_eq!(found("!^spot"), Some("^spot".into()));
+        for other in ["", "node-1.2", "/^a|b/", "taint=*NoExecute", "~a|b", "a(", "-l app in (a)"] {
+            assert_eq!(found(other), None, "{other}");
+        }
     }
 
     #[test]

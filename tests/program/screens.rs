@@ -1209,6 +1209,9 @@ fn a_filter_without_a_match_says_what_would_match() {
     assert!(screen.contains("no node matches; without \"pods>500\": 10 (Esc clears the filter)"), "{screen}");
     let screen = said("/<Ctrl-u>nowhere<Enter>");
     assert!(screen.contains("no node matches (Esc clears the filter: 30 of them)"), "{screen}");
+    let screen = said("/<Ctrl-u>pool-a|pool-b<Enter>");
+    let expected = "no node matches; a regular expression is /pool-a|pool-b/ (Esc clears the filter)";
+    assert!(screen.contains(expected), "{screen}");
     let screen = said("<Esc>3/nowhere shop<Enter>");
     assert!(screen.contains("no pod matches; without \"nowhere\": "), "{screen}");
     let screen = said("<Esc>5/nowhere<Enter>");

@@ -396,7 +396,7 @@ fn nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str) -> Nothing {
     }
 }
 
-/// Text for a filter without matches: `no node matches; without "age<2h": 5`.
+/// Text for a filter without matches: `no node matches; without "age<2h": 5`, or how a regular expression is typed.
 fn no_match(scene: &Scene, pane: Pane) -> Nothing {
     let row = match pane {
         Pane::Zones => "zone",
@@ -410,6 +410,10 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
         Pane::Detail | Pane::Plan | Pane::Progress => "row",
     };
     let back = scene.app.preferences.keymap.key_for(UserAction::Back);
+    if let Some(word) = scene.screen.filter(pane).regex_without_slashes() {
+        let text = format!("no {row} matches; a regular expression is /{word}/ ({back} clears the filter)");
+        return ("○", text, Role::Dim);
+    }
     let text = match scene.app.near_miss(pane) {
         Some(NearMiss { without: Some((condition, matches)), .. }) => {
             format!(
