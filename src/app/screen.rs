@@ -540,14 +540,20 @@ impl Screen {
     }
 
     /// Keeps the typed filter. If the selected row does not pass it, the first row that does is selected. A message
-    /// says which term is left out because it cannot be read.
+    /// says which term is left out because it cannot be read, or that a search in an object finds nothing.
     pub(super) fn keep_filter(&mut self) {
         self.overlays.close_top();
-        self.message = self.filter(self.focus).error(fields(self.focus));
+        self.message = self.filter(self.focus).error(fields(self.focus)).or_else(|| self.no_match());
         if self.focus == Pane::Detail {
             self.overlays.detail_mut().into_iter().for_each(Detail::keep_search);
         }
         self.choose_first(self.focus);
+    }
+
+    /// Message for a search in an object's YAML that no line matches.
+    pub(super) fn no_match(&self) -> Option<String> {
+        let detail = self.overlays.detail().filter(|_| self.focus == Pane::Detail)?;
+        detail.lacks_match().then(|| format!("no match for {}", self.filter(Pane::Detail).text()))
     }
 
     /// Selects the first row of a pane if no row is selected, after the user changed which rows are listed.

@@ -82,8 +82,8 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::FoldAll if app.screen.focus == Pane::Detail => with_yaml(app, Detail::toggle_blocks),
         UserAction::FoldAll => fold_all(app, now),
         UserAction::Fold => with_yaml(app, Detail::toggle_block),
-        UserAction::NextMatch => with_yaml(app, |detail| detail.go_to_match(false)),
-        UserAction::PreviousMatch => with_yaml(app, |detail| detail.go_to_match(true)),
+        UserAction::NextMatch => go_to_match(app, false),
+        UserAction::PreviousMatch => go_to_match(app, true),
         UserAction::Enter => enter(app),
         UserAction::Detail => open_detail(app),
         UserAction::Copy => match app.to_copy() {
@@ -420,6 +420,12 @@ fn with_yaml(app: &mut App, change: impl FnOnce(&mut Detail)) {
     if let Some(detail) = detail.filter(|detail| detail.view == DetailView::Yaml) {
         change(detail);
     }
+}
+
+/// Goes to the next or previous YAML line that matches the search, or says that none does.
+fn go_to_match(app: &mut App, goes_back: bool) {
+    with_yaml(app, |detail| detail.go_to_match(goes_back));
+    app.screen.message = app.screen.no_match();
 }
 
 /// If the selected row is gone, shows a message that says why the key did nothing.
