@@ -652,6 +652,24 @@ impl Screen {
         self.nodes.list.keys().iter().filter_map(of_row).flatten().collect()
     }
 
+    /// Number of marked nodes or pods of a pane that its filter hides. Marks stay when the filter changes.
+    pub fn hidden_marks(&self, pane: Pane) -> usize {
+        if self.filter(pane).is_empty() {
+            return 0;
+        }
+        match pane {
+            Pane::Nodes => {
+                let listed: BTreeSet<NodeName> = self.listed_nodes().into_iter().collect();
+                self.marked_nodes.difference(&listed).count()
+            }
+            Pane::Pods => {
+                let listed: BTreeSet<&Key> = self.pods.list.keys().iter().collect();
+                self.marked_pods.iter().filter(|pod| !listed.contains(pod)).count()
+            }
+            _ => 0,
+        }
+    }
+
     /// Changes the grouping. The selection stays with its node. A selected group is deselected, because another
     /// grouping may have a group of the same name.
     pub(super) fn group_by(&mut self, grouping: Grouping) {

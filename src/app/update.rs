@@ -526,7 +526,14 @@ fn open_plan(app: &mut App, kind: PlanKind) {
     let mut request = PlanRequest::new(kind, targets);
     request.drain.ignore_daemonsets = app.screen.ignore_daemonsets;
     request.whole_zones = app.screen.focus == Pane::Zones;
+    let hidden = match (&request.targets, app.screen.focus) {
+        (Targets::Nodes(_), Pane::Nodes) | (Targets::Pods(_), Pane::Pods) => {
+            app.screen.hidden_marks(app.screen.focus)
+        }
+        _ => 0,
+    };
     app.show_plan(request);
+    app.screen.overlays.plan_mut().into_iter().for_each(|preview| preview.hidden_marks = hidden);
 }
 
 /// Opens the plan of the selected suggestion.

@@ -574,6 +574,23 @@ fn a_plan_is_filtered_and_the_detail_of_a_pod_lies_over_it() {
 }
 
 #[test]
+fn marked_rows_that_the_filter_hides_are_named_in_the_list_and_in_the_plan() {
+    let mut fixture = DashboardFixture::incident();
+    let mut said = |keys: &str| {
+        fixture.press(keys);
+        snapshot::plain(&drawn(&mut fixture, (160, 48)))
+    };
+    let screen = said("2/pool-a-01<Enter><Space>/<Ctrl-u>pool-b<Enter>");
+    assert!(screen.contains("✓ 1 marked, not shown"), "{screen}");
+    let screen = said("c");
+    assert!(screen.contains("cordon pool-a-01 · 1 not shown in the list"), "{screen}");
+    let screen = said("<Esc><Space>");
+    assert!(screen.contains("✓ 2 marked, 1 not shown"), "{screen}");
+    let screen = said("<Esc>");
+    assert!(screen.contains("✓ 2 marked") && !screen.contains("not shown"), "{screen}");
+}
+
+#[test]
 fn marked_rows_are_planned_over_together() {
     let mut fixture = DashboardFixture::maintenance();
     drawn(&mut fixture, (120, 40));

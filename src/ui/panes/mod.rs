@@ -429,13 +429,20 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
     ("○", text, Role::Dim)
 }
 
-/// Appends the number of marked rows.
-fn marked(scene: &Scene, runs: Runs, count: usize) -> Runs {
+/// Appends the number of marked rows, and how many of them the pane's filter hides.
+fn marked(scene: &Scene, runs: Runs, pane: Pane, count: usize) -> Runs {
     if count == 0 {
         return runs;
     }
-    runs.and(" · ", scene.style(Role::Faint))
-        .and(&format!("{MARK} {} marked", text::count(count)), scene.style(Role::Accent))
+    let runs = runs
+        .and(" · ", scene.style(Role::Faint))
+        .and(&format!("{MARK} {} marked", text::count(count)), scene.style(Role::Accent));
+    let hidden = match scene.screen.hidden_marks(pane) {
+        0 => return runs,
+        hidden if hidden == count => ", not shown".to_owned(),
+        hidden => format!(", {} not shown", text::count(hidden)),
+    };
+    runs.and(&hidden, scene.style(Role::NodeWarning))
 }
 
 /// Sign of a row that the user has marked.
