@@ -3,6 +3,7 @@
 use super::{
     App, Pane, TakenAlong,
     commands::{COMMANDS, TypedCommand, UserAction},
+    filter_fields::fields,
     maintenance::MaintenanceOption,
     preview::{PlanKind, PlanRequest, Targets},
 };
@@ -33,13 +34,9 @@ impl App {
             }
             UserAction::Focus(digit) => {
                 let pane = digit.checked_sub(1).and_then(|place| self.screen.panes().get(place).copied());
-                self.filter_pane(pane.unwrap_or_default(), argument);
-                self.arrange(now);
+                self.filter_pane(pane.unwrap_or_default(), argument, now);
             }
-            UserAction::Events => {
-                self.filter_pane(Pane::Events, argument);
-                self.arrange(now);
-            }
+            UserAction::Events => self.filter_pane(Pane::Events, argument, now),
             UserAction::Enter => {
                 let node = self.named_node(argument)?;
                 self.screen.show_pods(node);
@@ -76,22 +73,27 @@ impl App {
         changed.ok_or("the maintenance sheet is not open")?
     }
 
-    /// Focuses a pane and sets its filter. To filter the nodes, closes the views that cover them.
-    pub(super) fn filter_pane(&mut self, pane: Pane, filter: &str) {
+    /// Focuses a pane and sets its filter. To filter the nodes, closes the views that cover them. If the selected row
+    /// does not pass the filter, the first row that does is selected.
+    pub(super) fn filter_pane(&mut self, pane: Pane, filter: &str, now: Timestamp) {
         let pane = match pane {
             Pane::Events => {
                 self.open_events();
                 Pane::Events
             }
             Pane::Nodes | Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => {
-                self.screen.leave_node();
-                self.screen.overlays.close_views();
+                self.screen.uncover_nodes();
                 Pane::Nodes
             }
             pane => pane,
         };
         self.screen.focus_on(pane);
         self.screen.set_filter(pane, filter);
+        self.arrange(now);
+        self.screen.choose_first(pane);
+        if let Some(fault) = self.screen.filter(pane).error(fields(pane)) {
+            self.screen.message = Some(fault);
+        }
     }
 
     fn named_targets(&self, kind: PlanKind, names: &str) -> Result<Targets, String> {
@@ -140,7 +142,10 @@ impl App {
         let text = palette.input.value().to_owned();
         let Some((head, arguments)) = text.split_once(char::is_whitespace) else { return false };
         let name = self.preferences.aliases.resolve(head);
-        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else { return true };
+        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+            // The text is a search, unless it begins with the start of a name.
+            return COMMANDS.iter().any(|command| command.takes.is_some() && command.name.starts_with(&name));
+        };
         let word = arguments.rsplit([' ', ',']).next().unwrap_or_default();
         let cluster = &self.shown().cluster;
         let names: Box<dyn Iterator<Item = String>> = match command.action {

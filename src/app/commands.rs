@@ -571,7 +571,7 @@ pub const COMMANDS: &[Command] = &[
     typing("keep-text", "Keep the text and go to the plan.",
         "to the plan", ENTER, UserAction::KeepEdits).while_typing(InputTarget::Edits),
     typing("leave-plan", "Close the plan, or the line of an option.", "back", ESC, UserAction::Back).while_typing(InputTarget::Edits),
-    typing("run", "Run the chosen command.", "run", ENTER, UserAction::RunCommand).while_typing(InputTarget::Command),
+    typing("run", "Run the command that the text names, or the chosen one.", "run", ENTER, UserAction::RunCommand).while_typing(InputTarget::Command),
     typing("complete-name", "Complete the name.",
         "complete", &[key(KeyCode::Tab)], UserAction::Complete).while_typing(InputTarget::Command),
     typing("next-command", "Choose the next command.",

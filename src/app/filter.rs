@@ -4,11 +4,12 @@
 //! `/regular expression/`, a fuzzy word (`~gnrl` finds general), or a test of a field: `zone:a` (a word of the field
 //! starts or ends with the value), `state=Silent` and `taint=*NoExecute` (the value equals the field or one of its
 //! words, `*` stands for any characters), `!=`, and `<`, `<=`, `>`, `>=` for numbers, shares and times (`pods>20`,
-//! `cpu>80%`, `age<2h`). A name that is not a field is a label of nodes and pods. Case does not matter.
+//! `cpu>80%`, `age<2h`). A name that is not a field is a label of nodes and pods. Case does not matter, except in a
+//! label selector, which follows `-l` as in kubectl (`-l app=web,tier in (a, b),!legacy`).
 
 use std::sync::{Arc, Mutex};
 
-use kordon_core::cluster::nearest::nearest;
+use kordon_core::cluster::{Labels, Selector, nearest::nearest};
 use kordon_time::Span;
 use nucleo_matcher::{
     Config, Matcher, Utf32Str,
@@ -52,6 +53,8 @@ enum Test {
         relation: Relation,
         value: Measure,
     },
+    /// The label selector selects the row's labels.
+    Selects(Selector),
 }
 
 /// A fuzzy word: its letters occur in this order.
@@ -94,6 +97,10 @@ pub trait Filterable {
     fn measure(&self, _key: &str) -> Option<Measure> {
         None
     }
+    /// Labels of the row's object, for label selectors; `None` if the row has no labels.
+    fn labels(&self) -> Option<&Labels> {
+        None
+    }
 }
 
 impl PartialEq for Filter {
@@ -125,7 +132,11 @@ impl Filter {
         let word = name_typed(text);
         let mut meant = fields.iter().filter(|field| !word.is_empty() && field.name.starts_with(word));
         let (Some(field), None) = (meant.next(), meant.next()) else { return None };
-        let sign = if field.kind == FieldKind::Word { ":" } else { ">" };
+        let sign = match field.kind {
+            FieldKind::Word => ":",
+            FieldKind::Number | FieldKind::Share | FieldKind::Time => ">",
+            FieldKind::Selector => " ",
+        };
         Some(format!("{}{}{sign}", text.strip_suffix(word)?, field.name))
     }
 
@@ -151,10 +162,20 @@ impl Filter {
         &self.text
     }
 
-    /// What is wrong with the filter, if anything: a term that cannot be read, or a comparison that no row of a list
-    /// with these fields can pass.
+    /// What is wrong with the filter, if anything: a term that cannot be read, or a comparison or a label selector that
+    /// no row of a list with these fields can pass.
     pub fn error(&self, fields: &[FilterField]) -> Option<String> {
         self.error.clone().or_else(|| self.terms.iter().find_map(|term| term.test.error(fields)))
+    }
+
+    /// A word that looks like a regular expression, but is searched for as it stands, because no slashes are around it.
+    pub fn regex_without_slashes(&self) -> Option<String> {
+        const SIGNS: [char; 9] = ['|', '^', '$', '*', '+', '?', '[', '(', '\\'];
+        let is_plain =
+            |word: &str| matches!(Term::parse(word), Ok(Some(Term { test: Test::Contains(_), .. })));
+        let words = words(&self.text);
+        let mut plain = words.iter().filter(|word| is_plain(word)).map(|word| word.trim_start_matches('!'));
+        plain.find(|word| word.contains(SIGNS) && Regex::new(word).is_ok()).map(str::to_owned)
     }
 
     /// Whether the rows that match may change merely because time passes or pods come and go.
@@ -184,6 +205,8 @@ pub enum FieldKind {
     Number,
     Share,
     Time,
+    /// Not a field: the sign before a label selector.
+    Selector,
 }
 
 impl FieldKind {
@@ -194,6 +217,7 @@ impl FieldKind {
             Self::Number => "a number, such as 20",
             Self::Share => "a share, such as 80%",
             Self::Time => "a time, such as 2h",
+            Self::Selector => "a label selector, such as app=web",
         }
     }
 }
@@ -236,22 +260,51 @@ fn name_typed(text: &str) -> &str {
 /// Splits a filter into its conditions. As in k9s, a label selector may follow `-l`, and a fuzzy word `-f`.
 fn words(text: &str) -> Vec<String> {
     let mut conditions = Vec::new();
-    let mut words = split(text).into_iter();
-    while let Some(word) = words.next() {
-        match (word.as_str(), words.as_slice()) {
-            ("-l", [selector, ..]) => conditions.extend(selector.split(',').map(str::to_owned)),
-            ("-f", [letters, ..]) => conditions.push(format!("~{letters}")),
+    let words = split(text);
+    let mut rest = words.as_slice();
+    while let [word, values @ ..] = rest {
+        let taken = match (word.as_str(), values) {
             // The user has not typed the value of `-l` or `-f` yet.
-            ("-l" | "-f", []) => {}
-            _ => {
-                conditions.push(word);
-                continue;
+            ("-l" | "-f", []) => 0,
+            ("-l", _) => {
+                let length = selector_length(values);
+                conditions.push(format!("{SELECTOR}{}", values[..length].join(" ")));
+                length
             }
-        }
-        words.next();
+            ("-f", [letters, ..]) => {
+                conditions.push(format!("~{letters}"));
+                1
+            }
+            _ => {
+                conditions.push(word.clone());
+                0
+            }
+        };
+        rest = &values[taken..];
     }
-    conditions.retain(|word| !word.is_empty());
     conditions
+}
+
+/// Start of a condition that is a label selector.
+const SELECTOR: &str = "-l ";
+
+/// Number of words that belong to the label selector at the start of `words`. The selector goes on behind a blank
+/// within parentheses, and around a comma or an operator.
+fn selector_length(words: &[String]) -> usize {
+    let is_operator = |word: &str| matches!(word.split('(').next(), Some("in" | "notin"));
+    let continues =
+        |next: &String| is_operator(next) || next.starts_with([',', '=', '(']) || next.starts_with("!=");
+    let mut depth = 0_usize;
+    for (place, word) in words.iter().enumerate() {
+        depth += word.matches('(').count();
+        depth = depth.saturating_sub(word.matches(')').count());
+        let is_open =
+            depth > 0 || word.ends_with([',', '=', '!']) || is_operator(word) && !word.ends_with(')');
+        if !is_open && !words.get(place + 1).is_some_and(continues) {
+            return place + 1;
+        }
+    }
+    words.len()
 }
 
 /// Splits a filter at blanks, but not within `/…/`.
@@ -279,6 +332,10 @@ impl Term {
     /// Reads a term. Returns `None` for a term without a value, such as a half-typed `zone:`, which is left out of the
     /// filter.
     fn parse(word: &str) -> Result<Option<Self>, String> {
+        if let Some(selector) = word.strip_prefix(SELECTOR) {
+            let selector = Selector::parse(selector).map_err(|error| error.to_string())?;
+            return Ok(Some(Self { is_negated: false, test: Test::Selects(selector) }));
+        }
         let (is_negated, word) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
         Ok(Test::parse(word)?.map(|(is_not, test)| Self { is_negated: is_negated != is_not, test }))
     }
@@ -325,8 +382,13 @@ impl Test {
 
     /// Why no row of a list with these fields can pass the test.
     fn error(&self, fields: &[FilterField]) -> Option<String> {
+        if let Self::Selects(_) = self {
+            let has_labels = fields.iter().any(|field| field.kind == FieldKind::Selector);
+            return (!has_labels).then(|| "nothing here has labels: -l selects nodes and pods".into());
+        }
         let Self::Compares { field, value, .. } = self else { return None };
-        let comparable = || fields.iter().filter(|field| field.kind != FieldKind::Word);
+        let comparable =
+            || fields.iter().filter(|field| !matches!(field.kind, FieldKind::Word | FieldKind::Selector));
         match comparable().find(|known| known.name == field) {
             Some(known) if known.kind == value.kind() => None,
             Some(known) => Some(format!("{field} is compared with {}", known.kind.example())),
@@ -361,6 +423,7 @@ impl Test {
             Self::Compares { field, relation, value } => {
                 row.measure(field).is_some_and(|found| relation.holds(found, *value))
             }
+            Self::Selects(selector) => row.labels().is_some_and(|labels| selector.matches(labels)),
         }
     }
 }
@@ -409,9 +472,12 @@ fn contains(text: &str, lower: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kordon_core::cluster::Name;
+
     use super::*;
 
-    struct Row;
+    /// A row with these labels.
+    struct Row(Labels);
 
     impl Filterable for Row {
         fn field(&self, key: &str) -> Option<String> {
@@ -437,10 +503,14 @@ mod tests {
                 _ => None,
             }
         }
+
+        fn labels(&self) -> Option<&Labels> {
+            Some(&self.0)
+        }
     }
 
     fn holds(text: &str) -> bool {
-        Filter::parse(text).matches(&Row)
+        Filter::parse(text).matches(&Row(Labels::from([(Name::from("app"), Name::from("web"))])))
     }
 
     #[test]
@@ -484,11 +554,36 @@ mod tests {
     }
 
     #[test]
+    fn a_regular_expression_without_slashes_is_recognized() {
+        let found = |text: &str| Filter::parse(text).regex_without_slashes();
+        assert_eq!(found("a general|spot"), Some("general|spot".into()));
+        assert_eq!(found("!^spot"), Some("^spot".into()));
+        for other in ["", "node-1.2", "/^a|b/", "taint=*NoExecute", "~a|b", "a(", "-l app in (a)"] {
+            assert_eq!(found(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn selectors_and_fuzzy_words_are_written_as_in_k9s_too() {
-        assert_eq!(words("-l app=web,tier!=db pool"), ["app=web", "tier!=db", "pool"]);
+        assert_eq!(words("-l app=web,tier!=db pool"), ["-l app=web,tier!=db", "pool"]);
+        assert_eq!(words("a -l app in (x, y), !z b"), ["a", "-l app in (x, y), !z", "b"]);
+        assert_eq!(words("-l app == web , tier != db -f n"), ["-l app == web , tier != db", "~n"]);
         assert!(holds("-f nd17") && !holds("-f 71") && holds("-l app=web"));
         assert_eq!(words("node -l"), ["node"], "a selector that is not typed yet");
         assert!(Filter::parse("-l").is_empty());
+    }
+
+    #[test]
+    fn a_selector_selects_labels_as_kubectl_does() {
+        for yes in ["app", "!zone", "app in (db, web)", "zone notin (a)", "app!=db,app", "app=web node"] {
+            assert!(holds(&format!("-l {yes}")), "{yes}");
+        }
+        for no in ["!app", "zone", "app in (db)", "app notin (web)", "app=Web", "app=web nowhere"] {
+            assert!(!holds(&format!("-l {no}")), "{no}");
+        }
+        let rest = Filter::parse("-l app in (a, b) node").without_each();
+        let rest: Vec<(&str, &str)> = rest.iter().map(|(word, rest)| (word.as_str(), rest.text())).collect();
+        assert_eq!(rest, [("-l app in (a, b)", "node"), ("node", "-l app in (a, b)")]);
     }
 
     #[test]
@@ -534,6 +629,10 @@ mod tests {
         assert_eq!(error("cpu>80"), "cpu is compared with a share, such as 80%");
         assert_eq!(error("pod>8"), "pod cannot be compared; did you mean pods?");
         assert_eq!(error("x>8"), "x cannot be compared; these can: pods, cpu");
+        assert_eq!(error("-l app"), "nothing here has labels: -l selects nodes and pods");
+        assert!(error("-l app in web").starts_with("\"app in web\" is not a label selector"));
+        let labelled = [FilterField { name: "-l", kind: FieldKind::Selector }];
+        assert_eq!(Filter::parse("-l app").error(&labelled), None);
         assert!(holds("/a(/ node"), "the other terms hold");
     }
 }

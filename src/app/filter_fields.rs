@@ -33,6 +33,9 @@ const fn time(name: &'static str) -> FilterField {
     FilterField { name, kind: FieldKind::Time }
 }
 
+/// The sign before a label selector, among the fields of rows that have labels.
+const SELECTOR: FilterField = FilterField { name: "-l", kind: FieldKind::Selector };
+
 const NODE: &[FilterField] = &[
     word("node"),
     word("zone"),
@@ -52,6 +55,7 @@ const NODE: &[FilterField] = &[
     share("memory"),
     time("age"),
     time("heartbeat"),
+    SELECTOR,
 ];
 
 const POD: &[FilterField] = &[
@@ -66,6 +70,7 @@ const POD: &[FilterField] = &[
     number("cpu"),
     time("age"),
     time("grace"),
+    SELECTOR,
 ];
 
 const EVICTION: &[FilterField] =
@@ -218,6 +223,10 @@ impl Filterable for FilterableNode<'_> {
         if let Some(ready) = node.ready() {
             found(&ready.reason);
         }
+    }
+
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.node.labels)
     }
 }
 
@@ -468,6 +477,10 @@ impl Filterable for FilterablePod<'_> {
         if let Some(owner) = &self.pod.owner {
             found(&owner.name);
         }
+    }
+
+    fn labels(&self) -> Option<&Labels> {
+        Some(&self.pod.labels)
     }
 }
 

@@ -31,6 +31,11 @@ impl App {
         if let Some(title) =
             letter.filter(|_| prefix.chooses_column).and_then(|key| self.column_of(pane, key))
         {
+            // The sort key may have sorted by this column already. The letter confirms that, and does not reverse it.
+            if self.screen.sort(pane).is_some_and(|sort| sort.title() == title) {
+                self.screen.message = None;
+                return Reaction::Draw;
+            }
             return update_with(self, UserAction::Typed(TypedCommand::Sort), title, now);
         }
         let count = prefix.count.filter(|count| typed.since(count.typed) <= COUNT_WAIT);

@@ -16,8 +16,12 @@ pub struct Palette {
     /// The commands that match the text, the best match first.
     pub found: Vec<&'static Command>,
     pub chosen: usize,
+    /// Whether the user moved the choice, so that Enter runs the chosen command whatever was typed.
+    is_chosen: bool,
     /// Why the last entered text could not be run.
     pub fault: Option<String>,
+    /// Whether the text was refused, and not edited since. A character that is typed then replaces the text.
+    is_refused: bool,
     /// The focused pane or sheet; it decides which commands apply.
     focus: KeyFocus,
     aliases: Aliases,
@@ -27,13 +31,25 @@ pub struct Palette {
 
 impl Palette {
     pub fn new(focus: KeyFocus, aliases: Aliases, used: Vec<&'static str>) -> Self {
-        let mut palette =
-            Self { input: Input::default(), found: Vec::new(), chosen: 0, fault: None, focus, aliases, used };
+        let mut palette = Self {
+            input: Input::default(),
+            found: Vec::new(),
+            chosen: 0,
+            is_chosen: false,
+            fault: None,
+            is_refused: false,
+            focus,
+            aliases,
+            used,
+        };
         palette.search();
         palette
     }
 
     pub fn edit(&mut self, request: InputRequest) {
+        if std::mem::take(&mut self.is_refused) && matches!(request, InputRequest::InsertChar(_)) {
+            self.input = Input::default();
+        }
         let before = self.input.value().to_owned();
         self.input.handle(request);
         if self.input.value() != before {
@@ -41,10 +57,16 @@ impl Palette {
         }
     }
 
+    /// Shows why the entered text cannot be run. The text stays, for corrections, until a character is typed.
+    pub(super) fn refuse(&mut self, fault: String) {
+        (self.fault, self.is_refused) = (Some(fault), true);
+    }
+
     /// Moves the choice among the commands by this many places.
     pub fn choose(&mut self, by: isize) {
         let count = self.found.len().max(1);
         self.chosen = self.chosen.wrapping_add_signed(by).wrapping_add(count) % count;
+        self.is_chosen = true;
     }
 
     /// Replaces the text with the name of the chosen command.
@@ -64,23 +86,34 @@ impl Palette {
         self.search();
     }
 
-    /// Returns the command to run, with its argument.
+    /// Returns the command to run, with its argument: the command whose name the text begins, or the one that the user
+    /// chose. A command that was only found by words is proposed, but not run.
     ///
     /// # Errors
     /// There is no such command, it does not apply to the focused pane, or it must be typed in full.
     pub fn entered(&self) -> Result<(&'static Command, String), String> {
         let text = self.aliases.resolve(self.input.value().trim());
-        let Some(command) = self.found.get(self.chosen).copied() else {
-            return Err(format!("no command matches: {text}"));
-        };
         let (head, argument) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
+        let (name, whole) = (head.to_lowercase(), text.to_lowercase());
+        // If the text begins with the name of a command or the start of a name, the rest of the text is an argument.
+        // Otherwise the whole text is a search.
+        let names = |command: &Command| {
+            !head.is_empty() && command.takes.is_some() && command.name.starts_with(&name)
+        };
+        let is_named = |command: &Command| names(command) || command.name.starts_with(&whole);
+        let command = if self.is_chosen {
+            self.found.get(self.chosen)
+        } else {
+            self.found.iter().find(|command| is_named(command))
+        };
+        let Some(command) = command.copied() else {
+            let found = self.found.first().map(|command| format!("; Tab takes {}", command.name));
+            return Err(format!("no command matches: {text}{}", found.unwrap_or_default()));
+        };
         if is_guarded(command) && head != command.name {
             return Err(in_full(command));
         }
-        // If the text begins with the name of a command or the start of a name, the rest of the text is an argument.
-        // Otherwise the whole text is a search.
-        let names = !head.is_empty() && command.takes.is_some() && command.name.starts_with(head);
-        let argument = if names { argument.trim().to_owned() } else { String::new() };
+        let argument = if names(command) { argument.trim().to_owned() } else { String::new() };
         if argument.is_empty() && !self.applies(command) {
             return Err(format!("{} applies {}", command.name, command.context));
         }
@@ -99,7 +132,7 @@ impl Palette {
             let place = |command: &&Command| self.used.iter().position(|used| *used == command.name);
             self.found.sort_by_key(|command| place(command).unwrap_or(usize::MAX));
         }
-        (self.chosen, self.fault) = (0, None);
+        (self.chosen, self.is_chosen, self.fault, self.is_refused) = (0, false, None, false);
     }
 }
 
@@ -208,9 +241,19 @@ mod tests {
         assert_eq!(entered("unt  1h "), Ok(("until", "1h".into())));
         assert_eq!(entered("enf 1h"), Err("type enforce in full: it unlocks writes".into()));
         assert_eq!(entered("reason new kernel"), Ok(("reason", "new kernel".into())));
-        assert_eq!(entered("more columns"), Ok(("wide", String::new())));
         assert_eq!(entered("evict"), Err("evict applies in the pods, detail, evictions".into()));
         assert_eq!(entered("xyz"), Err("no command matches: xyz".into()));
+    }
+
+    #[test]
+    fn what_was_only_found_by_words_runs_once_it_is_chosen() {
+        let mut palette = typed("more columns");
+        assert_eq!(palette.entered(), Err("no command matches: more columns; Tab takes wide".into()));
+        palette.choose(1);
+        assert_eq!(palette.entered().map(|(command, _)| command.name), Ok("wide"));
+        assert_eq!(typed("drian").entered(), Err("no command matches: drian; Tab takes drain".into()));
+        assert!(typed("2").entered().is_err(), "a digit in a description is no name");
+        assert_eq!(typed("Quit").entered().map(|(command, _)| command.name), Ok("quit"));
     }
 
     #[test]
@@ -227,6 +270,21 @@ mod tests {
         );
         assert_eq!(entered("evict shop/web-1"), Ok(("evict", "shop/web-1".into())));
         assert_eq!(entered("pdb node:n-1"), Ok(("budgets", "node:n-1".into())));
+    }
+
+    #[test]
+    fn a_character_replaces_a_refused_text_and_other_keys_correct_it() {
+        let refused = |requests: &[InputRequest]| {
+            let mut palette = typed("drain x");
+            palette.refuse("there is no node x".into());
+            requests.iter().for_each(|request| palette.edit(*request));
+            (palette.input.value().to_owned(), palette.fault)
+        };
+        let insert = InputRequest::InsertChar;
+        assert_eq!(refused(&[insert('n'), insert('o')]), ("no".into(), None));
+        assert_eq!(refused(&[InputRequest::DeletePrevChar, insert('y')]), ("drain y".into(), None));
+        let kept = Some("there is no node x".to_owned());
+        assert_eq!(refused(&[InputRequest::GoToStart]), ("drain x".into(), kept));
     }
 
     #[test]

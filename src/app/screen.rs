@@ -424,7 +424,7 @@ impl Screen {
         if overlay.is_some_and(|overlay| overlay.pane().is_none()) {
             self.close_overlay();
         } else if !self.filter(focus).is_empty() {
-            self.filters.remove(&focus);
+            self.clear_filter(focus);
         } else if overlay.is_some_and(Overlay::is_yaml) {
             self.overlays.detail_mut().into_iter().for_each(Detail::toggle_yaml);
         } else if overlay.is_some() {
@@ -438,6 +438,16 @@ impl Screen {
             self.focus = Pane::Nodes;
         } else if self.zoomed {
             self.zoomed = false;
+        }
+    }
+
+    /// Clears the filter of a pane. If it is the filter of a namespace that other panes have too, a message says that
+    /// they keep it.
+    fn clear_filter(&mut self, pane: Pane) {
+        let Some(cleared) = self.filters.remove(&pane) else { return };
+        let namespace = cleared.text().strip_prefix("ns=");
+        if let Some(name) = namespace.filter(|_| self.filters.values().any(|other| *other == cleared)) {
+            self.message = Some(format!("the other panes still show only {name}; :ns shows all again"));
         }
     }
 
@@ -544,10 +554,26 @@ impl Screen {
         }
     }
 
-    /// Keeps the typed filter. If the selected row does not pass it, the first row that does is selected.
+    /// Keeps the typed filter. If the selected row does not pass it, the first row that does is selected. A message
+    /// says which term is left out because it cannot be read, or that a search in an object finds nothing.
     pub(super) fn keep_filter(&mut self) {
         self.overlays.close_top();
-        match self.focus {
+        self.message = self.filter(self.focus).error(fields(self.focus)).or_else(|| self.no_match());
+        if self.focus == Pane::Detail {
+            self.overlays.detail_mut().into_iter().for_each(Detail::keep_search);
+        }
+        self.choose_first(self.focus);
+    }
+
+    /// Message for a search in an object's YAML that no line matches.
+    pub(super) fn no_match(&self) -> Option<String> {
+        let detail = self.overlays.detail().filter(|_| self.focus == Pane::Detail)?;
+        detail.lacks_match().then(|| format!("no match for {}", self.filter(Pane::Detail).text()))
+    }
+
+    /// Selects the first row of a pane if no row is selected, after the user changed which rows are listed.
+    pub(super) fn choose_first(&mut self, pane: Pane) {
+        match pane {
             Pane::Zones => self.zones.list.choose_first(),
             Pane::Nodes => self.nodes.list.choose_first(),
             Pane::Pods => self.pods.list.choose_first(),
@@ -565,10 +591,7 @@ impl Screen {
                 self.overlays.event_list_mut().into_iter().for_each(|view| view.list.choose_first());
             }
             Pane::Detail => {
-                if let Some(detail) = self.overlays.detail_mut() {
-                    detail.keep_search();
-                    detail.list.choose_first();
-                }
+                self.overlays.detail_mut().into_iter().for_each(|detail| detail.list.choose_first());
             }
             Pane::Journal => self.journal.choose_first(),
         }
@@ -610,6 +633,12 @@ impl Screen {
         self.marked_pods.clear();
     }
 
+    /// Closes what takes the place of the nodes: views, and the pods of a node.
+    pub(super) fn uncover_nodes(&mut self) {
+        self.leave_node();
+        self.overlays.close_views();
+    }
+
     /// The selected node; `None` if a group is selected.
     pub fn selected_node(&self) -> Option<&NodeName> {
         self.nodes.list.selected().and_then(NodeRow::node)
@@ -636,6 +665,24 @@ impl Screen {
             NodeRow::Group(group) => self.groups.get(group).map(|group| group.nodes.clone()),
         };
         self.nodes.list.keys().iter().filter_map(of_row).flatten().collect()
+    }
+
+    /// Number of marked nodes or pods of a pane that its filter hides. Marks stay when the filter changes.
+    pub fn hidden_marks(&self, pane: Pane) -> usize {
+        if self.filter(pane).is_empty() {
+            return 0;
+        }
+        match pane {
+            Pane::Nodes => {
+                let listed: BTreeSet<NodeName> = self.listed_nodes().into_iter().collect();
+                self.marked_nodes.difference(&listed).count()
+            }
+            Pane::Pods => {
+                let listed: BTreeSet<&Key> = self.pods.list.keys().iter().collect();
+                self.marked_pods.iter().filter(|pod| !listed.contains(pod)).count()
+            }
+            _ => 0,
+        }
     }
 
     /// Changes the grouping. The selection stays with its node. A selected group is deselected, because another

@@ -1,5 +1,7 @@
 //! Runs the commands that are typed after `:`.
 
+use std::collections::BTreeSet;
+
 use super::{
     App, Pane, TakenAlong,
     commands::TypedCommand,
@@ -60,8 +62,7 @@ impl App {
             }
             TypedCommand::Zone => {
                 let filter = if argument.is_empty() { String::new() } else { format!("zone:{argument}") };
-                self.filter_pane(Pane::Nodes, &filter);
-                self.arrange(now);
+                self.filter_pane(Pane::Nodes, &filter, now);
             }
             TypedCommand::Context => self.go_to_context(argument)?,
             TypedCommand::View => self.show_view(argument, now)?,
@@ -69,7 +70,7 @@ impl App {
             TypedCommand::SaveLayout => {
                 self.taken_along = Some(TakenAlong::Layout(self.screen.layout.clone()))
             }
-            TypedCommand::Namespace => self.show_namespace(argument, now),
+            TypedCommand::Namespace => self.show_namespace(argument, now)?,
             TypedCommand::Within => {
                 self.operations.within = span(argument)?;
                 self.screen.message = Some(self.operations.within.map_or_else(
@@ -88,16 +89,42 @@ const NAMESPACED: [Pane; 7] =
 
 impl App {
     /// Filters the panes whose rows have a namespace; an empty name clears their filters.
-    fn show_namespace(&mut self, name: &str, now: Timestamp) {
+    ///
+    /// # Errors
+    /// The cluster has no such namespace.
+    fn show_namespace(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
+        self.check_namespace(name)?;
         let filter = if name.is_empty() { String::new() } else { format!("ns={name}") };
         for pane in NAMESPACED {
             self.screen.set_filter(pane, &filter);
         }
         self.arrange(now);
+        for pane in NAMESPACED {
+            self.screen.choose_first(pane);
+        }
         self.screen.message = Some(match name {
             "" => "pods and budgets of all namespaces".into(),
             name => format!("only pods and budgets of {name}; :ns shows all again"),
         });
+        Ok(())
+    }
+
+    /// Checks that a namespace exists. A text with `*` or other conditions is not a name, and is not checked.
+    ///
+    /// # Errors
+    /// The cluster has no such namespace.
+    fn check_namespace(&self, name: &str) -> Result<(), String> {
+        if name.is_empty() || name.contains(|letter: char| letter == '*' || letter.is_whitespace()) {
+            return Ok(());
+        }
+        let cluster = &self.shown().cluster;
+        let of_pods = cluster.pods().iter().map(|pod| &*pod.key.namespace);
+        let known = cluster.namespaces().iter().map(|namespace| &*namespace.name);
+        let known: BTreeSet<&str> = known.chain(of_pods).collect();
+        if known.is_empty() || known.contains(name.to_lowercase().as_str()) {
+            return Ok(());
+        }
+        Err(format!("there is no namespace {name}{}", did_you_mean(nearest(name, known))))
     }
 }
 
@@ -155,7 +182,7 @@ impl App {
             });
         };
         let pane = list_named(&view.pane).unwrap_or_default();
-        self.filter_pane(pane, &view.filter);
+        self.filter_pane(pane, &view.filter, now);
         if pane == Pane::Nodes {
             self.screen.group_by(Grouping::parse(&view.group));
         }

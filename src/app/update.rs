@@ -82,8 +82,8 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::FoldAll if app.screen.focus == Pane::Detail => with_yaml(app, Detail::toggle_blocks),
         UserAction::FoldAll => fold_all(app, now),
         UserAction::Fold => with_yaml(app, Detail::toggle_block),
-        UserAction::NextMatch => with_yaml(app, |detail| detail.go_to_match(false)),
-        UserAction::PreviousMatch => with_yaml(app, |detail| detail.go_to_match(true)),
+        UserAction::NextMatch => go_to_match(app, false),
+        UserAction::PreviousMatch => go_to_match(app, true),
         UserAction::Enter => enter(app),
         UserAction::Detail => open_detail(app),
         UserAction::Copy => match app.to_copy() {
@@ -335,25 +335,24 @@ fn enter(app: &mut App) {
 /// Shows only the nodes of a zone.
 fn show_zone(app: &mut App, zone: &ZoneKey) {
     let filter = format!("zone:{}", zone_word(zone));
-    app.filter_pane(Pane::Nodes, &filter);
     let now = app.shown().views.taken;
-    app.arrange(now);
-    app.screen.nodes.list.choose_first();
+    app.filter_pane(Pane::Nodes, &filter, now);
 }
 
-/// Runs the typed command. If the command cannot run, its line stays open and shows the reason.
+/// Runs the typed command. If the command cannot run, its line stays open and shows the reason; a character that is
+/// typed then begins another command.
 fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     let Some(palette) = app.screen.overlays.palette_mut() else { return Reaction::Draw };
     let (command, argument) = match palette.entered() {
         Ok(entered) => entered,
         Err(fault) => {
-            palette.fault = Some(fault);
+            palette.refuse(fault);
             return Reaction::Draw;
         }
     };
     if let Some(why) = app.why_not_in_playback(command.action) {
         if let Some(palette) = app.screen.overlays.palette_mut() {
-            palette.fault = Some(why.into());
+            palette.refuse(why.into());
         }
         return Reaction::Draw;
     }
@@ -361,13 +360,17 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     app.screen.used.insert(0, command.name);
     // The palette is closed before the command runs, so that it does not cover what the command opens.
     let line = app.screen.overlays.close_top();
+    // The key of the nodes also focuses what takes their place. The typed name means the nodes themselves.
+    if command.name == "nodes" {
+        app.screen.uncover_nodes();
+    }
     let ran = match command.action {
         UserAction::Typed(typed) => app.run_typed(typed, &argument, now),
         action if argument.is_empty() => return run(app, action, "", now),
         action => app.run_with_argument(action, &argument, now),
     };
     if let (Err(fault), Some(Overlay::Palette(mut palette))) = (ran, line) {
-        palette.fault = Some(fault);
+        palette.refuse(fault);
         app.screen.overlays.open(Overlay::Palette(palette));
     }
     Reaction::Draw
@@ -421,6 +424,12 @@ fn with_yaml(app: &mut App, change: impl FnOnce(&mut Detail)) {
     if let Some(detail) = detail.filter(|detail| detail.view == DetailView::Yaml) {
         change(detail);
     }
+}
+
+/// Goes to the next or previous YAML line that matches the search, or says that none does.
+fn go_to_match(app: &mut App, goes_back: bool) {
+    with_yaml(app, |detail| detail.go_to_match(goes_back));
+    app.screen.message = app.screen.no_match();
 }
 
 /// If the selected row is gone, shows a message that says why the key did nothing.
@@ -521,7 +530,14 @@ fn open_plan(app: &mut App, kind: PlanKind) {
     let mut request = PlanRequest::new(kind, targets);
     request.drain.ignore_daemonsets = app.screen.ignore_daemonsets;
     request.whole_zones = app.screen.focus == Pane::Zones;
+    let hidden = match (&request.targets, app.screen.focus) {
+        (Targets::Nodes(_), Pane::Nodes) | (Targets::Pods(_), Pane::Pods) => {
+            app.screen.hidden_marks(app.screen.focus)
+        }
+        _ => 0,
+    };
     app.show_plan(request);
+    app.screen.overlays.plan_mut().into_iter().for_each(|preview| preview.hidden_marks = hidden);
 }
 
 /// Opens the plan of the selected suggestion.

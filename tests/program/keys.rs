@@ -289,6 +289,10 @@ fn a_letter_after_the_sort_key_chooses_the_column() {
     assert_eq!(sorted(&fixture), ("age", false));
     fixture.press("ssS");
     assert_eq!(sorted(&fixture), ("node", true), "the sort key goes on, S reverses");
+    let mut confirmed = pressed(DashboardFixture::incident(), "2sn");
+    assert_eq!(sorted(&confirmed), ("node", false), "the sort key had reached this column");
+    confirmed.press("szsz");
+    assert_eq!(sorted(&confirmed), ("zone", false));
     fixture.press("jr");
     assert!(fixture.app.screen.overlays.plan().is_some(), "r is the key of the drain again");
     let mut fixture = with_preset(KeyPreset::K9s);
@@ -348,6 +352,11 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
     assert_eq!(fixture.app.screen.listed_nodes().len(), 1);
     fixture.press(":po pool-b-02<Enter>");
     assert_eq!(fixture.app.screen.pods_of.as_deref(), Some("pool-b-02"));
+    fixture.press(":no<Enter>");
+    assert_eq!((fixture.app.screen.focus, fixture.app.screen.pods_of.clone()), (Pane::Nodes, None));
+    assert_eq!(fixture.app.screen.listed_nodes().len(), 1, "with their filter");
+    fixture.press("d:nodes<Enter>");
+    assert!(fixture.app.screen.overlays.view().is_none(), "the detail is closed for the nodes");
     fixture.press(":zone a<Enter>");
     assert_eq!((fixture.app.screen.focus, fixture.app.screen.listed_nodes().len()), (Pane::Nodes, 10));
     fixture.press("r:zone b<Enter>");
@@ -356,6 +365,36 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
     fixture.press(":ns data<Enter>3");
     let evicted = fixture.app.screen.evictions.list.keys();
     assert!(!evicted.is_empty() && evicted.iter().all(|pod| *pod.namespace == *"data"), "{evicted:?}");
+}
+
+#[test]
+fn a_typed_filter_selects_its_first_row_if_the_selected_one_does_not_pass() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2/pool-a-01<Enter><Esc>:no pool-b-02<Enter>");
+    assert_eq!(fixture.app.screen.selected_node().map(|node| &**node), Some("pool-b-02"));
+    fixture.press("d");
+    assert_eq!(fixture.app.screen.focus, Pane::Detail);
+    fixture.press("<Esc>3<End>:ns data<Enter>");
+    let selected = fixture.app.screen.evictions.list.selected();
+    assert_eq!(selected.map(|pod| &*pod.namespace), Some("data"));
+}
+
+#[test]
+fn the_filter_of_a_namespace_stands_in_the_title_of_every_pane_that_has_it() {
+    let mut fixture = pressed(DashboardFixture::incident(), "3:ns dta<Enter>");
+    let fault = fixture.app.screen.overlays.palette().and_then(|palette| palette.fault.clone());
+    assert_eq!(fault.as_deref(), Some("there is no namespace dta; did you mean data?"));
+    fixture.press("<Esc>:ns data<Enter>");
+    for pane in ["3", "8", "9"] {
+        fixture.press(pane);
+        let screen = terminal_of(&mut fixture, SIZE).backend().to_string();
+        assert!(screen.contains("/ns=data"), "{pane}: {screen}");
+    }
+    fixture.press("<Esc>");
+    assert!(fixture.app.screen.filter(Pane::Audit).is_empty());
+    let message = fixture.app.screen.message.as_deref();
+    assert_eq!(message, Some("the other panes still show only data; :ns shows all again"));
+    fixture.press(":ns<Enter>");
+    assert!(fixture.app.screen.filter(Pane::Budgets).is_empty());
 }
 
 #[test]

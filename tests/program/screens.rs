@@ -684,6 +684,23 @@ fn a_plan_is_filtered_and_the_detail_of_a_pod_lies_over_it() {
 }
 
 #[test]
+fn marked_rows_that_the_filter_hides_are_named_in_the_list_and_in_the_plan() {
+    let mut fixture = DashboardFixture::incident();
+    let mut said = |keys: &str| {
+        fixture.press(keys);
+        snapshot::plain(&drawn(&mut fixture, (160, 48)))
+    };
+    let screen = said("2/pool-a-01<Enter><Space>/<Ctrl-u>pool-b<Enter>");
+    assert!(screen.contains("✓ 1 marked, not shown"), "{screen}");
+    let screen = said("c");
+    assert!(screen.contains("cordon pool-a-01 · 1 not shown in the list"), "{screen}");
+    let screen = said("<Esc><Space>");
+    assert!(screen.contains("✓ 2 marked, 1 not shown"), "{screen}");
+    let screen = said("<Esc>");
+    assert!(screen.contains("✓ 2 marked") && !screen.contains("not shown"), "{screen}");
+}
+
+#[test]
 fn marked_rows_are_planned_over_together() {
     let mut fixture = DashboardFixture::maintenance();
     drawn(&mut fixture, (120, 40));
@@ -1319,6 +1336,9 @@ fn a_filter_without_a_match_says_what_would_match() {
     assert!(screen.contains("no node matches; without \"pods>500\": 10 (Esc clears the filter)"), "{screen}");
     let screen = said("/<Ctrl-u>nowhere<Enter>");
     assert!(screen.contains("no node matches (Esc clears the filter: 30 of them)"), "{screen}");
+    let screen = said("/<Ctrl-u>pool-a|pool-b<Enter>");
+    let expected = "no node matches; a regular expression is /pool-a|pool-b/ (Esc clears the filter)";
+    assert!(screen.contains(expected), "{screen}");
     let screen = said("<Esc>3/nowhere shop<Enter>");
     assert!(screen.contains("no pod matches; without \"nowhere\": "), "{screen}");
     let screen = said("<Esc>5/nowhere<Enter>");
@@ -1418,6 +1438,8 @@ fn a_command_is_found_by_words_and_its_errors_are_shown_beside_it() {
     expect(&mut fixture, "palette-fault", (160, 48));
     assert_eq!(fixture.app.operations.mode, Mode::DryRun);
     fixture.press("<Ctrl-u>more columns<Enter>");
+    assert!(!fixture.app.screen.wide, "what was found by words is only proposed");
+    fixture.press("<Tab><Enter>");
     assert!(fixture.app.screen.wide && fixture.app.screen.overlays.palette().is_none());
 }
 

@@ -95,6 +95,10 @@ fn a_search_in_an_object_goes_from_match_to_match_and_hides_nothing() {
     fixture.press("/nowhere<Enter>");
     assert!(note(&fixture).contains("no line matches"), "{}", note(&fixture));
     assert_eq!(selected(&fixture), "type: Ready");
+    let message = |fixture: &DashboardFixture| fixture.app.screen.message.clone();
+    assert_eq!(message(&fixture).as_deref(), Some("no match for nowhere"));
+    fixture.press("jn");
+    assert_eq!(message(&fixture).as_deref(), Some("no match for nowhere"), "n says so again");
 }
 
 #[test]

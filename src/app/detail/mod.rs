@@ -240,6 +240,11 @@ impl Detail {
         self.shows_object() && self.yaml.match_count().is_some_and(|count| count > here)
     }
 
+    /// Whether the object is shown as YAML, and no line matches the search.
+    pub(super) fn lacks_match(&self) -> bool {
+        self.shows_object() && self.yaml_lines().is_some() && self.yaml.match_count() == Some(0)
+    }
+
     fn shows_object(&self) -> bool {
         self.view == DetailView::Yaml
     }

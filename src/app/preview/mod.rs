@@ -39,6 +39,8 @@ pub struct Preview {
     pub request: PlanRequest,
     /// Pane from which the plan was opened.
     pub from: Pane,
+    /// Number of the plan's marked nodes or pods that the filter of that pane hides.
+    pub hidden_marks: usize,
     /// Latest computed plan or impact; `None` until the first one arrives.
     pub result: Option<PreviewResult>,
     /// Indices of the listed rows of the result.
@@ -120,6 +122,7 @@ impl Preview {
         Self {
             request,
             from,
+            hidden_marks: 0,
             result: None,
             list: Listing::default(),
             line,

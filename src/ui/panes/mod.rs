@@ -118,9 +118,12 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
         scene.can_click(area.intersection(rule), ScreenPart::Tab(tab));
         title = title.join(runs);
     }
-    let title = title.join(facts).fitted(usize::from(rule.width));
+    let room = usize::from(rule.width);
+    // Facts give way to the filter: the rows that it hides would otherwise seem not to exist.
+    let filter = filter_note(scene, pane, room / 2).map_or(0, |note| note.width() + 3);
+    let title = title.join(facts).fitted(room.saturating_sub(filter));
     let mut line = Segments::default().left(0, title);
-    for (priority, note) in notes(scene, pane) {
+    for (priority, note) in notes(scene, pane, room) {
         line = line.right(priority, Runs::new(" ", plain).join(note).and(" ", plain));
     }
     line.render(rule, &dash, buf);
@@ -178,8 +181,8 @@ fn named_tabs(tabs: &[Pane], shown: Pane, width: u16) -> usize {
     (1..=tabs.len()).rev().find(|named| needed(*named) <= usize::from(room)).unwrap_or(1)
 }
 
-/// Notes about a pane with their priorities: state of its watches, filter, order.
-fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
+/// Notes about a pane with their priorities: state of its watches, filter, order. The title has this many cells.
+fn notes(scene: &Scene, pane: Pane, room: usize) -> Vec<(u8, Runs)> {
     let mut notes = Vec::new();
     for kind in kinds(pane) {
         // An empty pane shows the note about its watch in the middle instead of in its title.
@@ -203,10 +206,7 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     if pane == Pane::Events {
         notes.extend(events::note(scene).map(|note| (1, note)));
     }
-    let filter = scene.screen.filter(pane);
-    if !filter.is_empty() {
-        notes.push((2, Runs::new(&format!("/{}", filter.text()), scene.style(Role::Accent))));
-    }
+    notes.extend(filter_note(scene, pane, room / 2).map(|note| (0, note)));
     let grouping = scene.screen.groups.grouping();
     if pane == Pane::Nodes && !grouping.is_none() {
         let note = format!("grouped by {}", grouping.as_str());
@@ -225,6 +225,16 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
         notes.push((1, Runs::new(&note, scene.style(Role::FeedBusy))));
     }
     notes
+}
+
+/// The filter of a pane as it was typed, cut to this many cells; `None` without a filter.
+fn filter_note(scene: &Scene, pane: Pane, cells: usize) -> Option<Runs> {
+    let filter = scene.screen.filter(pane);
+    let note = || {
+        let typed = format!("/{}", filter.text());
+        Runs::new(&text::cut(&typed, cells), scene.style(Role::Accent))
+    };
+    (!filter.is_empty()).then(note)
 }
 
 fn rows(scene: &Scene, pane: Pane) -> usize {
@@ -386,7 +396,7 @@ fn nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str) -> Nothing {
     }
 }
 
-/// Text for a filter without matches: `no node matches; without "age<2h": 5`.
+/// Text for a filter without matches: `no node matches; without "age<2h": 5`, or how a regular expression is typed.
 fn no_match(scene: &Scene, pane: Pane) -> Nothing {
     let row = match pane {
         Pane::Zones => "zone",
@@ -400,6 +410,10 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
         Pane::Detail | Pane::Plan | Pane::Progress => "row",
     };
     let back = scene.app.preferences.keymap.key_for(UserAction::Back);
+    if let Some(word) = scene.screen.filter(pane).regex_without_slashes() {
+        let text = format!("no {row} matches; a regular expression is /{word}/ ({back} clears the filter)");
+        return ("○", text, Role::Dim);
+    }
     let text = match scene.app.near_miss(pane) {
         Some(NearMiss { without: Some((condition, matches)), .. }) => {
             format!(
@@ -415,13 +429,20 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
     ("○", text, Role::Dim)
 }
 
-/// Appends the number of marked rows.
-fn marked(scene: &Scene, runs: Runs, count: usize) -> Runs {
+/// Appends the number of marked rows, and how many of them the pane's filter hides.
+fn marked(scene: &Scene, runs: Runs, pane: Pane, count: usize) -> Runs {
     if count == 0 {
         return runs;
     }
-    runs.and(" · ", scene.style(Role::Faint))
-        .and(&format!("{MARK} {} marked", text::count(count)), scene.style(Role::Accent))
+    let runs = runs
+        .and(" · ", scene.style(Role::Faint))
+        .and(&format!("{MARK} {} marked", text::count(count)), scene.style(Role::Accent));
+    let hidden = match scene.screen.hidden_marks(pane) {
+        0 => return runs,
+        hidden if hidden == count => ", not shown".to_owned(),
+        hidden => format!(", {} not shown", text::count(hidden)),
+    };
+    runs.and(&hidden, scene.style(Role::NodeWarning))
 }
 
 /// Sign of a row that the user has marked.

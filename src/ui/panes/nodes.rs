@@ -100,7 +100,7 @@ fn facts(scene: &Scene) -> Runs {
     } else {
         node_strip::counts(scene)
     };
-    marked(scene, runs, scene.screen.marked_nodes.len())
+    marked(scene, runs, Pane::Nodes, scene.screen.marked_nodes.len())
 }
 
 /// Value of a label or annotation; `?` for an annotation in a recording, because recordings have no annotations.

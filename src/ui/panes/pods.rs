@@ -71,7 +71,7 @@ fn facts(scene: &Scene, name: &NodeName) -> Runs {
     let runs = runs
         .and(" · ", scene.style(Role::Faint))
         .and(&format!("{} pods", scene.shown.cluster.load(name).pods), dim);
-    marked(scene, runs, scene.screen.marked_pods.len())
+    marked(scene, runs, Pane::Pods, scene.screen.marked_pods.len())
 }
 
 /// The readiness gates of a pod that are not met.

@@ -98,6 +98,12 @@ fn title(scene: &Scene, preview: &Preview) -> Runs {
     let runs = Runs::new(preview.request.kind.word(), scene.style(Role::Accent))
         .and(" ", scene.style(Role::Dim))
         .and(&targets(preview), scene.style(Role::Strong));
+    let runs = match preview.hidden_marks {
+        0 => runs,
+        hidden => runs
+            .and(" · ", scene.style(Role::Faint))
+            .and(&format!("{} not shown in the list", text::count(hidden)), scene.style(Role::NodeWarning)),
+    };
     let Some(plan) = preview.plan() else { return runs };
     let (words, role) = prospect(plan);
     runs.and(" · ", scene.style(Role::Faint)).and(&words, scene.style(role))
