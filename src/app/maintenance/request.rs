@@ -257,6 +257,7 @@ impl MaintenanceRequest {
             before: None,
             guards,
             windows: self.window.map_or_else(Vec::new, |window| window.upcoming(now)),
+            ends_by: None,
         }
     }
 

@@ -179,13 +179,6 @@ impl MaintenanceArgs {
 
     /// Returns the options for planning a maintenance of these nodes.
     pub fn options(&self, nodes: Vec<NodeName>, guards: Guards, shot: &OneShot) -> MaintenanceOptions {
-        let (max_per_zone, ends) = (self.max_per_zone, self.max_duration.map(|longest| shot.at + longest));
-        let windows = self.window.map_or_else(Vec::new, |window| window.upcoming(shot.at));
-        let windows = match ends {
-            None => windows,
-            Some(ends) if windows.is_empty() => vec![(shot.at, ends)],
-            Some(ends) => windows.into_iter().map(|(start, end)| (start, end.min(ends))).collect(),
-        };
         MaintenanceOptions {
             nodes,
             drain: DrainOptions {
@@ -199,13 +192,14 @@ impl MaintenanceArgs {
             },
             parallel: self.parallel.0,
             allows_pending: self.allow_pending,
-            max_per_zone: max_per_zone.and_then(|most| usize::try_from(most).ok()),
+            max_per_zone: self.max_per_zone.and_then(|most| usize::try_from(most).ok()),
             work: self.work_takes,
             settle: self.settle,
             keeps_headroom: shot.model.cluster.nodes().len() <= HEADROOM_UP_TO,
             before: None,
             guards: guards.without(&self.agreement.overrides().guards),
-            windows,
+            windows: self.window.map_or_else(Vec::new, |window| window.upcoming(shot.at)),
+            ends_by: self.max_duration.map(|longest| shot.at + longest),
         }
     }
 }

@@ -212,7 +212,7 @@ impl From<&(NodeName, LeftOutReason)> for LeftOutReport {
             LeftOutReason::NoRoom { .. } => "noRoom",
             LeftOutReason::Headroom { .. } => "headroom",
             LeftOutReason::Guard(_) => "guard",
-            LeftOutReason::NoWindow { .. } => "noWindow",
+            LeftOutReason::NoWindow { .. } | LeftOutReason::MaxDuration { .. } => "noWindow",
         };
         Self { node: node.clone(), kind, says: reason.to_string() }
     }

@@ -64,6 +64,8 @@ pub struct MaintenanceOptions {
     pub guards: Guards,
     /// Times at which waves may run: start and end of each, in order; empty for any time.
     pub windows: Vec<(Timestamp, Timestamp)>,
+    /// Time by which the last wave has to end; `None` for no limit.
+    pub ends_by: Option<Timestamp>,
 }
 
 /// The waves in which nodes are maintained.
@@ -166,6 +168,8 @@ pub enum LeftOutReason {
     Guard(String),
     /// The wave fits into none of the time windows in which waves may run.
     NoWindow { takes: Span },
+    /// The wave would end after [`MaintenanceOptions::ends_by`].
+    MaxDuration { takes: Span },
 }
 
 /// The cost of a maintenance.
@@ -196,6 +200,7 @@ impl fmt::Display for LeftOutReason {
                 write!(f, "losing a {what} would then strand {after} pods, now {before}")
             }
             Self::NoWindow { takes } => write!(f, "no window has room for a wave of {takes}"),
+            Self::MaxDuration { takes } => write!(f, "--max-duration leaves no room for a wave of {takes}"),
         }
     }
 }

@@ -90,18 +90,11 @@ impl<'a> Schedule<'a> {
             return false;
         }
         let (found, reasons) = self.find();
-        let Some(Found { mut wave, after }) = found else {
+        let Some(Found { wave, after }) = found else {
             self.left_out.extend(reasons);
             self.left.clear();
             return false;
         };
-        let takes = wave.ends.since(wave.starts);
-        let Some(starts) = self.start_of(takes) else {
-            let left = std::mem::take(&mut self.left).into_iter();
-            self.left_out.extend(left.map(|node| (node, LeftOutReason::NoWindow { takes })));
-            return false;
-        };
-        wave.delay(starts.since(wave.starts));
         self.now = wave.ends;
         self.left.retain(|node| !wave.nodes.contains(node));
         self.state = after;
@@ -197,10 +190,11 @@ impl<'a> Schedule<'a> {
         wave
     }
 
-    /// Why the drains of a wave are not allowed; `None` if they are.
+    /// Why the wave is not allowed; `None` if it is.
     fn objection(&self, trial: &Trial, wave: &WavePlan) -> Option<LeftOutReason> {
         let breach = || trial.breach(wave, &self.state, &self.options.guards).map(LeftOutReason::Guard);
-        wave.objection(self.options.allows_pending).or_else(breach)
+        let no_time = || self.start_of(wave.takes(self.options)).err();
+        wave.objection(self.options.allows_pending).or_else(breach).or_else(no_time)
     }
 
     /// Plans the same wave with half of its nodes; `None` if the wave has only one node.
@@ -217,11 +211,13 @@ impl<'a> Schedule<'a> {
             && self.options.max_per_zone.is_none_or(|most| zones.values().all(|nodes| *nodes <= most))
     }
 
-    /// Returns the wave with the predicted cluster after it, unless the loss of a node or zone would then be worse than
-    /// before the maintenance.
+    /// Returns the wave with the predicted cluster after it, unless there is no time for it, or the loss of a node or
+    /// zone would then be worse than before the maintenance.
     fn accepted(&self, drains: &WavePlan, ahead: &BTreeSet<NodeName>) -> Result<Found, LeftOutReason> {
+        let starts = self.start_of(drains.takes(self.options))?;
         let mut wave = drains.wave(&self.state, self.options, ahead);
         let after = self.state.after(&drains.plan, self.rules, wave.ends);
+        wave.delay(starts.since(wave.starts));
         if let Some(before) = self.before {
             let cluster = after.with_cordoned(&wave.ahead);
             let stranded = worst_loss(&cluster, self.rules);
@@ -233,13 +229,20 @@ impl<'a> Schedule<'a> {
         Ok(Found { wave, after })
     }
 
-    /// When a wave of this length can start; `None` if it fits into none of the time windows for waves.
-    fn start_of(&self, takes: Span) -> Option<Timestamp> {
-        if self.options.windows.is_empty() {
-            return Some(self.now);
+    /// When a wave of this length can start.
+    ///
+    /// # Errors
+    /// The wave fits into none of the time windows for waves, or would end too late.
+    fn start_of(&self, takes: Span) -> Result<Timestamp, LeftOutReason> {
+        let MaintenanceOptions { windows, ends_by, .. } = self.options;
+        let open = windows.iter().map(|(start, end)| ((*start).max(self.now), *end));
+        let mut starts = open.filter(|(start, end)| *start + takes <= *end).map(|(start, _)| start);
+        let start = if windows.is_empty() { Some(self.now) } else { starts.next() };
+        let start = start.ok_or(LeftOutReason::NoWindow { takes })?;
+        if ends_by.is_some_and(|ends_by| start + takes > ends_by) {
+            return Err(LeftOutReason::MaxDuration { takes });
         }
-        let starts = self.options.windows.iter().map(|(start, end)| ((*start).max(self.now), *end));
-        starts.filter(|(start, end)| *start + takes <= *end).map(|(start, _)| start).next()
+        Ok(start)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
         Verdict, Warning,
     },
 };
-use kordon_time::Timestamp;
+use kordon_time::{Span, Timestamp};
 
 /// The cluster in which the drains of a wave are tried, with or without the nodes of later waves cordoned.
 #[derive(Debug)]
@@ -115,6 +115,23 @@ impl WavePlan {
         self.plan.pods.iter().any(|row| row.outcome.kind() == OutcomeKind::Unknown)
     }
 
+    /// Time from the start of the drains to the end of the wave.
+    pub fn takes(&self, options: &MaintenanceOptions) -> Span {
+        self.ends(options).since(self.plan.made)
+    }
+
+    /// When the last pod that the wave removes is likely gone.
+    fn drained(&self) -> Timestamp {
+        self.plan.totals.ends.likely.unwrap_or(self.plan.made)
+    }
+
+    /// When all nodes are likely back and settled, and every moved pod that is expected to become Ready again is Ready.
+    fn ends(&self, options: &MaintenanceOptions) -> Timestamp {
+        let back = self.drained() + options.work + options.settle;
+        let ready = self.plan.pods.iter().filter_map(|row| row.ready_again).max();
+        back.max(ready.unwrap_or(back))
+    }
+
     /// The wave, if its drains start at the time for which they are planned.
     pub fn wave(
         &self,
@@ -122,15 +139,12 @@ impl WavePlan {
         options: &MaintenanceOptions,
         ahead: &BTreeSet<NodeName>,
     ) -> MaintenanceWave {
-        let starts = self.plan.made;
-        let drained = self.plan.totals.ends.likely.unwrap_or(starts);
-        let back = drained + options.work + options.settle;
-        let ready = self.plan.pods.iter().filter_map(|row| row.ready_again).max();
+        let drained = self.drained();
         MaintenanceWave {
             nodes: self.nodes.clone(),
-            starts,
+            starts: self.plan.made,
             drained,
-            ends: back.max(ready.unwrap_or(back)),
+            ends: self.ends(options),
             ahead: ahead.iter().filter(|node| !self.nodes.contains(node)).cloned().collect(),
             moves: self.moves(state),
             losses: self.plan.losses(),

@@ -169,6 +169,28 @@ fn waves_run_in_windows_only() {
     );
 }
 
+#[test]
+fn nodes_that_fit_into_the_remaining_time_have_a_wave_without_the_others() {
+    let mut fixture = nodes(&[8; 6]);
+    workload(&mut fixture, "web", &["n0"], None);
+    let all = options(&["n0", "n1"]);
+    let takes = plan(&fixture, &all).cost().takes;
+    let within = |takes: Span| MaintenanceOptions { ends_by: Some(NOW + takes), ..all.clone() };
+    assert_eq!(waves(&plan(&fixture, &within(takes))), [vec!["n1", "n0"]]);
+    let short = takes - Span::from_secs(1);
+    let in_window = MaintenanceOptions { windows: vec![(NOW, NOW + short)], ..all.clone() };
+    for (options, reason) in [
+        (within(short), "--max-duration leaves no room for a wave of "),
+        (in_window, "no window has room for a wave of "),
+    ] {
+        let plan = plan(&fixture, &options);
+        assert_eq!(waves(&plan), [vec!["n1"]], "n1 has no pods to drain: {plan:#?}");
+        let [(node, why)] = &plan.left_out[..] else { panic!("{plan:#?}") };
+        assert_eq!(&**node, "n0");
+        assert!(why.to_string().starts_with(reason), "{why}");
+    }
+}
+
 /// The guard rail `last-ready` counts nodes that are cordoned in advance as out of service, although they are not
 /// drained yet.
 #[test]
