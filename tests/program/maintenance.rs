@@ -26,6 +26,14 @@ async fn nodes_that_drain_are_in_waves_and_the_others_are_named_with_the_reason(
     assert_eq!(plan["cost"]["moves"].as_u64(), u64::try_from(moves.len()).ok());
 }
 
+#[tokio::test]
+async fn a_finalizer_that_keeps_a_node_out_of_the_waves_is_named() {
+    let plan = Objects::of("audit-held").answer("maintenance finalizer", BLOCKED).await;
+    let says = plan["leftOut"][0]["says"].as_str().expect("a text");
+    let why = " stays Terminating, held by a finalizer: kordon.test/keep";
+    assert!(says.starts_with("default/finalizer-") && says.ends_with(why), "{says}");
+}
+
 /// By default, a wave has all nodes that can be drained together. With `--parallel 1`, each wave has one node.
 #[tokio::test]
 async fn one_at_a_time_takes_as_many_waves_as_nodes() {

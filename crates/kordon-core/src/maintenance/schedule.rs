@@ -194,7 +194,8 @@ impl<'a> Schedule<'a> {
     fn objection(&self, trial: &Trial, wave: &WavePlan) -> Option<LeftOutReason> {
         let breach = || trial.breach(wave, &self.state, &self.options.guards).map(LeftOutReason::Guard);
         let no_time = || self.start_of(wave.takes(self.options)).err();
-        wave.objection(self.options.allows_pending).or_else(breach).or_else(no_time)
+        let drains = wave.objection(&self.state.cluster, self.options.allows_pending);
+        drains.or_else(breach).or_else(no_time)
     }
 
     /// Plans the same wave with half of its nodes; `None` if the wave has only one node.

@@ -7,7 +7,7 @@ use super::{
     state::{WaveState, is_pending},
 };
 use crate::{
-    cluster::{Cluster, NodeName},
+    cluster::{Cluster, Name, NodeName},
     operation::Guards,
     placement::Snapshot,
     plan::{
@@ -67,13 +67,13 @@ impl Trial {
 impl WavePlan {
     /// Why the drains are not allowed; `None` if they are. `allows_pending` is whether pods may stay Pending until
     /// their node is back.
-    pub fn objection(&self, allows_pending: bool) -> Option<LeftOutReason> {
+    pub fn objection(&self, cluster: &Cluster, allows_pending: bool) -> Option<LeftOutReason> {
         let prospect = self.plan.prospect();
         if prospect != Prospect::Completes {
             let row = self.plan.pods.iter().find(|row| holds_up(row));
             let late = || self.plan.pods.iter().find(|row| row.times_out.is_some());
             let why = row.map(|row| format!("{} {}", row.pod, row.verdict));
-            let why = why.or_else(|| late().map(lateness));
+            let why = why.or_else(|| late().map(|row| lateness(row, cluster)));
             let summary = format!("{}: {}", prospect.word(), self.plan.summary());
             return Some(LeftOutReason::Drain(why.unwrap_or(summary)));
         }
@@ -185,10 +185,16 @@ fn holds_up(row: &PodPlan) -> bool {
 }
 
 /// Why a pod outlasts, or may outlast, the timeout of the drain.
-fn lateness(row: &PodPlan) -> String {
+fn lateness(row: &PodPlan, cluster: &Cluster) -> String {
+    let finalizers = cluster.pod(&row.pod).into_iter().flat_map(|pod| pod.holding_finalizers());
+    let finalizers: Vec<&str> = finalizers.map(Name::as_str).collect();
     match &row.node {
         Some(node) if row.warnings.contains(&PodWarning::KubeletDown) => {
             format!("{} stays Terminating: the kubelet of {node} is down", row.pod)
+        }
+        _ if !finalizers.is_empty() => {
+            let held = PodWarning::HeldByFinalizer;
+            format!("{} stays Terminating, {held}: {}", row.pod, finalizers.join(", "))
         }
         _ => format!("{} may take longer than the drain may", row.pod),
     }
