@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::case_objects::{self, BLOCKED, LOSES, Objects, USAGE};
+use super::case_objects::{self, BLOCKED, DONE, LOSES, Objects, USAGE};
 use crate::common::program::Shell;
 
 fn waves(plan: &Value) -> Vec<Vec<&str>> {
@@ -52,6 +52,15 @@ async fn one_at_a_time_takes_as_many_waves_as_nodes() {
         |why: &&Value| why.as_str().is_some_and(|why| why.starts_with("its Job fails (BackoffLimitExceeded"));
     assert!(because.iter().any(|why| fails(&why)), "the exit code is about Jobs: {because:?}");
     assert!(takes(&alone) >= 4 * (8 * 60 + 30) && takes(&together) < takes(&alone));
+}
+
+#[tokio::test]
+async fn pods_that_lose_data_are_counted_above_the_waves() {
+    let (losses, command) = (Objects::of("audit-losses"), "maintenance scratch --delete-emptydir-data");
+    let plan = losses.answer(command, DONE).await;
+    assert_eq!((&plan["cost"]["dataLost"], &plan["waves"][0]["dataLost"]), (&1.into(), &1.into()));
+    let table = losses.table(command).await;
+    assert!(table.contains("\n1 pod loses data in volumes that are deleted with their pods\n"), "{table}");
 }
 
 #[tokio::test]

@@ -25,8 +25,8 @@ use kordon::{
 use kordon_core::{
     cluster::{
         Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, FetchedObject, Key,
-        KnownAutoscalers, MaintenanceNote, MaintenanceStage, ObjectEvent, ObjectEvents, ObjectRead,
-        OperationId, Phase, PodReady, TaintEffect, WorkloadKind,
+        KnownAutoscalers, LocalVolume, MaintenanceNote, MaintenanceStage, ObjectEvent, ObjectEvents,
+        ObjectRead, OperationId, Phase, PodReady, TaintEffect, WorkloadKind,
     },
     forecast::LaneFold,
     operation::Guards,
@@ -125,6 +125,17 @@ fn the_maintenance_sheet_has_the_waves_of_marked_nodes_and_how_far_a_maintenance
     expect(&mut fixture, "maintenance", (160, 48));
     fixture.press("<Esc>");
     assert!(fixture.app.screen.overlays.top().is_none());
+}
+
+#[test]
+fn the_maintenance_sheet_says_how_many_pods_lose_data() {
+    let mut fixture = DashboardFixture::well();
+    fixture.change_pod("shop/cart-04-x7f2q", |pod| pod.storage.add(LocalVolume::EmptyDir));
+    fixture.press("2jjjjjjjjjjj mE");
+    let job = fixture.app.next_maintenance_job(fixture.now).expect("a job");
+    fixture.app.on_maintenance(job.work(Guards::default()));
+    let sheet = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(sheet.contains("▲ 1 pod loses data in volumes that are deleted with their pods"), "{sheet}");
 }
 
 /// Whether a surge is possible depends on autoscalers, which are read once the option is on.

@@ -120,6 +120,8 @@ pub struct MaintenanceWave {
     pub moves: Vec<PodMove>,
     /// Pods that leave or are preempted and do not run again: no controller recreates them, or their Job fails.
     pub losses: Vec<Loss>,
+    /// Number of pods that leave and lose data.
+    pub data_lost: usize,
     /// Pods whose replacements find no node until the nodes of the wave are back.
     pub pending: Vec<Key>,
     /// Number of pods that likely leave before the timeout of the drain, but may take longer. If they do, the
@@ -183,6 +185,8 @@ pub struct MaintenanceCost {
     pub moves: usize,
     /// Number of pods that move more than once.
     pub moved_again: usize,
+    /// Number of times that a pod leaves and loses data.
+    pub data_lost: usize,
 }
 
 impl fmt::Display for LeftOutReason {
@@ -238,8 +242,15 @@ impl MaintenanceCost {
             takes: last.ends.since(first.starts),
             moves: moves().count(),
             moved_again: moves().filter(|pod| pod.is_again).count(),
+            data_lost: waves.iter().map(|wave| wave.data_lost).sum(),
         }
     }
+}
+
+/// Says that this number of pods lose data; `None` if none does.
+pub fn data_loss(pods: usize) -> Option<String> {
+    let pods = (pods > 0).then(|| counted(pods, "pod loses", "pods lose"))?;
+    Some(format!("{pods} data in volumes that are deleted with their pods"))
 }
 
 /// Returns whether everything on which the waves depend is known.

@@ -148,6 +148,7 @@ impl WavePlan {
             ahead: ahead.iter().filter(|node| !self.nodes.contains(node)).cloned().collect(),
             moves: self.moves(state),
             losses: self.plan.losses(),
+            data_lost: self.plan.totals.data_lost,
             pending: self.plan.pods.iter().filter(|row| is_pending(row)).map(|row| row.pod.clone()).collect(),
             may_time_out: self.plan.warnings.iter().map(may_time_out).sum(),
             down: self.plan.pods.iter().filter_map(|row| down(row, drained + options.work)).collect(),

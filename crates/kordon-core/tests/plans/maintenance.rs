@@ -8,7 +8,9 @@ use std::{
 use proptest::{collection::vec, prelude::*};
 
 use kordon_core::{
-    cluster::{IntOrPercent, Key, NodeName, PodEnding, Requests, Resources, WorkloadKind, ZoneKey},
+    cluster::{
+        IntOrPercent, Key, LocalVolume, NodeName, PodEnding, Requests, Resources, WorkloadKind, ZoneKey,
+    },
     maintenance::{LeftOutReason, MaintenanceOptions, MaintenancePlan},
     operation::Guards,
     placement::Snapshot,
@@ -266,6 +268,18 @@ fn losses_and_pods_that_may_outlast_the_timeout_are_told_for_each_wave() {
     assert_eq!(wave.may_time_out, 1);
     let [loss] = &wave.losses[..] else { panic!("{wave:#?}") };
     assert_eq!((&*loss.pod.name, loss.is_accepted_by_force()), ("tool", true));
+}
+
+#[test]
+fn pods_that_lose_data_are_counted_in_their_wave_and_in_the_cost() {
+    let mut fixture = nodes(&[8; 6]);
+    workload(&mut fixture, "web", &["n0", "n1"], None);
+    fixture.pod("web-0", "n0", |pod| pod.storage.add(LocalVolume::EmptyDir)).sync();
+    let drain = DrainOptions { delete_emptydir_data: true, ..options(&[]).drain };
+    let all = MaintenanceOptions { drain, parallel: Some(1), ..options(&["n0", "n1"]) };
+    let plan = plan(&fixture, &all);
+    let lost: Vec<usize> = plan.waves.iter().map(|wave| wave.data_lost).collect();
+    assert_eq!((lost, plan.cost().data_lost), (vec![1, 0], 1), "{plan:#?}");
 }
 
 #[derive(Clone, Debug)]
