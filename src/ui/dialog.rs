@@ -26,6 +26,7 @@ use crate::app::{
 };
 use kordon_core::{
     cluster::OperationId,
+    maintenance::data_loss,
     operation::{
         OperationOptions,
         approval::{Approval, Objection, UndoProposal, Wait},
@@ -281,6 +282,9 @@ impl Paper<'_> {
                 Role::LevelWarning,
                 &mut lines,
             );
+        }
+        if let Some(text) = data_loss(plan.cost().data_lost) {
+            self.sentence("▲", &text, Role::LevelWarning, &mut lines);
         }
         if !plan.left_out.is_empty() {
             let nodes = counted(plan.left_out.len(), "node is", "nodes are");

@@ -174,6 +174,8 @@ async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
     assert!(output.code == USAGE && output.err.contains("goes on as it was started"), "{}", output.err);
     let output = harness.enforce(&["maintenance", "--resume", "-o", "json"]).await;
     assert_eq!(output.code, DONE, "{}", output.err);
+    let has_rest = |text: &str| text.contains("interrupted: general-1") && text.contains(", in 2 waves\n");
+    assert!(has_rest(&output.err), "the rest is shown before the question: {}", output.err);
     assert_eq!(runs.ended(), once_each());
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
     assert_eq!(harness.evicted_twice(0), Vec::<String>::new());

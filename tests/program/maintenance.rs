@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::case_objects::{self, BLOCKED, LOSES, Objects, USAGE};
+use super::case_objects::{self, BLOCKED, DONE, LOSES, Objects, USAGE};
 use crate::common::program::Shell;
 
 fn waves(plan: &Value) -> Vec<Vec<&str>> {
@@ -26,6 +26,14 @@ async fn nodes_that_drain_are_in_waves_and_the_others_are_named_with_the_reason(
     assert_eq!(plan["cost"]["moves"].as_u64(), u64::try_from(moves.len()).ok());
 }
 
+#[tokio::test]
+async fn a_finalizer_that_keeps_a_node_out_of_the_waves_is_named() {
+    let plan = Objects::of("audit-held").answer("maintenance finalizer", BLOCKED).await;
+    let says = plan["leftOut"][0]["says"].as_str().expect("a text");
+    let why = " stays Terminating, held by a finalizer: kordon.test/keep";
+    assert!(says.starts_with("default/finalizer-") && says.ends_with(why), "{says}");
+}
+
 /// By default, a wave has all nodes that can be drained together. With `--parallel 1`, each wave has one node.
 #[tokio::test]
 async fn one_at_a_time_takes_as_many_waves_as_nodes() {
@@ -44,6 +52,15 @@ async fn one_at_a_time_takes_as_many_waves_as_nodes() {
         |why: &&Value| why.as_str().is_some_and(|why| why.starts_with("its Job fails (BackoffLimitExceeded"));
     assert!(because.iter().any(|why| fails(&why)), "the exit code is about Jobs: {because:?}");
     assert!(takes(&alone) >= 4 * (8 * 60 + 30) && takes(&together) < takes(&alone));
+}
+
+#[tokio::test]
+async fn pods_that_lose_data_are_counted_above_the_waves() {
+    let (losses, command) = (Objects::of("audit-losses"), "maintenance scratch --delete-emptydir-data");
+    let plan = losses.answer(command, DONE).await;
+    assert_eq!((&plan["cost"]["dataLost"], &plan["waves"][0]["dataLost"]), (&1.into(), &1.into()));
+    let table = losses.table(command).await;
+    assert!(table.contains("\n1 pod loses data in volumes that are deleted with their pods\n"), "{table}");
 }
 
 #[tokio::test]

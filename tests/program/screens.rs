@@ -27,8 +27,8 @@ use kordon::{
 use kordon_core::{
     cluster::{
         Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, FetchedObject, Key,
-        KnownAutoscalers, MaintenanceNote, MaintenanceStage, NodeName, ObjectEvent, ObjectEvents, ObjectRead,
-        OperationId, Phase, PodReady, TaintEffect, WorkloadKind,
+        KnownAutoscalers, LocalVolume, MaintenanceNote, MaintenanceStage, NodeName, ObjectEvent, ObjectEvents,
+        ObjectRead, OperationId, Phase, PodReady, TaintEffect, WorkloadKind,
     },
     forecast::LaneFold,
     maintenance::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOutcome, NodeResult},
@@ -235,6 +235,17 @@ fn start_maintenance(fixture: &mut DashboardFixture) -> MaintenanceOutcome {
 
 fn report(fixture: &mut DashboardFixture, event: MaintenanceEvent) {
     fixture.app.on_job_result(JobResult::Maintenance { number: 1, event }, fixture.now);
+}
+
+#[test]
+fn the_maintenance_sheet_says_how_many_pods_lose_data() {
+    let mut fixture = DashboardFixture::well();
+    fixture.change_pod("shop/cart-04-x7f2q", |pod| pod.storage.add(LocalVolume::EmptyDir));
+    fixture.press("2jjjjjjjjjjj mE");
+    let job = fixture.app.next_maintenance_job(fixture.now).expect("a job");
+    fixture.app.on_maintenance(job.work(Guards::default()));
+    let sheet = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(sheet.contains("▲ 1 pod loses data in volumes that are deleted with their pods"), "{sheet}");
 }
 
 /// Whether a surge is possible depends on autoscalers, which are read once the option is on.

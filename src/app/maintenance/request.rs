@@ -257,7 +257,7 @@ impl MaintenanceRequest {
             before: None,
             guards,
             windows: self.window.map_or_else(Vec::new, |window| window.upcoming(now)),
-            latest_end: None,
+            ends_by: None,
         }
     }
 

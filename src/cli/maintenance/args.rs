@@ -199,7 +199,7 @@ impl MaintenanceArgs {
             before: None,
             guards: guards.without(&self.agreement.overrides().guards),
             windows: self.window.map_or_else(Vec::new, |window| window.upcoming(shot.at)),
-            latest_end: self.max_duration.map(|longest| shot.at + longest),
+            ends_by: self.max_duration.map(|longest| shot.at + longest),
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct CostReport {
     pub moves: usize,
     /// Number of moves of pods that had already moved in an earlier wave.
     pub moved_again: usize,
+    /// Number of times that a pod leaves and loses data.
+    pub data_lost: usize,
     #[serde(skip)]
     pub takes: Span,
 }
@@ -75,6 +77,8 @@ pub struct WaveReport {
     pub lost: Vec<String>,
     /// Why the pods in `lost` are lost, in words, in the same order.
     pub lost_because: Vec<String>,
+    /// Number of pods that leave and lose data.
+    pub data_lost: usize,
     /// Pods that find no node until the nodes of the wave are back, as `namespace/name`; only with `--allow-pending`.
     pub pending: Vec<String>,
     /// Number of pods that likely leave before `--drain-timeout`, but may take longer. If one takes longer, the
@@ -161,8 +165,8 @@ fn assumptions(options: &MaintenanceOptions) -> Vec<String> {
 
 impl From<MaintenanceCost> for CostReport {
     fn from(cost: MaintenanceCost) -> Self {
-        let MaintenanceCost { nodes, takes, moves, moved_again } = cost;
-        Self { nodes, takes_seconds: takes.as_secs(), moves, moved_again, takes }
+        let MaintenanceCost { nodes, takes, moves, moved_again, data_lost } = cost;
+        Self { nodes, takes_seconds: takes.as_secs(), moves, moved_again, data_lost, takes }
     }
 }
 
@@ -177,6 +181,7 @@ impl From<&MaintenanceWave> for WaveReport {
             moves: wave.moves.iter().map(MoveReport::from).collect(),
             lost: wave.losses.iter().map(|loss| loss.pod.to_string()).collect(),
             lost_because: wave.losses.iter().map(Loss::reason).collect(),
+            data_lost: wave.data_lost,
             pending: wave.pending.iter().map(ToString::to_string).collect(),
             may_time_out: wave.may_time_out,
             down: wave.down.iter().map(DownReport::from).collect(),
@@ -212,7 +217,7 @@ impl From<&(NodeName, LeftOutReason)> for LeftOutReport {
             LeftOutReason::NoRoom { .. } => "noRoom",
             LeftOutReason::Headroom { .. } => "headroom",
             LeftOutReason::Guard(_) => "guard",
-            LeftOutReason::NoWindow { .. } | LeftOutReason::TooLate { .. } => "noWindow",
+            LeftOutReason::NoWindow { .. } | LeftOutReason::MaxDuration { .. } => "noWindow",
         };
         Self { node: node.clone(), kind, says: reason.to_string() }
     }

@@ -24,8 +24,12 @@ use crate::{
     run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan},
 };
 use kordon_core::{
-    cluster::{MaintenanceNote, MaintenanceNotes, MaintenanceStage, Node, NodeName, OperationId, Uid},
-    maintenance::{MaintenanceEndKind, MaintenanceNews, MaintenanceOptions, MaintenanceOutcome, WaitFor},
+    cluster::{
+        Cluster, MaintenanceNote, MaintenanceNotes, MaintenanceStage, Node, NodeName, OperationId, Uid,
+    },
+    maintenance::{
+        MaintenanceEndKind, MaintenanceNews, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan, WaitFor,
+    },
     operation::{
         OperationEnd,
         approval::{Answer, ApprovalRefusal, NotStarted, Operator, Prompt},
@@ -54,16 +58,8 @@ async fn begin(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), 
     let options = args.options(nodes, guards.clone(), &shot);
     let mut session = OperationSession::over(shot, guards, config).await?;
     refuse_others(&session, &options.nodes, args.agreement.take_over)?;
-    let (cluster, made) = (session.cluster().clone(), session.known.at);
-    let clock = session.known.clock;
-    let plan = plan(&mut session.known.watched(), clock, cluster, &options, made).await;
-    let plan = plan.map_err(|error| CliError::Io {
-        doing: "working out the waves".into(),
-        error: std::io::Error::other(error),
-    })?;
-    let mut page = Page::default();
-    table::render(&MaintenanceReport::new(&plan, &options), &mut page);
-    page.into_text().lines().for_each(print_line);
+    let cluster = session.cluster().clone();
+    let plan = print_waves(&mut session, cluster, &options).await?;
     if plan.waves.is_empty() {
         return Err(CliError::Ended { end: OperationEnd::Partly, text: "no node can be in a wave".into() });
     }
@@ -123,9 +119,10 @@ async fn resume(
     let nodes: Vec<NodeName> = notes.nodes.keys().cloned().collect();
     let say = counted(nodes.len(), "node is", "nodes are");
     print_line(&format!("{id}: {say} left to do"));
-    confirm(&mut session, &args).await?;
-    lock(&mut session, &args, id, past.is_some(), &nodes).await?;
     let options = args.options(nodes, guards, &session.known);
+    print_rest(&mut session, &notes, &options).await?;
+    confirm(&mut session, &args).await?;
+    lock(&mut session, &args, id, past.is_some(), &options.nodes).await?;
     carry_out(session, args, options, MaintenanceOutcome::default(), Some(notes), None).await
 }
 
@@ -154,6 +151,44 @@ async fn release(id: OperationId, args: MaintenanceArgs, connection: ConnectionA
         Err(Stop::Cancelled | Stop::Killed) => (OperationEnd::Cancelled, "interrupted".into()),
     };
     Err(CliError::Ended { end, text })
+}
+
+/// Computes the waves of a maintenance and prints them.
+async fn print_waves(
+    session: &mut OperationSession,
+    cluster: Cluster,
+    options: &MaintenanceOptions,
+) -> Result<MaintenancePlan, CliError> {
+    let (clock, made) = (session.known.clock, session.known.at);
+    let plan = plan(&mut session.known.watched(), clock, cluster, options, made).await;
+    let plan = plan.map_err(|error| CliError::Io {
+        doing: "working out the waves".into(),
+        error: std::io::Error::other(error),
+    })?;
+    let mut page = Page::default();
+    table::render(&MaintenanceReport::new(&plan, options), &mut page);
+    page.into_text().lines().for_each(print_line);
+    Ok(plan)
+}
+
+/// Prints the nodes of the wave that was interrupted, and the waves of the nodes that have not been in a wave.
+async fn print_rest(
+    session: &mut OperationSession,
+    notes: &MaintenanceNotes,
+    options: &MaintenanceOptions,
+) -> Result<(), CliError> {
+    let waiting = notes.in_stages(&[MaintenanceStage::Waiting]);
+    let begun = notes.nodes.keys().filter(|node| !waiting.contains(node));
+    let begun: Vec<&str> = begun.map(|node| &**node).collect();
+    if !begun.is_empty() {
+        print_line(&format!("in the wave that was interrupted: {}", begun.join(", ")));
+    }
+    if !waiting.is_empty() {
+        let options = MaintenanceOptions { nodes: waiting, ..options.clone() };
+        let cluster = notes.without_cordons(session.cluster());
+        print_waves(session, cluster, &options).await?;
+    }
+    Ok(())
 }
 
 /// Carries out the rest of a maintenance, and prints the report.

@@ -8,7 +8,7 @@ use crate::{
     },
     ui::widgets::{WaveLane, waves},
 };
-use kordon_core::plan::words::counted;
+use kordon_core::{maintenance::data_loss, plan::words::counted};
 use kordon_time::{Span, Timestamp};
 
 /// Maximum number of workloads without a Ready pod that are listed for each wave.
@@ -19,6 +19,9 @@ pub fn render(report: &MaintenanceReport, out: &mut Page) {
     out.line(Emphasis::Good, &format!("{cost}, in {count}"));
     if report.cost.nodes > 1 {
         out.line(Emphasis::Dim, &format!("one after the other by name: {}", text(&report.by_name)));
+    }
+    if let Some(text) = data_loss(report.cost.data_lost) {
+        out.line(Emphasis::Warning, &text);
     }
     if !report.left_out.is_empty() {
         let nodes = counted(report.left_out.len(), "node is", "nodes are");
@@ -41,6 +44,8 @@ pub fn render(report: &MaintenanceReport, out: &mut Page) {
         .essential("MOVES", |(_, wave)| wave.moves.len().to_string())
         .right()
         .useful("LOST", |(_, wave)| wave.lost.len().to_string())
+        .right()
+        .useful("DATA LOST", |(_, wave)| wave.data_lost.to_string())
         .right()
         .useful("PENDING", |(_, wave)| wave.pending.len().to_string())
         .right()

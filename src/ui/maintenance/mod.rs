@@ -145,7 +145,7 @@ pub fn summary(plan: &MaintenancePlan) -> String {
     if plan.waves.is_empty() {
         return "no wave is possible now".into();
     }
-    let MaintenanceCost { nodes, takes, moves, moved_again } = plan.cost();
+    let MaintenanceCost { nodes, takes, moves, moved_again, data_lost: _ } = plan.cost();
     let again = match moved_again {
         0 => String::new(),
         again => format!(", {again} of them again"),

@@ -1,17 +1,21 @@
-//! What the waves of a maintenance cost beyond moves: pods that are lost, and drains that may not end in time.
+//! What the waves of a maintenance cost beyond moves: lost pods, lost data, and drains that may not end in time.
 
 use super::{Runs, Scene, text};
 use crate::{app::maintenance::DRAIN_TIMEOUT, ui::theme::Role};
-use kordon_core::{maintenance::MaintenancePlan, plan::words::counted};
+use kordon_core::{
+    maintenance::{MaintenancePlan, data_loss},
+    plan::words::counted,
+};
 
 /// Maximum number of lines for the reason why a pod is lost.
 const REASON_LINES: usize = 2;
 
 /// ```text
 /// ▲ 2 pods are lost for good, see below
+/// ▲ 4 pods lose data in volumes that are deleted with their pods
 /// ▲ wave 1: 1 pod may take longer than 2h: the maintenance then stops
 /// ```
-/// Lines that warn of lost pods and of late drains; empty if there are none.
+/// Lines that warn of lost pods, of lost data and of late drains; empty if there are none.
 pub fn warnings(scene: &Scene, plan: &MaintenancePlan, width: usize) -> Vec<Runs> {
     let lost = plan.waves.iter().map(|wave| wave.losses.len()).sum::<usize>();
     let lost =
@@ -22,7 +26,7 @@ pub fn warnings(scene: &Scene, plan: &MaintenancePlan, width: usize) -> Vec<Runs
         format!("wave {}: {pods} may take longer than {DRAIN_TIMEOUT}: the maintenance then stops", place + 1)
     });
     let line = |text: String| Runs::new(&format!("▲ {text}"), scene.style(Role::LevelWarning)).fitted(width);
-    lost.into_iter().chain(late).map(line).collect()
+    lost.into_iter().chain(data_loss(plan.cost().data_lost)).chain(late).map(line).collect()
 }
 
 /// ```text

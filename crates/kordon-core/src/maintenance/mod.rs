@@ -62,8 +62,8 @@ pub struct MaintenanceOptions {
     pub guards: Guards,
     /// Times at which waves may run: start and end of each, in order; empty for any time.
     pub windows: Vec<(Timestamp, Timestamp)>,
-    /// Latest end of a wave (`--max-duration`); `None` for no limit.
-    pub latest_end: Option<Timestamp>,
+    /// Time by which the last wave has to end; `None` for no limit.
+    pub ends_by: Option<Timestamp>,
 }
 
 /// The waves in which nodes are maintained.
@@ -118,6 +118,8 @@ pub struct MaintenanceWave {
     pub moves: Vec<PodMove>,
     /// Pods that leave or are preempted and do not run again: no controller recreates them, or their Job fails.
     pub losses: Vec<Loss>,
+    /// Number of pods that leave and lose data.
+    pub data_lost: usize,
     /// Pods whose replacements find no node until the nodes of the wave are back.
     pub pending: Vec<Key>,
     /// Number of pods that likely leave before the timeout of the drain, but may take longer. If they do, the
@@ -166,8 +168,8 @@ pub enum LeftOutReason {
     Guard(String),
     /// The wave fits into none of the time windows in which waves may run.
     NoWindow { takes: Span },
-    /// The wave would end after [`MaintenanceOptions::latest_end`].
-    TooLate { takes: Span },
+    /// The wave would end after [`MaintenanceOptions::ends_by`].
+    MaxDuration { takes: Span },
 }
 
 /// The cost of a maintenance.
@@ -181,6 +183,8 @@ pub struct MaintenanceCost {
     pub moves: usize,
     /// Number of pods that move more than once.
     pub moved_again: usize,
+    /// Number of times that a pod leaves and loses data.
+    pub data_lost: usize,
 }
 
 impl fmt::Display for LeftOutReason {
@@ -198,7 +202,7 @@ impl fmt::Display for LeftOutReason {
                 write!(f, "losing a {what} would then strand {after} pods, now {before}")
             }
             Self::NoWindow { takes } => write!(f, "no window has room for a wave of {takes}"),
-            Self::TooLate { takes } => write!(f, "a wave of {takes} would end after --max-duration"),
+            Self::MaxDuration { takes } => write!(f, "--max-duration leaves no room for a wave of {takes}"),
         }
     }
 }
@@ -236,8 +240,15 @@ impl MaintenanceCost {
             takes: last.ends.since(first.starts),
             moves: moves().count(),
             moved_again: moves().filter(|pod| pod.is_again).count(),
+            data_lost: waves.iter().map(|wave| wave.data_lost).sum(),
         }
     }
+}
+
+/// Says that this number of pods lose data; `None` if none does.
+pub fn data_loss(pods: usize) -> Option<String> {
+    let pods = (pods > 0).then(|| counted(pods, "pod loses", "pods lose"))?;
+    Some(format!("{pods} data in volumes that are deleted with their pods"))
 }
 
 /// Returns whether everything on which the waves depend is known.

@@ -190,11 +190,12 @@ impl<'a> Schedule<'a> {
         wave
     }
 
-    /// Why the drains of a wave are not allowed, or the wave does not fit into the time; `None` if it can run.
+    /// Why the wave is not allowed; `None` if it is.
     fn objection(&self, trial: &Trial, wave: &WavePlan) -> Option<LeftOutReason> {
         let breach = || trial.breach(wave, &self.state, &self.options.guards).map(LeftOutReason::Guard);
-        let late = || self.start_of(wave.ends(self.options).since(wave.plan.made)).err();
-        wave.objection(self.options.allows_pending).or_else(breach).or_else(late)
+        let no_time = || self.start_of(wave.takes(self.options)).err();
+        let drains = wave.objection(&self.state.cluster, self.options.allows_pending);
+        drains.or_else(breach).or_else(no_time)
     }
 
     /// Plans the same wave with half of its nodes; `None` if the wave has only one node.
@@ -211,12 +212,13 @@ impl<'a> Schedule<'a> {
             && self.options.max_per_zone.is_none_or(|most| zones.values().all(|nodes| *nodes <= most))
     }
 
-    /// Returns the wave, at the time when it can start, with the predicted cluster after it, unless the loss of a node
-    /// or zone would then be worse than before the maintenance.
+    /// Returns the wave with the predicted cluster after it, unless there is no time for it, or the loss of a node or
+    /// zone would then be worse than before the maintenance.
     fn accepted(&self, drains: &WavePlan, ahead: &BTreeSet<NodeName>) -> Result<Found, LeftOutReason> {
+        let starts = self.start_of(drains.takes(self.options))?;
         let mut wave = drains.wave(&self.state, self.options, ahead);
-        let starts = self.start_of(wave.ends.since(wave.starts))?;
         let after = self.state.after(&drains.plan, self.rules, wave.ends);
+        wave.delay(starts.since(wave.starts));
         if let Some(before) = self.before {
             let cluster = after.with_cordoned(&wave.ahead);
             let stranded = worst_loss(&cluster, self.rules);
@@ -225,25 +227,23 @@ impl<'a> Schedule<'a> {
                 return Err(LeftOutReason::Headroom { after, before });
             }
         }
-        wave.delay(starts.since(wave.starts));
         Ok(Found { wave, after })
     }
 
-    /// When a wave of this length can start, or why it cannot: no time window for waves has room for it, or it would
-    /// end too late.
+    /// When a wave of this length can start.
+    ///
+    /// # Errors
+    /// The wave fits into none of the time windows for waves, or would end too late.
     fn start_of(&self, takes: Span) -> Result<Timestamp, LeftOutReason> {
-        let mut windows = self.options.windows.iter().map(|(start, end)| ((*start).max(self.now), *end));
-        let starts = match self.options.windows.is_empty() {
-            true => self.now,
-            false => match windows.find(|(start, end)| *start + takes <= *end) {
-                Some((start, _)) => start,
-                None => return Err(LeftOutReason::NoWindow { takes }),
-            },
-        };
-        match self.options.latest_end.is_some_and(|latest| starts + takes > latest) {
-            true => Err(LeftOutReason::TooLate { takes }),
-            false => Ok(starts),
+        let MaintenanceOptions { windows, ends_by, .. } = self.options;
+        let open = windows.iter().map(|(start, end)| ((*start).max(self.now), *end));
+        let mut starts = open.filter(|(start, end)| *start + takes <= *end).map(|(start, _)| start);
+        let start = if windows.is_empty() { Some(self.now) } else { starts.next() };
+        let start = start.ok_or(LeftOutReason::NoWindow { takes })?;
+        if ends_by.is_some_and(|ends_by| start + takes > ends_by) {
+            return Err(LeftOutReason::MaxDuration { takes });
         }
+        Ok(start)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     state::{WaveState, is_pending},
 };
 use crate::{
-    cluster::{Cluster, NodeName},
+    cluster::{Cluster, Name, NodeName},
     operation::Guards,
     placement::Snapshot,
     plan::{
@@ -15,7 +15,7 @@ use crate::{
         Verdict, Warning,
     },
 };
-use kordon_time::Timestamp;
+use kordon_time::{Span, Timestamp};
 
 /// The cluster in which the drains of a wave are tried, with or without the nodes of later waves cordoned.
 #[derive(Debug)]
@@ -67,13 +67,13 @@ impl Trial {
 impl WavePlan {
     /// Why the drains are not allowed; `None` if they are. `allows_pending` is whether pods may stay Pending until
     /// their node is back.
-    pub fn objection(&self, allows_pending: bool) -> Option<LeftOutReason> {
+    pub fn objection(&self, cluster: &Cluster, allows_pending: bool) -> Option<LeftOutReason> {
         let prospect = self.plan.prospect();
         if prospect != Prospect::Completes {
             let row = self.plan.pods.iter().find(|row| holds_up(row));
             let late = || self.plan.pods.iter().find(|row| row.times_out.is_some());
             let why = row.map(|row| format!("{} {}", row.pod, row.verdict));
-            let why = why.or_else(|| late().map(lateness));
+            let why = why.or_else(|| late().map(|row| lateness(row, cluster)));
             let summary = format!("{}: {}", prospect.word(), self.plan.summary());
             return Some(LeftOutReason::Drain(why.unwrap_or(summary)));
         }
@@ -115,13 +115,18 @@ impl WavePlan {
         self.plan.pods.iter().any(|row| row.outcome.kind() == OutcomeKind::Unknown)
     }
 
+    /// Time from the start of the drains to the end of the wave.
+    pub fn takes(&self, options: &MaintenanceOptions) -> Span {
+        self.ends(options).since(self.plan.made)
+    }
+
     /// When the last pod that the wave removes is likely gone.
     fn drained(&self) -> Timestamp {
         self.plan.totals.ends.likely.unwrap_or(self.plan.made)
     }
 
     /// When all nodes are likely back and settled, and every moved pod that is expected to become Ready again is Ready.
-    pub fn ends(&self, options: &MaintenanceOptions) -> Timestamp {
+    fn ends(&self, options: &MaintenanceOptions) -> Timestamp {
         let back = self.drained() + options.work + options.settle;
         let ready = self.plan.pods.iter().filter_map(|row| row.ready_again).max();
         back.max(ready.unwrap_or(back))
@@ -143,6 +148,7 @@ impl WavePlan {
             ahead: ahead.iter().filter(|node| !self.nodes.contains(node)).cloned().collect(),
             moves: self.moves(state),
             losses: self.plan.losses(),
+            data_lost: self.plan.totals.data_lost,
             pending: self.plan.pods.iter().filter(|row| is_pending(row)).map(|row| row.pod.clone()).collect(),
             may_time_out: self.plan.warnings.iter().map(may_time_out).sum(),
             down: self.plan.pods.iter().filter_map(|row| down(row, drained + options.work)).collect(),
@@ -180,10 +186,16 @@ fn holds_up(row: &PodPlan) -> bool {
 }
 
 /// Why a pod outlasts, or may outlast, the timeout of the drain.
-fn lateness(row: &PodPlan) -> String {
+fn lateness(row: &PodPlan, cluster: &Cluster) -> String {
+    let finalizers = cluster.pod(&row.pod).into_iter().flat_map(|pod| pod.holding_finalizers());
+    let finalizers: Vec<&str> = finalizers.map(Name::as_str).collect();
     match &row.node {
         Some(node) if row.warnings.contains(&PodWarning::KubeletDown) => {
             format!("{} stays Terminating: the kubelet of {node} is down", row.pod)
+        }
+        _ if !finalizers.is_empty() => {
+            let held = PodWarning::HeldByFinalizer;
+            format!("{} stays Terminating, {held}: {}", row.pod, finalizers.join(", "))
         }
         _ => format!("{} may take longer than the drain may", row.pod),
     }

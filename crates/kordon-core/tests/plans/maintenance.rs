@@ -8,7 +8,9 @@ use std::{
 use proptest::{collection::vec, prelude::*};
 
 use kordon_core::{
-    cluster::{IntOrPercent, Key, NodeName, PodEnding, Requests, Resources, WorkloadKind, ZoneKey},
+    cluster::{
+        IntOrPercent, Key, LocalVolume, NodeName, PodEnding, Requests, Resources, WorkloadKind, ZoneKey,
+    },
     maintenance::{LeftOutReason, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan},
     operation::{Guards, OperationProgress, PodEnd, PodProgress, PodProgressStage},
     placement::Snapshot,
@@ -197,23 +199,25 @@ fn waves_run_in_windows_only() {
     );
 }
 
-/// A wave takes as long as its slowest node.
 #[test]
-fn a_node_that_takes_too_long_keeps_no_other_node_out_of_the_waves() {
+fn nodes_that_fit_into_the_remaining_time_have_a_wave_without_the_others() {
     let mut fixture = nodes(&[8; 6]);
     workload(&mut fixture, "web", &["n0"], None);
-    let ends = NOW + Span::from_secs(360);
-    let both = options(&["n0", "n1"]);
-    let limited = MaintenanceOptions { latest_end: Some(ends), ..both.clone() };
-    let in_window = MaintenanceOptions { windows: vec![(NOW, ends)], ..both };
-    for (options, words) in
-        [(limited, "would end after --max-duration"), (in_window, "no window has room for a wave of")]
-    {
+    let all = options(&["n0", "n1"]);
+    let takes = plan(&fixture, &all).cost().takes;
+    let within = |takes: Span| MaintenanceOptions { ends_by: Some(NOW + takes), ..all.clone() };
+    assert_eq!(waves(&plan(&fixture, &within(takes))), [vec!["n1", "n0"]]);
+    let short = takes - Span::from_secs(1);
+    let in_window = MaintenanceOptions { windows: vec![(NOW, NOW + short)], ..all.clone() };
+    for (options, reason) in [
+        (within(short), "--max-duration leaves no room for a wave of "),
+        (in_window, "no window has room for a wave of "),
+    ] {
         let plan = plan(&fixture, &options);
-        assert_eq!(waves(&plan), [vec!["n1"]], "{plan:#?}");
-        let [(node, reason)] = &plan.left_out[..] else { panic!("{plan:#?}") };
+        assert_eq!(waves(&plan), [vec!["n1"]], "n1 has no pods to drain: {plan:#?}");
+        let [(node, why)] = &plan.left_out[..] else { panic!("{plan:#?}") };
         assert_eq!(&**node, "n0");
-        assert!(reason.to_string().contains(words), "{reason}");
+        assert!(why.to_string().starts_with(reason), "{why}");
     }
 }
 
@@ -292,6 +296,18 @@ fn losses_and_pods_that_may_outlast_the_timeout_are_told_for_each_wave() {
     assert_eq!(wave.may_time_out, 1);
     let [loss] = &wave.losses[..] else { panic!("{wave:#?}") };
     assert_eq!((&*loss.pod.name, loss.is_accepted_by_force()), ("tool", true));
+}
+
+#[test]
+fn pods_that_lose_data_are_counted_in_their_wave_and_in_the_cost() {
+    let mut fixture = nodes(&[8; 6]);
+    workload(&mut fixture, "web", &["n0", "n1"], None);
+    fixture.pod("web-0", "n0", |pod| pod.storage.add(LocalVolume::EmptyDir)).sync();
+    let drain = DrainOptions { delete_emptydir_data: true, ..options(&[]).drain };
+    let all = MaintenanceOptions { drain, parallel: Some(1), ..options(&["n0", "n1"]) };
+    let plan = plan(&fixture, &all);
+    let lost: Vec<usize> = plan.waves.iter().map(|wave| wave.data_lost).collect();
+    assert_eq!((lost, plan.cost().data_lost), (vec![1, 0], 1), "{plan:#?}");
 }
 
 #[derive(Clone, Debug)]
