@@ -633,10 +633,11 @@ impl Screen {
         self.nodes.arranged = None;
     }
 
-    /// Moves the focus off a pane that was closed.
+    /// Moves the focus off a pane that was closed. The nodes that are drawn beside a view are not closed.
     pub(super) fn leave_closed_pane(&mut self) {
         let panes = self.panes();
-        if !panes.contains(&self.focus) {
+        let is_beside_view = self.focus == self.node_pane() && self.drawn.contains(&self.focus);
+        if !panes.contains(&self.focus) && !is_beside_view {
             self.focus = panes[1];
         }
     }
@@ -701,6 +702,8 @@ impl Screen {
     /// Records the number of rows that fit each drawn pane.
     pub fn drawn(&mut self, rows: &BTreeMap<Pane, usize>) {
         self.drawn = rows.keys().copied().collect();
+        // On a smaller screen than before, a view may cover the nodes.
+        self.leave_closed_pane();
         for (pane, rows) in rows {
             match pane {
                 Pane::Zones => self.zones.list.set_drawn(*rows),

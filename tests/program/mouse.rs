@@ -1,7 +1,7 @@
 //! The mouse: a click focuses, selects or opens; the wheel moves; no click confirms anything.
 
 use kordon::{
-    app::{Movement, Pane, overlays::Overlay},
+    app::{Movement, Pane, overlays::Overlay, preview::Targets},
     ui::snapshot,
 };
 use ratatui::{buffer::Buffer, layout::Position};
@@ -51,6 +51,20 @@ fn two_slow_clicks_open_nothing() {
     fixture.now += kordon_time::Span::from_secs(2);
     click(&mut fixture, "pool-a-08  ");
     assert!(fixture.app.screen.pods_of.is_none());
+}
+
+#[test]
+fn esc_goes_back_from_a_plan_to_the_nodes_beside_a_detail() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2d");
+    click(&mut fixture, "pool-a-08");
+    fixture.press("c");
+    shown(&mut fixture);
+    fixture.press("<Esc>");
+    assert_eq!(fixture.app.screen.focus, Pane::Nodes);
+    fixture.press("r");
+    let plan = fixture.app.screen.overlays.plan().expect("a plan");
+    assert_eq!(plan.request.targets, Targets::Nodes(vec!["pool-a-08".into()]));
 }
 
 #[test]
