@@ -388,7 +388,8 @@ impl Screen {
     }
 
     /// Goes one step back, for Esc: closes the overlay that covers the panes or, if there is none, takes back one state
-    /// of the focused pane, such as its filter, its marks or its zoom.
+    /// of the focused pane, such as its filter, its marks or its zoom. A detail that is open without the focus is closed
+    /// before the marks are cleared. A plan is not, because what was typed into it would be lost.
     pub(super) fn back(&mut self) {
         let focus = self.focus;
         if self.overlays.help_mut().is_some_and(HelpSheet::leave_search) {
@@ -412,7 +413,7 @@ impl Screen {
             self.filters.remove(&focus);
         } else if overlay.is_some_and(Overlay::is_yaml) {
             self.overlays.detail_mut().into_iter().for_each(Detail::toggle_yaml);
-        } else if overlay.is_some() {
+        } else if overlay.is_some() || self.has_detail_beside() {
             self.close_overlay();
         } else if focus == Pane::Nodes && !self.marked_nodes.is_empty() {
             self.marked_nodes.clear();
@@ -432,18 +433,27 @@ impl Screen {
         overlay.is_some_and(Overlay::can_be_closed)
             || overlay.is_none_or(|overlay| overlay.pane().is_some())
                 && (!self.filter(self.focus).is_empty()
+                    || self.has_detail_beside()
                     || self.focus == Pane::Pods
                     || (self.focus == Pane::Nodes && !self.marked_nodes.is_empty())
                     || self.zoomed)
     }
 
-    /// Closes the topmost overlay, if possible. If it is the filter line, the text typed so far is dropped.
+    /// Whether a detail is open without the focus. Behind a zoomed pane it does not count, because it is hidden.
+    fn has_detail_beside(&self) -> bool {
+        let is_top = matches!(self.overlays.top(), Some(Overlay::Detail(_)));
+        is_top && self.focus != Pane::Detail && !self.zoomed
+    }
+
+    /// Closes the topmost overlay, if possible. If it is a view that has the focus, the pane from which it was opened
+    /// gets the focus. If it is the filter line, the text typed so far is dropped.
     fn close_overlay(&mut self) {
         if !self.overlays.top().is_some_and(Overlay::can_be_closed) {
             return;
         }
         let closed = self.overlays.close_top();
-        if let Some(from) = closed.as_ref().and_then(Overlay::opened_from) {
+        let focused = closed.as_ref().filter(|overlay| overlay.pane() == Some(self.focus));
+        if let Some(from) = focused.and_then(Overlay::opened_from) {
             self.focus = from;
         }
         match closed {

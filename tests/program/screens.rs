@@ -637,6 +637,14 @@ fn a_view_without_the_focus_leaves_the_keys_to_the_pane_that_has_it() {
 }
 
 #[test]
+fn esc_closes_a_detail_that_is_open_without_the_focus() {
+    let mut fixture = at_work();
+    fixture.press("d5<Esc>");
+    assert!(fixture.app.screen.overlays.detail().is_none());
+    assert_eq!(fixture.app.screen.key_focus(), KeyFocus::Pane(Pane::Journal), "the focus stays");
+}
+
+#[test]
 fn taints_are_typed_with_proposals_and_their_victims_follow() {
     let mut fixture = at_work();
     fixture.press("t");
