@@ -673,7 +673,12 @@ impl Screen {
         if let Some(overlay) = self.focused_overlay_mut() {
             return overlay.step(step);
         }
-        match self.focus {
+        self.step_in(self.focus, step);
+    }
+
+    /// Moves among the rows of a pane, whether it has the focus or not.
+    pub(super) fn step_in(&mut self, pane: Pane, step: Movement) {
+        match pane {
             Pane::Zones => self.zones.list.step(step),
             Pane::Nodes => self.nodes.list.step(step),
             Pane::Pods => self.pods.list.step(step),
@@ -684,7 +689,11 @@ impl Screen {
             Pane::Departures => self.departures.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
-            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {}
+            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {
+                if let Some(view) = self.overlays.view_mut() {
+                    view.step(step);
+                }
+            }
         }
     }
 

@@ -87,6 +87,17 @@ fn the_wheel_moves_through_the_rows_under_the_pointer() {
 }
 
 #[test]
+fn the_wheel_over_another_pane_moves_its_rows_and_leaves_the_focus() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2");
+    let at = place(&shown(&mut fixture), "eviction rate");
+    fixture.app.on_wheel(at, Movement::Down, fixture.now);
+    let screen = &fixture.app.screen;
+    assert_eq!((screen.focus, screen.nodes.list.cursor()), (Pane::Nodes, Some(0)));
+    assert_eq!(screen.zones.list.cursor(), Some(2), "the last of three");
+}
+
+#[test]
 fn a_click_on_a_heading_sorts_by_it_and_a_second_one_reverses() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("2w");
