@@ -138,13 +138,15 @@ impl Keymap {
         let chord = Chord::from(key);
         let is_elsewhere =
             |binding: &&Binding| binding.chord == chord && matches!(binding.context, KeyContext::In(_));
-        match self.bindings.iter().find(is_elsewhere) {
-            Some(binding) => {
-                let (name, context) = (binding.text(), binding.context);
-                format!("{chord} ({name}) is a key {context}: ? shows those of this pane")
-            }
-            None => format!("{chord} is not a key: ? shows them all"),
+        let Some(first) = self.bindings.iter().find(is_elsewhere) else {
+            return format!("{chord} is not a key: ? shows them all");
+        };
+        let mut elsewhere = self.bindings.iter().filter(is_elsewhere);
+        if elsewhere.any(|binding| binding.command != first.command) {
+            return format!("{chord} is a key of other panes: ? shows those of this pane");
         }
+        let (name, context) = (first.text(), first.context);
+        format!("{chord} ({name}) is a key {context}: ? shows those of this pane")
     }
 
     /// Keys of a command.
