@@ -138,13 +138,15 @@ impl Keymap {
         let chord = Chord::from(key);
         let is_elsewhere =
             |binding: &&Binding| binding.chord == chord && matches!(binding.context, KeyContext::In(_));
-        match self.bindings.iter().find(is_elsewhere) {
-            Some(binding) => {
-                let (name, context) = (binding.text(), binding.context);
-                format!("{chord} ({name}) is a key {context}: ? shows those of this pane")
-            }
-            None => format!("{chord} is not a key: ? shows them all"),
+        let Some(first) = self.bindings.iter().find(is_elsewhere) else {
+            return format!("{chord} is not a key: ? shows them all");
+        };
+        let mut elsewhere = self.bindings.iter().filter(is_elsewhere);
+        if elsewhere.any(|binding| binding.command != first.command) {
+            return format!("{chord} is a key of other panes: ? shows those of this pane");
         }
+        let (name, context) = (first.text(), first.context);
+        format!("{chord} ({name}) is a key {context}: ? shows those of this pane")
     }
 
     /// Keys of a command.
@@ -226,8 +228,8 @@ fn markdown() -> String {
         text += &format!("| {} | {name} | {doc} | {context} |\n", quoted(&keymap, command));
     }
     text += "\n## Presets\n\nWith `preset = \"k9s\"` or `\"vim\"`, capital letters sort by a column (again: the other way \
-             round), digits before\na move repeat it (`5j`; `7G` goes to the seventh row), and these commands have other \
-             keys:\n\n| command | k9s | vim |\n| --- | --- | --- |\n";
+             round), digits before\na move repeat it (`5j`; `7G` goes to the seventh row) if it follows within 0.7 s, in the \
+             pane that had the focus before, and these\ncommands have other keys:\n\n| command | k9s | vim |\n| --- | --- | --- |\n";
     for command in COMMANDS {
         let keys = [&keymap, &k9s, &vim].map(|keymap| quoted(keymap, command));
         if keys[1] != keys[0] || keys[2] != keys[0] {

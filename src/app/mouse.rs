@@ -1,6 +1,6 @@
 //! The mouse: a click focuses a pane or tab, selects a row or the node of a cell, or sorts by a heading. A double click
-//! opens the row. A border between panes can be dragged. The wheel moves through the rows under the pointer. A click
-//! never confirms anything: questions take keys only.
+//! opens the row. A border between panes can be dragged. The wheel moves through the rows under the pointer, and
+//! leaves the focus where it is. A click never confirms anything: questions take keys only.
 
 use ratatui::layout::Position;
 
@@ -8,7 +8,7 @@ use super::{
     App, Pane,
     commands::UserAction,
     groups::NodeRow,
-    listing::Movement,
+    listing::{ListUse, Movement},
     screen_part::{MouseTarget, ScreenPart},
     update::update,
 };
@@ -81,14 +81,26 @@ impl App {
         self.screen.dragged = None;
     }
 
-    /// Reacts to one notch of the wheel.
+    /// Reacts to one notch of the wheel: the rows of the pane under the pointer move. The focus stays where it is.
     pub fn on_wheel(&mut self, at: Position, movement: Movement, now: Timestamp) {
-        if let Some(MouseTarget { part: ScreenPart::Rows { pane, .. }, .. }) = self.target_at(at) {
-            self.screen.focus_on(pane);
-        }
+        let under = self.target_at(at).and_then(|target| match target.part {
+            ScreenPart::Pane(pane) | ScreenPart::Heading { pane, .. } | ScreenPart::Rows { pane, .. } => {
+                Some(pane)
+            }
+            ScreenPart::Tab(_) | ScreenPart::Border(_) | ScreenPart::NodeCells { .. } => None,
+        });
+        let Some(pane) = under.filter(|pane| *pane != self.screen.focus) else {
+            for _ in 0..NOTCH {
+                update(self, UserAction::Move(movement), now);
+            }
+            return;
+        };
+        self.screen.on_list_use(pane, ListUse::Key);
         for _ in 0..NOTCH {
-            update(self, UserAction::Move(movement), now);
+            self.screen.step_in(pane, movement);
         }
+        self.arrange(now);
+        self.screen.after_key();
     }
 
     /// The part of the screen at a position; `None` while an overlay covers the panes.

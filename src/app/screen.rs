@@ -403,7 +403,8 @@ impl Screen {
     }
 
     /// Goes one step back, for Esc: closes the overlay that covers the panes or, if there is none, takes back one state
-    /// of the focused pane, such as its filter, its marks or its zoom.
+    /// of the focused pane, such as its filter, its marks or its zoom. A detail that is open without the focus is closed
+    /// before the marks are cleared. A plan is not, because what was typed into it would be lost.
     pub(super) fn back(&mut self) {
         let focus = self.focus;
         if self.overlays.help_mut().is_some_and(HelpSheet::leave_search) {
@@ -427,7 +428,7 @@ impl Screen {
             self.clear_filter(focus);
         } else if overlay.is_some_and(Overlay::is_yaml) {
             self.overlays.detail_mut().into_iter().for_each(Detail::toggle_yaml);
-        } else if overlay.is_some() {
+        } else if overlay.is_some() || self.has_detail_beside() {
             self.close_overlay();
         } else if focus == Pane::Nodes && !self.marked_nodes.is_empty() {
             self.marked_nodes.clear();
@@ -457,18 +458,27 @@ impl Screen {
         overlay.is_some_and(Overlay::can_be_closed)
             || overlay.is_none_or(|overlay| overlay.pane().is_some())
                 && (!self.filter(self.focus).is_empty()
+                    || self.has_detail_beside()
                     || self.focus == Pane::Pods
                     || (self.focus == Pane::Nodes && !self.marked_nodes.is_empty())
                     || self.zoomed)
     }
 
-    /// Closes the topmost overlay, if possible. If it is the filter line, the text typed so far is dropped.
+    /// Whether a detail is open without the focus. Behind a zoomed pane it does not count, because it is hidden.
+    fn has_detail_beside(&self) -> bool {
+        let is_top = matches!(self.overlays.top(), Some(Overlay::Detail(_)));
+        is_top && self.focus != Pane::Detail && !self.zoomed
+    }
+
+    /// Closes the topmost overlay, if possible. If it is a view that has the focus, the pane from which it was opened
+    /// gets the focus. If it is the filter line, the text typed so far is dropped.
     fn close_overlay(&mut self) {
         if !self.overlays.top().is_some_and(Overlay::can_be_closed) {
             return;
         }
         let closed = self.overlays.close_top();
-        if let Some(from) = closed.as_ref().and_then(Overlay::opened_from) {
+        let focused = closed.as_ref().filter(|overlay| overlay.pane() == Some(self.focus));
+        if let Some(from) = focused.and_then(Overlay::opened_from) {
             self.focus = from;
         }
         match closed {
@@ -695,10 +705,11 @@ impl Screen {
         self.nodes.arranged = None;
     }
 
-    /// Moves the focus off a pane that was closed.
+    /// Moves the focus off a pane that was closed. The nodes that are drawn beside a view are not closed.
     pub(super) fn leave_closed_pane(&mut self) {
         let panes = self.panes();
-        if !panes.contains(&self.focus) {
+        let is_beside_view = self.focus == self.node_pane() && self.drawn.contains(&self.focus);
+        if !panes.contains(&self.focus) && !is_beside_view {
             self.focus = panes[1];
         }
     }
@@ -724,7 +735,12 @@ impl Screen {
         if let Some(overlay) = self.focused_overlay_mut() {
             return overlay.step(step);
         }
-        match self.focus {
+        self.step_in(self.focus, step);
+    }
+
+    /// Moves among the rows of a pane, whether it has the focus or not.
+    pub(super) fn step_in(&mut self, pane: Pane, step: Movement) {
+        match pane {
             Pane::Zones => self.zones.list.step(step),
             Pane::Nodes => self.nodes.list.step(step),
             Pane::Pods => self.pods.list.step(step),
@@ -735,7 +751,11 @@ impl Screen {
             Pane::Departures => self.departures.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
-            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {}
+            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {
+                if let Some(view) = self.overlays.view_mut() {
+                    view.step(step);
+                }
+            }
         }
     }
 
@@ -763,6 +783,8 @@ impl Screen {
     /// Records the number of rows that fit each drawn pane.
     pub fn drawn(&mut self, rows: &BTreeMap<Pane, usize>) {
         self.drawn = rows.keys().copied().collect();
+        // On a smaller screen than before, a view may cover the nodes.
+        self.leave_closed_pane();
         for (pane, rows) in rows {
             match pane {
                 Pane::Zones => self.zones.list.set_drawn(*rows),

@@ -2,7 +2,7 @@
 
 use super::{App, Pane, detail::DetailSubject, preview::Preview};
 use crate::model::JournalSubject;
-use kordon_core::forecast::LaneFold;
+use kordon_core::{cluster::NodeName, forecast::LaneFold};
 
 /// Node or pod of the selected row in the focused pane.
 ///
@@ -34,7 +34,11 @@ pub(super) fn subject_of_row(app: &App) -> Result<Option<DetailSubject>, String>
         Pane::Journal => subject_of_entry(app)?,
         Pane::Departures => subject_of_departure(app)?,
         Pane::Events => app.subject_of_event()?,
-        Pane::Zones | Pane::Budgets | Pane::Audit | Pane::Detail => None,
+        Pane::Audit => subject_of_finding(app)?,
+        Pane::Budgets if screen.budgets.list.selected().is_some() => {
+            return Err("a budget has no detail: Y copies its name".into());
+        }
+        Pane::Zones | Pane::Budgets | Pane::Detail => None,
     })
 }
 
@@ -69,5 +73,32 @@ fn subject_of_departure(app: &App) -> Result<Option<DetailSubject>, String> {
     match shown.cluster.pod(&entry.pod) {
         Some(pod) if pod.uid == entry.uid => Ok(Some(DetailSubject::Pod(entry.pod.clone()))),
         Some(_) | None => Err(format!("pod {} is gone", entry.pod)),
+    }
+}
+
+/// Node of the selected finding of the audit, or its pod if it concerns only one.
+///
+/// # Errors
+/// The node or pod is gone, or the finding concerns several pods or none.
+fn subject_of_finding(app: &App) -> Result<Option<DetailSubject>, String> {
+    let (shown, selected) = (app.shown(), app.screen.audit.selected());
+    let Some((id, known)) = selected.zip(shown.predictions.audit()) else { return Ok(None) };
+    let Some(finding) = known.audit.findings.iter().find(|finding| finding.id() == *id) else {
+        return Ok(None);
+    };
+    let cluster = &shown.cluster;
+    if finding.subject.kind == *"Node" {
+        let node = NodeName(finding.subject.name.clone());
+        let is_there = cluster.node(&node).is_some();
+        return if is_there {
+            Ok(Some(DetailSubject::Node(node)))
+        } else {
+            Err(format!("node {node} is gone"))
+        };
+    }
+    match finding.pods.first().filter(|_| finding.pods.len() == 1) {
+        Some(pod) if cluster.pod(pod).is_some() => Ok(Some(DetailSubject::Pod(pod.clone()))),
+        Some(pod) => Err(format!("pod {pod} is gone")),
+        None => Err("this finding is about neither a node nor a single pod".into()),
     }
 }

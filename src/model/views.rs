@@ -244,6 +244,12 @@ impl Model {
         self.engine.as_ref()?.node_view(node)
     }
 
+    /// Returns when the grace period of a node ends, or ended before the node became Unknown; `None` before the engine
+    /// has started or a monitor pass has seen the node.
+    pub fn grace_ends(&self, node: &Node) -> Option<Timestamp> {
+        self.engine.as_ref()?.grace_ends(&self.cluster, node)
+    }
+
     /// Returns the last heartbeat of a node, and the times at which the node becomes late and silent. `None` until the
     /// engine has started.
     pub fn silence(&self, node: &Node) -> Option<Silence> {

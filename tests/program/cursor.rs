@@ -116,7 +116,7 @@ const ACTING: &[(Pane, &str, &[&str])] = &[
     (Pane::Nodes, "2", &["c", "r", "x", "d", "<Enter>", "<Space>"]),
     (Pane::Pods, "2/pool-a-03<Enter><Enter>", &["e", "<Del>", "d", "<Space>"]),
     (Pane::Evictions, "3", &["e", "d", "<Enter>"]),
-    (Pane::Pending, "6", &["d"]),
+    (Pane::Pending, "6", &["d", "<Enter>", "y"]),
     (Pane::Departures, "7", &["d", "<Enter>"]),
     (Pane::Forecast, "4", &["x", "d", "<Enter>"]),
     (Pane::Zones, "1", &["x", "<Enter>"]),

@@ -11,6 +11,7 @@ use kordon::{
         HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction,
         chord::Chord,
         commands::{COMMANDS, Command, UserAction},
+        detail::DetailSubject,
         groups::Grouping,
         key_presets::KeyPreset,
         preferences::SavedView,
@@ -18,6 +19,7 @@ use kordon::{
     },
     model::{Moment, MomentKind, VerdictLevel},
 };
+use kordon_core::cluster::Key;
 use kordon_time::Span;
 use ratatui::{buffer::Buffer, layout::Position};
 
@@ -237,6 +239,23 @@ fn a_key_that_does_nothing_here_is_answered_with_where_it_does_something() {
     fixture.press("e");
     assert_eq!(fixture.app.screen.message.as_deref(), Some("e does nothing here: ? shows what does"));
     assert_eq!(evict.action, UserAction::Plan(PlanKind::Evict));
+}
+
+#[test]
+fn a_finding_leads_to_its_pod_and_a_budget_says_that_it_has_no_detail() {
+    let mut fixture = pressed(DashboardFixture::maintenance(), "9");
+    fixture.run(1);
+    fixture.press("/debug-0<Enter><Enter>");
+    let subject = fixture.app.screen.overlays.detail().map(|detail| detail.subject.clone());
+    assert_eq!(subject, Some(DetailSubject::Pod(Key::new("shop", "debug-0"))));
+    fixture.press("<Esc>8");
+    fixture.run(1);
+    let mut say = |keys: &str| {
+        fixture.press(keys);
+        fixture.app.screen.message.clone().unwrap_or_default()
+    };
+    assert_eq!(say("d"), "a budget has no detail: Y copies its name");
+    assert_eq!(say("<Enter>"), "Enter is a key of other panes: ? shows those of this pane");
 }
 
 /// A fixture with the keys of a preset.

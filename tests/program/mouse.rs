@@ -1,7 +1,7 @@
 //! The mouse: a click focuses, selects or opens; the wheel moves; no click confirms anything.
 
 use kordon::{
-    app::{Movement, Pane, overlays::Overlay},
+    app::{Movement, Pane, overlays::Overlay, preview::Targets},
     ui::snapshot,
 };
 use ratatui::{buffer::Buffer, layout::Position};
@@ -54,6 +54,20 @@ fn two_slow_clicks_open_nothing() {
 }
 
 #[test]
+fn esc_goes_back_from_a_plan_to_the_nodes_beside_a_detail() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2d");
+    click(&mut fixture, "pool-a-08");
+    fixture.press("c");
+    shown(&mut fixture);
+    fixture.press("<Esc>");
+    assert_eq!(fixture.app.screen.focus, Pane::Nodes);
+    fixture.press("r");
+    let plan = fixture.app.screen.overlays.plan().expect("a plan");
+    assert_eq!(plan.request.targets, Targets::Nodes(vec!["pool-a-08".into()]));
+}
+
+#[test]
 fn a_click_on_a_tab_shows_its_pane() {
     let mut fixture = DashboardFixture::incident();
     click(&mut fixture, "7 Departures");
@@ -70,6 +84,17 @@ fn the_wheel_moves_through_the_rows_under_the_pointer() {
     assert_eq!((fixture.app.screen.focus, fixture.app.screen.nodes.list.cursor()), (Pane::Nodes, Some(3)));
     fixture.app.on_wheel(at, Movement::Up, fixture.now);
     assert_eq!(fixture.app.screen.nodes.list.cursor(), Some(0));
+}
+
+#[test]
+fn the_wheel_over_another_pane_moves_its_rows_and_leaves_the_focus() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2");
+    let at = place(&shown(&mut fixture), "eviction rate");
+    fixture.app.on_wheel(at, Movement::Down, fixture.now);
+    let screen = &fixture.app.screen;
+    assert_eq!((screen.focus, screen.nodes.list.cursor()), (Pane::Nodes, Some(0)));
+    assert_eq!(screen.zones.list.cursor(), Some(2), "the last of three");
 }
 
 #[test]

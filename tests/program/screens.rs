@@ -199,6 +199,7 @@ fn the_maintenance_sheet_says_one_thing_about_a_maintenance_of_this_dashboard() 
         kind: MaintenanceEndKind::Cancelled,
         says: "interrupted; --resume goes on".into(),
         outcome,
+        not_started: Vec::new(),
     };
     report(&mut fixture, MaintenanceEvent::Ended(Ok(Box::new(end))));
     let cancelled = sheet(&mut fixture);
@@ -772,6 +773,14 @@ fn a_view_without_the_focus_leaves_the_keys_to_the_pane_that_has_it() {
     assert!(fixture.app.screen.overlays.plan().is_some(), "Esc is of the evictions");
     fixture.press("2<Enter>");
     assert_eq!(fixture.app.screen.key_focus(), KeyFocus::Input(InputTarget::Edits));
+}
+
+#[test]
+fn esc_closes_a_detail_that_is_open_without_the_focus() {
+    let mut fixture = at_work();
+    fixture.press("d5<Esc>");
+    assert!(fixture.app.screen.overlays.detail().is_none());
+    assert_eq!(fixture.app.screen.key_focus(), KeyFocus::Pane(Pane::Journal), "the focus stays");
 }
 
 #[test]

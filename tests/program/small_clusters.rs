@@ -156,6 +156,21 @@ async fn a_replacement_on_a_silent_node_is_not_counted_on() {
     assert_eq!(pod(&heard, "web-1-0")["landingNode"], "n1");
 }
 
+/// The node is Ready until its grace period of 50 s is over, but nobody ends its pods.
+#[tokio::test]
+async fn nothing_is_promised_of_pods_on_a_silent_node() {
+    let mut objects = cluster(NOW);
+    objects.named("Lease", "n3")["spec"]["renewTime"] = "2026-11-29T14:59:20Z".into();
+    for command in ["plan drain n3", "plan evict pod web-1-0 -n shop"] {
+        let plan = objects.answer(command, STALLS).await;
+        let row = pod(&plan, "web-1-0");
+        assert_eq!(row["deleted"]["likelySeconds"], Value::Null, "{command}: {row:#}");
+        assert!(row["warnings"].as_array().expect("warnings").contains(&json!("kubeletDown")), "{row:#}");
+        let drain = command.contains("drain");
+        assert_eq!(plan["warnings"].to_string().contains("kubeletDown"), drain, "{command}: {plan:#}");
+    }
+}
+
 /// The controller taints a node that has become not ready at the node's next event (`doNoScheduleTaintingPass` in
 /// `node_lifecycle_controller.go`).
 #[tokio::test]

@@ -389,11 +389,12 @@ pub struct WarningReport {
     /// replacements preempt then have nowhere to run), `groupRestarts` (other pods of a LeaderWorkerSet restart with
     /// those that leave), `ownedPodsDeleted` (a pod that leaves owns others, which are deleted with it),
     /// `quotaExceeded` (a quota refuses replacements), `statusDiffers`, `unknown` (as in `unknown[]`), `outOfService`,
-    /// `machineRuns` (a deleted node is Ready), `nodeHeld` (finalizers keep a deleted node), `controllersTaint`,
-    /// `taintsDoNotEvict` (the settings say that no controller evicts pods by NoExecute taints), `cordonStands` (kordon
-    /// cordoned the node, and the planned end of that cordon has not come), `cordonNoted` (kordon cordoned the node,
-    /// and the cordon has no planned end, or that end has passed), `claimedByOther` (somebody drains the node, or the
-    /// drain was interrupted) or `inMaintenance` (the node is in a maintenance, running or stopped).
+    /// `machineRuns` (a deleted node is Ready and not silent), `nodeHeld` (finalizers keep a deleted node),
+    /// `controllersTaint`, `taintsDoNotEvict` (the settings say that no controller evicts pods by NoExecute taints),
+    /// `cordonStands` (kordon cordoned the node, and the planned end of that cordon has not come), `cordonNoted`
+    /// (kordon cordoned the node, and the cordon has no planned end, or that end has passed), `claimedByOther`
+    /// (somebody drains the node, or the drain was interrupted) or `inMaintenance` (the node is in a maintenance,
+    /// running or stopped).
     pub r#type: &'static str,
     /// The warning as text.
     pub text: String,

@@ -667,7 +667,7 @@ impl StatusNodeReport {
             probe_source: health.as_ref().map(|health| heartbeat_source(health.heartbeat_source)),
             probe_certainty: health.as_ref().map(|health| certainty_word(health.certainty)),
             grace_seconds: health.as_ref().map(|health| seconds(health.grace)),
-            grace_left_seconds: health.as_ref().map(|health| seconds(health.expires().since(now))),
+            grace_left_seconds: model.grace_ends(node).map(|ends| seconds(ends.since(now))),
             lease_renewed: lease_renewed(cluster, &node.name),
             taints: node.taints.iter().map(taint).collect(),
             pods: knows_pods.then_some(load.unfinished()),

@@ -421,7 +421,7 @@ fn grace(scene: &Scene, line: &NodeLine) -> Cell {
         Some(Confidence::NoController { .. }) => return Cell::new("–", faint),
         Some(Confidence::Live | Confidence::Assumed) | None => {}
     }
-    let expires = health.expires();
+    let expires = scene.shown.grace_ends(line.node).unwrap_or_else(|| health.expires());
     if expires <= scene.now {
         let since = format!(" {}", text::age(scene.now, expires));
         return Cell::new("expired", scene.style(Role::HeartbeatLost)).and(&since, scene.style(Role::Dim));

@@ -194,6 +194,21 @@ impl Engine {
         })
     }
 
+    /// Returns when the grace period of a node ends, or ended before the node became Unknown; none until a pass has
+    /// registered the node. If the grace period of an Unknown node has started again since, by a restart of the
+    /// controller, this changes nothing about the node: its grace period ended after its last heartbeat.
+    pub fn grace_ends(&self, cluster: &Cluster, node: &Node) -> Option<Timestamp> {
+        let health = self.node_view(node)?;
+        let unknown = node.ready().filter(|ready| ready.status == ConditionStatus::Unknown);
+        let since = unknown.and_then(|ready| ready.last_transition).map(|at| cluster.local(at));
+        let heartbeat = self.silence(cluster, node).heartbeat;
+        let has_restarted = |since: &Timestamp| heartbeat <= *since && *since < health.probe;
+        Some(match since.filter(has_restarted) {
+            Some(since) => (heartbeat + health.grace).min(since),
+            None => health.expires(),
+        })
+    }
+
     /// Returns how far the controller is in evicting a node; none until a pass has registered the node.
     pub fn node_stage(&self, node: &Node) -> Option<NodeStage> {
         self.records.contains_key(&node.name).then(|| self.stage(node))

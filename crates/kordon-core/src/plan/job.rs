@@ -1,8 +1,7 @@
 //! Jobs that make plans on another thread, because a plan for many nodes takes a while.
 
 use super::{
-    action::Action, cancellation::Cancellation, gaps, placing_environment::PlacingEnvironment, plan::Plan,
-    rules::EvictionRules, targets::PlanError,
+    action::Action, cancellation::Cancellation, plan::Plan, rules::EvictionRules, targets::PlanError,
 };
 use crate::{
     cluster::Cluster,
@@ -38,14 +37,7 @@ impl PlanJob {
     pub fn work_until(self, cancellation: &Cancellation) -> PlanResult {
         let Self { action, cluster, rules, snapshot, now } = self;
         let snapshot = snapshot.map(|lease| lease.of(&cluster, rules.version));
-        let plan = match snapshot.clone().filter(|_| gaps::can_place(&cluster)) {
-            Some(snapshot) => {
-                let placing = PlacingEnvironment::for_present(&cluster, snapshot, &rules, now)
-                    .until_cancelled(cancellation);
-                Plan::new(action, &cluster, &placing, rules, now)
-            }
-            None => Plan::over(action, &cluster, None, rules, now),
-        };
+        let plan = Plan::over_until(cancellation, action, &cluster, snapshot.clone(), rules, now);
         PlanResult { plan: plan.map(Box::new), snapshot }
     }
 }

@@ -68,6 +68,7 @@ pub mod quota_delay;
 mod removal;
 pub mod replacement;
 pub mod rules;
+mod silence;
 pub mod simulation;
 mod starting;
 pub mod successor;

@@ -79,7 +79,8 @@ pub struct PlacingState {
 }
 
 impl PlacingState {
-    /// Returns the environment with this state. `cluster` must be the cluster for which the state was made, unchanged.
+    /// Returns the environment with this state. `cluster` must be the cluster for which the state was made. Only the
+    /// conditions of nodes may differ.
     pub const fn in_cluster(self, cluster: &Cluster, now: Timestamp) -> PlacingEnvironment<'_> {
         PlacingEnvironment { typical: TypicalEnvironment { cluster, now }, state: self }
     }

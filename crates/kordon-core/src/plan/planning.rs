@@ -2,6 +2,7 @@
 
 use super::{
     action::{Action, RemovalMode},
+    cancellation::Cancellation,
     context::PlanContext,
     cordon, drain,
     environment::{Environment, TypicalEnvironment},
@@ -10,7 +11,7 @@ use super::{
     plan::Plan,
     removal,
     rules::EvictionRules,
-    taint,
+    silence, taint,
     targets::PlanError,
 };
 use crate::{cluster::Cluster, placement::Snapshot};
@@ -18,7 +19,7 @@ use kordon_time::Timestamp;
 
 impl Plan {
     /// Makes the plan of an action. The plan has landings if `snapshot` is given and all nodes and pods are known. The
-    /// snapshot must be of the same cluster.
+    /// snapshot must be of the same cluster. Nothing is promised of pods on a silent node.
     ///
     /// # Errors
     /// A named node or pod does not exist, or the outcome depends on objects that are not known.
@@ -29,13 +30,30 @@ impl Plan {
         rules: impl Into<EvictionRules>,
         now: Timestamp,
     ) -> Result<Self, PlanError> {
+        Self::over_until(&Cancellation::default(), action, cluster, snapshot, rules.into(), now)
+    }
+
+    /// Like [`Plan::over`]. If the work is cancelled, returns soon; the plan must then be discarded.
+    pub(super) fn over_until(
+        cancellation: &Cancellation,
+        action: Action,
+        cluster: &Cluster,
+        snapshot: Option<Snapshot>,
+        rules: EvictionRules,
+        now: Timestamp,
+    ) -> Result<Self, PlanError> {
+        let without = silence::without_silent_kubelets(cluster, &rules, now);
         match snapshot.filter(|_| gaps::can_place(cluster)) {
             Some(snapshot) => {
-                let rules = rules.into();
-                let environment = PlacingEnvironment::for_present(cluster, snapshot, &rules, now);
-                Self::new(action, cluster, &environment, rules, now)
+                let placing = PlacingEnvironment::for_present(cluster, snapshot, &rules, now)
+                    .until_cancelled(cancellation);
+                let environment = placing.into_state().in_cluster(&without, now);
+                Self::new(action, &without, &environment, rules, now)
             }
-            None => Self::new(action, cluster, &TypicalEnvironment { cluster, now }, rules, now),
+            None => {
+                let environment = TypicalEnvironment { cluster: &without, now };
+                Self::new(action, &without, &environment, rules, now)
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use super::{
     pod_plan::Window,
     prediction::Prediction,
     rules::EvictionRules,
+    silence::without_silent_kubelets,
     simulation::{RemovalGroup, SimulationInput},
     surge::Surge,
     words,
@@ -56,8 +57,9 @@ pub fn time_left(
     rules: EvictionRules,
     now: Timestamp,
 ) -> TimeLeft {
-    let environment = TypicalEnvironment { cluster, now };
-    let context = PlanContext { cluster, environment: &environment, rules, now };
+    let without = without_silent_kubelets(cluster, &rules, now);
+    let environment = TypicalEnvironment { cluster: &without, now };
+    let context = PlanContext { cluster: &without, environment: &environment, rules, now };
     let closed: BTreeSet<NodeName> = groups.iter().filter_map(|group| group.node.clone()).collect();
     let input = SimulationInput {
         groups,

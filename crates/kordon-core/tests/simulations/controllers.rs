@@ -57,6 +57,27 @@ fn deletions(sim: &Sim) -> Vec<(String, Deletion, Timestamp)> {
 }
 
 #[test]
+fn a_restart_of_the_controller_does_not_renew_the_grace_period_of_an_unknown_node() {
+    let settings = settings(36, &[]);
+    let mut sim = peaceful(&settings);
+    let grace_ends = |sim: &Sim| {
+        let node = sim.cluster.node(&"n0".into()).expect("a node of ours");
+        let controller = sim.controller.as_ref().expect("started");
+        controller.grace_ends(&sim.cluster, node).expect("known")
+    };
+    sim.silence("n0");
+    sim.run(Span::from_secs(100));
+    let before = grace_ends(&sim);
+    assert_eq!(before, health(&sim, "n0").expires());
+    sim.start_controller(settings, Span::from_millis(300));
+    sim.run(Span::from_secs(1));
+    assert!(health(&sim, "n0").expires() > sim.now, "the restarted controller counts it again");
+    // A pass notices a heartbeat up to 5 s later.
+    let earlier = before.since(grace_ends(&sim));
+    assert!(Span::ZERO <= earlier && earlier <= Span::from_secs(6), "{earlier}");
+}
+
+#[test]
 fn in_legacy_mode_a_silent_node_loses_its_pods_after_the_timeout_and_no_taint_evicts() {
     let mut sim = peaceful(&legacy());
     let silent = sim.now;
