@@ -27,8 +27,8 @@ use kordon::{
 use kordon_core::{
     cluster::{
         Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, FetchedObject, Key,
-        KnownAutoscalers, LocalVolume, MaintenanceNote, MaintenanceStage, NodeName, ObjectEvent, ObjectEvents,
-        ObjectRead, OperationId, Phase, PodReady, TaintEffect, WorkloadKind,
+        KnownAutoscalers, LocalVolume, MaintenanceNote, MaintenanceStage, NodeName, ObjectEvent,
+        ObjectEvents, ObjectRead, OperationId, Phase, PodReady, TaintEffect, WorkloadKind,
     },
     forecast::LaneFold,
     maintenance::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOutcome, NodeResult},
@@ -215,7 +215,10 @@ fn the_maintenance_sheet_says_one_thing_about_a_maintenance_of_this_dashboard() 
         fixture.change_node(name, |node| node.maintenance = None);
     }
     let over = sheet(&mut fixture);
-    assert!(over.contains("it was ended elsewhere since then") && !over.contains("--resume goes on"), "{over}");
+    assert!(
+        over.contains("it was ended elsewhere since then") && !over.contains("--resume goes on"),
+        "{over}"
+    );
 }
 
 fn maintenance_id() -> OperationId {

@@ -3,10 +3,9 @@
 use super::MaintenanceRequest;
 use crate::{app::notice_log::NoticeLog, model::Model};
 use kordon_core::{
-    cluster::{Cluster, NodeName, OperationId},
+    cluster::{Cluster, MaintenanceNotes, NodeName, OperationId},
     maintenance::{
-        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOutcome,
-        MaintenancePlan, NodeRecord,
+        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOutcome, MaintenancePlan, NodeRecord,
     },
     operation::approval::Prompt,
 };
