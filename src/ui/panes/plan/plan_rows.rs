@@ -1,11 +1,11 @@
 //! The rows of a plan.
 //!
 //! ```text
-//! pods
-//!       –  shop/proxy-k9x     refused  DaemonSet-managed (--ignore-daemonsets)
-//!          shop/web-7d4b9     2 pods   1 leave now, 1 leave later → n-4 ×2
-//!     now    shop/web-7d4b9-1 leaves   shop/web allows 1 disruption
-//!     ~9s    shop/web-7d4b9-2 later    leaves after shop/web regains 1 healthy pod, behind shop/web-7d4b9-1
+//! │ pods
+//! │       –  shop/proxy-k9x     refused  DaemonSet-managed (--ignore-daemonsets)
+//! │          shop/web-7d4b9     2 pods   1 leave now, 1 leave later → n-4 ×2
+//! │     now    shop/web-7d4b9-1 leaves   shop/web allows 1 disruption
+//! │     ~9s    shop/web-7d4b9-2 later    leaves after shop/web regains 1 healthy pod, behind shop/web-7d4b9-1
 //! ```
 
 use super::{after, landing, pod_name, since_made, summary::fates};
