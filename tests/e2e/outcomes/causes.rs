@@ -27,7 +27,7 @@ enum Cause {
     NodeOfOldPod,
     /// The predicted node became silent.
     PredictedNodeLost,
-    /// The node of the replacement became schedulable again.
+    /// The node of the replacement came back, or lost its taint.
     OtherNodeBack,
     /// The node of the replacement was silent but not tainted yet; predictions leave out such nodes (docs/outcomes.md).
     SilentNode,
@@ -80,7 +80,7 @@ pub fn explain(
         let explain = |cause: &Cause| match cause {
             Cause::NodeOfOldPod => act(home, &[Act::Back, Act::InService, Act::Deleted, Act::OutOfService]),
             Cause::PredictedNodeLost => act(expected, &[Act::Lost]),
-            Cause::OtherNodeBack => act(node, &[Act::Back, Act::InService, Act::JoinedAgain]),
+            Cause::OtherNodeBack => act(node, &[Act::Back, Act::InService, Act::JoinedAgain, Act::Untainted]),
             Cause::SilentNode => {
                 let last = done.iter().rev().find(|done| done.node == node && done.at <= began);
                 last.filter(|done| done.act == Act::Lost).map(|_| format!("{node} was silent"))
