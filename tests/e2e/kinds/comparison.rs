@@ -237,9 +237,13 @@ fn preemptions(answer: &Value, namespace: &str, happened: &Happened<'_>) -> Vec<
     }
 }
 
-/// Returns how long to watch, so that the predicted events can happen.
+/// Returns how long to watch, so that the predicted events can happen, each as late as the answer allows.
 pub fn lasts(answer: &Value) -> Span {
-    let ready = pods(answer)
-        .filter_map(|pod| pod["readyAgainInSeconds"].as_f64().or_else(|| pod["readyInSeconds"].as_f64()));
+    let ready = pods(answer).filter_map(|pod| {
+        let gone = |bound: &str| pod["deleted"][bound].as_f64().unwrap_or_default();
+        let later = (gone("latestSeconds") - gone("likelySeconds")).max(0.0);
+        let ready = pod["readyAgainInSeconds"].as_f64().or_else(|| pod["readyInSeconds"].as_f64())?;
+        Some(ready + later)
+    });
     Span::from_secs(ready.fold(0.0, f64::max) as i64)
 }
