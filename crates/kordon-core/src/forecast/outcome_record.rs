@@ -267,9 +267,10 @@ impl OutcomeRecord {
     pub fn on_pod(&mut self, delta: &Delta<Pod>, now: Timestamp) {
         let Some(new) = &delta.new else { return };
         let Some(owner) = new.owner.as_ref().map(|owner| &owner.uid) else { return };
-        let group = self.next_group(owner);
+        let is_new = delta.old.as_ref().is_none_or(|old| old.uid != new.uid);
+        let group = if is_new { self.next_group(owner) } else { None };
         let Some(created) = self.created.get_mut(owner) else { return };
-        if delta.old.as_ref().is_none_or(|old| old.uid != new.uid) {
+        if is_new {
             let (key, uid) = (new.key.clone(), new.uid.clone());
             created.push(CreatedPod { at: now, key, uid, group, node: None, has_run: false });
             let is_awaited = |case: &&mut OpenCase| {
