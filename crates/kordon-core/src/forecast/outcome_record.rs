@@ -450,7 +450,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::{Owner, OwnerKind, WorkloadKind};
+    use crate::cluster::{ConditionStatus, Owner, OwnerKind, PodReady, WorkloadKind};
 
     /// A pod that belongs to a workload of this kind.
     fn pod(kind: WorkloadKind, name: &str, node: Option<&str>) -> Pod {
@@ -483,8 +483,14 @@ mod tests {
     }
 
     impl OutcomeRecord {
-        /// Records a pod that is created and placed on a node.
+        /// The pod is created and placed, and becomes Ready.
         fn create(&mut self, pod: Pod, now: Timestamp) {
+            let ready = PodReady { status: ConditionStatus::True, last_transition: None };
+            self.create_unready(Pod { ready: Some(ready), ..pod }, now);
+        }
+
+        /// The pod is created and placed.
+        fn create_unready(&mut self, pod: Pod, now: Timestamp) {
             self.on_pod(&Delta { old: None, new: Some(Arc::new(pod)) }, now);
         }
 
@@ -495,19 +501,20 @@ mod tests {
         }
     }
 
-    /// The counts for a pod on n0 that was predicted to move to n1 or n2 and had this outcome.
-    fn counts(became: Became) -> OutcomeScore {
+    /// The report after a pod on n0, predicted to move to n1 or n2, had this outcome.
+    fn report(became: Became) -> OutcomeReport {
         let mut record = OutcomeRecord::default();
         let cart = pod(WorkloadKind::ReplicaSet, "cart", Some("n0"));
         record.on_evicted(&cart, Some(&moves("n1", &["n1", "n2"])), at(0));
         let case = record.open.pop_front().expect("the evicted pod");
         record.count(case, became);
-        record.report().counts
+        record.report()
     }
 
     #[test]
     fn only_the_nodes_that_were_equally_good_are_chance() {
         let none = OutcomeScore::default();
+        let counts = |became: Became| report(became).counts;
         let runs = |node: &str| counts(Became::Runs(node.into()));
         assert_eq!(runs("n1"), OutcomeScore { right: 1, ..none });
         assert_eq!(runs("n2"), OutcomeScore { by_chance: 1, ..none });
@@ -517,9 +524,7 @@ mod tests {
 
     #[test]
     fn a_difference_says_what_differed() {
-        let became = |became: Became| {
-            OutcomeDifferences { predicted: "moves", became: became.word(), pods: 1 }.to_string()
-        };
+        let became = |became: Became| report(became).differences[0].to_string();
         assert_eq!(became(Became::Runs("n3".into())), "1 predicted moves, became moves to another node");
         assert_eq!(
             became(Became::NotStarted("n3".into())),
@@ -557,7 +562,7 @@ mod tests {
         for (name, node) in [("agent-a", Some("n7")), ("agent-b", None), ("agent-c", Some("n0"))] {
             record.create(pod(name, node), at(0));
         }
-        assert_eq!(record.read(), Became::NotStarted("n0".into()));
+        assert_eq!(record.read(), Became::Runs("n0".into()));
         assert_eq!(record.read(), Became::Pending, "agent-b may be for this node");
         assert_eq!(record.read(), Became::NotReplaced, "agent-a is for another node");
     }
@@ -571,9 +576,15 @@ mod tests {
         record.create(pod("db-7", "n1"), at(0));
         record.create(pod("db-3", "n2"), at(0));
         record.on_evicted(&pod("db-7", "n1"), None, at(10_000));
-        assert_eq!(record.read(), Became::NotStarted("n2".into()));
+        record.on_evicted(&pod("db-8", "n0"), None, at(20_000));
+        record.create_unready(pod("db-8", "n3"), at(20_000));
+        record.create(pod("db-9", "n1"), at(30_000));
+        record.on_evicted(&pod("db-9", "n1"), None, at(30_000));
+        assert_eq!(record.read(), Became::Runs("n2".into()));
         assert_eq!(record.read(), Became::NotReplaced);
         assert_eq!(record.read(), Became::NotReplaced, "db-7 was created before db-7 was evicted");
+        assert_eq!(record.read(), Became::NotStarted("n3".into()));
+        assert_eq!(record.read(), Became::NotReplaced, "no pod replaces itself");
     }
 
     /// Three pods are evicted, two of them at once. The first replacement exists before the second pod is evicted, and
@@ -590,7 +601,7 @@ mod tests {
         record.create(pod("web-c", "n5"), at(20_300));
         // A fourth pod of the owner, which replaces no evicted pod.
         record.create(pod("web-d", "n3"), at(20_400));
-        let became = |node: &str| Became::NotStarted(node.into());
+        let became = |node: &str| Became::Runs(node.into());
         let read = [record.read(), record.read(), record.read()];
         assert_eq!(read, [became("n3"), became("n4"), became("n5")]);
     }
@@ -602,6 +613,6 @@ mod tests {
         record.on_evicted(&pod("web-1", "n0"), None, at(0));
         record.create(pod("web-a", "n4"), at(100));
         record.on_evicted(&pod("web-a", "n4"), None, at(30_000));
-        assert_eq!([record.read(), record.read()], [Became::NotStarted("n4".into()), Became::NotReplaced]);
+        assert_eq!([record.read(), record.read()], [Became::Runs("n4".into()), Became::NotReplaced]);
     }
 }
