@@ -11,7 +11,7 @@ use super::{
 };
 use crate::cluster::{
     Budget, Cluster, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector,
-    Taint, TaintEffect, Workload, WorkloadKind,
+    Workload, WorkloadKind,
 };
 use kordon_time::Timestamp;
 
@@ -145,11 +145,10 @@ pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
 /// Returns the scopes (sets of objects) whose changes matter to an action while its plan is applied.
 pub fn watched(action: &Action) -> BTreeSet<Scope> {
     let nodes = |nodes: &[NodeName]| nodes.iter().cloned().map(Scope::Node).collect::<BTreeSet<_>>();
-    let is_no_execute = |taint: &Taint| taint.effect == TaintEffect::NoExecute;
     let watched = match action {
         Action::Cordon { .. } => [Scope::Nodes].into(),
         Action::Uncordon { nodes: names } | Action::Metadata { nodes: names, .. } => nodes(names),
-        Action::Taint { edits, .. } if edits.add.iter().any(is_no_execute) => [Scope::Nodes].into(),
+        Action::Taint { edits, .. } if edits.adds_no_execute() => [Scope::Nodes].into(),
         Action::Taint { nodes: names, .. } => nodes(names),
         Action::DeleteNode { nodes } => {
             let pods = nodes.iter().cloned().map(Scope::PodsOn);
