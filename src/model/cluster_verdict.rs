@@ -11,7 +11,7 @@ use std::{
 };
 
 use self::{
-    drains::{blocked_drains, running_maintenances, stopped_maintenances},
+    drains::{blocked_drains, maintenances},
     evictions::{evicted, next, node_leaving, own_event},
     losses::DeletedNodes,
 };
@@ -90,7 +90,8 @@ impl ClusterVerdict {
         findings.extend(deleted.as_ref().map(|deleted| deleted.finding(model, now)));
         findings.extend(nodes(model, now));
         findings.extend(blocked_drains(model, now));
-        findings.extend(stopped_maintenances(model, now));
+        let (running_maintenances, stopped_maintenances) = maintenances(model, now);
+        findings.extend(stopped_maintenances);
         findings.extend(flapping(model, now));
         findings.extend(idle_workloads(model));
         findings.extend(eviction_loops(model, now));
@@ -103,7 +104,7 @@ impl ClusterVerdict {
         if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
             findings.extend(all_well(model));
         }
-        findings.extend(running_maintenances(model, now));
+        findings.extend(running_maintenances);
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         let subject = findings.first().and_then(|worst| worst.node.clone());
         let remedy = remedy_for_stuck(model);

@@ -58,26 +58,25 @@ fn mutual(model: &Model) -> impl Iterator<Item = &CordonWait> {
     model.views.cordon_waits.iter().filter(|wait| wait.waits_in_turn.is_some())
 }
 
-/// Findings about maintenances that are running: `maintenance of alice@desk runs with 3 nodes left`.
-pub(super) fn running_maintenances(model: &Model, now: Timestamp) -> impl Iterator<Item = Finding> {
-    let running =
-        MaintenanceNotes::all(&model.cluster).into_iter().filter(move |notes| notes.is_running(now));
-    running.map(|MaintenanceNotes { by, nodes, operation: _, claims: _ }| {
-        let left = counted(nodes.len(), "node", "nodes");
-        Finding::new(VerdictLevel::Healthy, format!("maintenance of {by} runs with {left} left"))
-    })
-}
-
-/// Findings about maintenances that were stopped and still have nodes:
+/// Findings about maintenances that still have nodes, those that are running and those that were stopped:
+/// `maintenance of alice@desk runs with 3 nodes left`,
 /// `maintenance of alice@desk was stopped with 3 nodes left · kordon maintenance --resume goes on`.
-pub(super) fn stopped_maintenances(model: &Model, now: Timestamp) -> impl Iterator<Item = Finding> {
-    let stopped =
-        MaintenanceNotes::all(&model.cluster).into_iter().filter(move |notes| !notes.is_running(now));
-    stopped.map(|MaintenanceNotes { operation, by, nodes, claims: _ }| {
-        let left = counted(nodes.len(), "node", "nodes");
+pub(super) fn maintenances(model: &Model, now: Timestamp) -> (Vec<Finding>, Vec<Finding>) {
+    let (running, stopped): (Vec<_>, Vec<_>) =
+        MaintenanceNotes::all(&model.cluster).into_iter().partition(|notes| notes.is_running(now));
+    let left = |notes: &MaintenanceNotes| counted(notes.nodes.len(), "node", "nodes");
+    let runs = |notes: MaintenanceNotes| {
+        let text = format!("maintenance of {} runs with {} left", notes.by, left(&notes));
+        Finding::new(VerdictLevel::Healthy, text)
+    };
+    let was_stopped = |notes: MaintenanceNotes| {
         let text = format!(
-            "maintenance of {by} was stopped with {left} left · kordon maintenance --resume={operation} goes on"
+            "maintenance of {} was stopped with {} left · kordon maintenance --resume={} goes on",
+            notes.by,
+            left(&notes),
+            notes.operation
         );
         Finding::new(VerdictLevel::Notice, text)
-    })
+    };
+    (running.into_iter().map(runs).collect(), stopped.into_iter().map(was_stopped).collect())
 }
