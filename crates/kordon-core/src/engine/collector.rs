@@ -30,10 +30,8 @@ pub struct Collector {
     certainty: Certainty,
     /// The earliest time of the next pass.
     not_before: Timestamp,
-    /// Names of missing nodes: pods are bound to them, and no node has the name.
-    missing: BTreeSet<NodeName>,
-    /// The missing nodes whose deletion was observed.
-    seen_deleted: BTreeSet<NodeName>,
+    /// Missing nodes, to which pods are bound although no node has the name, and whether their deletion was observed.
+    missing: BTreeMap<NodeName, bool>,
     /// Time at which each missing node's name leaves quarantine. A name stays in quarantine even if its node comes
     /// back.
     quarantine: BTreeMap<NodeName, Timestamp>,
@@ -72,8 +70,7 @@ impl Collector {
             tick,
             certainty,
             not_before: tick.max(now),
-            missing: BTreeSet::new(),
-            seen_deleted: BTreeSet::new(),
+            missing: BTreeMap::new(),
             quarantine: BTreeMap::new(),
             out_of_service: BTreeSet::new(),
             unscheduled: BTreeSet::new(),
@@ -102,8 +99,7 @@ impl Collector {
             (Some(node), None) => {
                 self.out_of_service.remove(&node.name);
                 if cluster.load(&node.name).pods > 0 {
-                    self.missing.insert(node.name.clone());
-                    self.seen_deleted.insert(node.name.clone());
+                    self.missing.insert(node.name.clone(), true);
                 }
             }
             (None, None) => {}
@@ -125,7 +121,6 @@ impl Collector {
 
     fn add_node(&mut self, node: &Node) {
         self.missing.remove(&node.name);
-        self.seen_deleted.remove(&node.name);
         if node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE) {
             self.out_of_service.insert(node.name.clone());
         } else {
@@ -137,7 +132,7 @@ impl Collector {
         self.finished.extend(Finished::from_pod(pod));
         match &pod.node {
             Some(node) if cluster.node(node).is_none() => {
-                self.missing.insert(node.clone());
+                self.missing.entry(node.clone()).or_default();
             }
             None if pod.termination.is_some() => {
                 self.unscheduled.insert(pod.key.clone());
@@ -166,7 +161,7 @@ impl Collector {
         let earliest = self.not_before;
         let at_once =
             self.excess(threshold) > 0 || !self.out_of_service.is_empty() || !self.unscheduled.is_empty();
-        let orphans = self.missing.iter().map(|node| self.quarantine.get(node).copied().unwrap_or(earliest));
+        let orphans = self.missing.keys().map(|node| self.quarantine.get(node).copied().unwrap_or(earliest));
         let due = orphans.chain(at_once.then_some(earliest)).min()?;
         Some(self.pass_at(due.max(earliest)))
     }
@@ -180,12 +175,11 @@ impl Collector {
     /// Puts newly missing names into quarantine. Returns the names whose quarantine ended while their node was still
     /// missing.
     fn update_quarantine(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<NodeName> {
-        self.missing.retain(|node| cluster.load(node).pods > 0);
-        self.seen_deleted.retain(|node| self.missing.contains(node));
+        self.missing.retain(|node, _| cluster.load(node).pods > 0);
         let over = |until: &Timestamp| *until <= now;
         let mut orphaned: Vec<NodeName> = Vec::new();
         self.quarantine.retain(|node, until| {
-            if over(until) && self.missing.contains(node) {
+            if over(until) && self.missing.contains_key(node) {
                 orphaned.push(node.clone());
             }
             !over(until)
@@ -193,7 +187,7 @@ impl Collector {
         // The quarantine starts at the scheduled time of this pass. If it started at `now` and this pass were late, the
         // quarantine would end after the pass that has to end it.
         let pass = now - Span::from_nanos(now.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos()));
-        for node in &self.missing {
+        for node in self.missing.keys() {
             if !self.quarantine.contains_key(node) {
                 self.quarantine.insert(node.clone(), pass + QUARANTINE);
             }
@@ -203,21 +197,22 @@ impl Collector {
 
     /// Names of missing nodes to which pods are still bound.
     pub fn missing(&self, cluster: &Cluster) -> impl Iterator<Item = &NodeName> {
-        self.missing.iter().filter(move |node| cluster.load(node).pods > 0)
+        self.missing.keys().filter(move |node| cluster.load(node).pods > 0)
     }
 
     /// How well the time is known at which the pods of a missing node are deleted. It is the latest one possible if the
     /// deletion of the node was not observed, because the node may have been in quarantine for some time.
     pub fn certainty(&self, node: &NodeName) -> Certainty {
         let is_shadow = self.certainty != Certainty::Observed;
-        if is_shadow && !self.seen_deleted.contains(node) { Certainty::AtLatest } else { self.certainty }
+        let is_deletion_seen = self.missing.get(node).copied().unwrap_or_default();
+        if is_shadow && !is_deletion_seen { Certainty::AtLatest } else { self.certainty }
     }
 
     /// When the pods of missing nodes will be deleted, if the nodes stay missing.
     pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending = Vec::new();
         for (node, until) in &self.quarantine {
-            if !self.missing.contains(node) {
+            if !self.missing.contains_key(node) {
                 continue;
             }
             let certainty = self.certainty(node);
