@@ -17,6 +17,7 @@ use crate::{
 use kordon_core::{
     cluster::{
         Cluster, Gaps, Key, MaintenanceNote, MaintenanceNotes, Node, NodeName, OperationId, Scope, ZoneKey,
+        in_maintenance,
     },
     engine::{Certainty, Confidence, HeartbeatSource, Why, ZoneView},
     plan::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, OutcomeKind, PodOutcome},
@@ -616,10 +617,8 @@ fn last_heartbeat(model: &Model, node: &Node) -> Option<Timestamp> {
 impl MaintenanceNoteReport {
     fn new(note: &MaintenanceNote, cluster: &Cluster, now: Timestamp) -> Self {
         let MaintenanceNote { by, operation, stage, .. } = note;
-        let notes = MaintenanceNotes::find(cluster, operation);
-        let running = notes.is_some_and(|notes| notes.is_running(now));
-        let state = if running { "" } else { ", which was stopped" };
-        let text = format!("{} in {operation}, a maintenance of {by}{state}", stage.text());
+        let running = MaintenanceNotes::runs(cluster, operation, now);
+        let text = format!("{} {}", stage.text(), in_maintenance(operation, by, running));
         Self { by: by.clone(), operation: operation.clone(), stage: stage.as_str(), running, text }
     }
 }

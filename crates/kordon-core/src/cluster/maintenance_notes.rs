@@ -44,11 +44,16 @@ impl MaintenanceNotes {
         Self::all(cluster).into_iter().find(|notes| notes.operation == *operation)
     }
 
+    /// Whether the maintenance with this id is running.
+    pub fn runs(cluster: &Cluster, operation: &OperationId, now: Timestamp) -> bool {
+        Self::find(cluster, operation).is_some_and(|notes| notes.is_running(now))
+    }
+
     /// Names the running maintenance that has one of these nodes, with its owner; `None` if there is none.
     pub fn running_on(cluster: &Cluster, nodes: &[NodeName], now: Timestamp) -> Option<String> {
         Self::all(cluster).into_iter().find_map(|notes| {
             let node = nodes.iter().find(|node| notes.nodes.contains_key(*node))?;
-            let taken = || format!("{node} is in {}, a maintenance of {}", notes.operation, notes.by);
+            let taken = || format!("{node} is {}", in_maintenance(&notes.operation, &notes.by, true));
             notes.is_running(now).then(taken)
         })
     }
@@ -87,6 +92,12 @@ impl MaintenanceNotes {
         }
         copy
     }
+}
+
+/// Names the maintenance of a node, after the node's name: `in maintenance-20261129-0300-x1, a maintenance of alice@desk`.
+pub fn in_maintenance(operation: &OperationId, by: &str, is_running: bool) -> String {
+    let state = if is_running { "" } else { ", which was stopped" };
+    format!("in {operation}, a maintenance of {by}{state}")
 }
 
 #[cfg(test)]

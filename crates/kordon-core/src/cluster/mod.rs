@@ -107,7 +107,7 @@ pub use knowledge::{FeedKind, Gap, Gaps, Known, NOT_IN_FILES};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{ClockDifference, LeaderLease, Lease};
 pub use maintenance_note::{MaintenanceNote, MaintenanceStage};
-pub use maintenance_notes::MaintenanceNotes;
+pub use maintenance_notes::{MaintenanceNotes, in_maintenance};
 pub use names::{Interner, Key, Name, Namespace, NodeName};
 pub use node::{Condition, ConditionStatus, FieldManager, Node, READY, ZoneKey};
 pub use node_claim::{KnownNodeClaims, NodeClaim, RemovalStage};

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::cluster::{
     Cluster, FeedKind, Key, LocalVolume, MaintenanceNotes, Name, Node, NodeName, OperationId, OwnerKind, Pod,
-    Taint, TaintEffect, WorkloadKind, ZoneKey,
+    Taint, TaintEffect, WorkloadKind, ZoneKey, in_maintenance,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -520,8 +520,7 @@ impl fmt::Display for Warning {
                 renewed.to_time()
             ),
             Self::Maintained { node, by, operation, active } => {
-                let state = if *active { "" } else { ", which was stopped" };
-                write!(f, "{node} is in {operation}, a maintenance of {by}{state}")
+                write!(f, "{node} is {}", in_maintenance(operation, by, *active))
             }
         }
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use crate::{
     cluster::{
         Cluster, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key, MaintenanceNote,
-        MaintenanceNotes, Name, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner,
+        MaintenanceNotes, Name, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner, in_maintenance,
     },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
@@ -259,21 +259,15 @@ impl Explainer<'_> {
     fn explain_maintenance(&self, node: &Node, explanation: &mut Vec<Step>) {
         let Some(note) = &node.maintenance else { return };
         let MaintenanceNote { by, operation, stage, .. } = &**note;
-        let state = match self.is_running(note) {
+        let is_running = MaintenanceNotes::runs(self.cluster, operation, self.now);
+        let next = match is_running {
             true => String::new(),
             false => format!(
-                ", which was stopped: `kordon maintenance --resume={operation} --enforce` goes on, --release={operation} \
-                 ends it"
+                ": `kordon maintenance --resume={operation} --enforce` goes on, --release={operation} ends it"
             ),
         };
-        let text = format!("{} in {operation}, a maintenance of {by}{state}", stage.text());
+        let text = format!("{} {}{next}", stage.text(), in_maintenance(operation, by, is_running));
         explanation.push(Step::new(Tense::Present, Topic::Drain, text));
-    }
-
-    /// Whether the maintenance that has written this note is running.
-    fn is_running(&self, note: &MaintenanceNote) -> bool {
-        let notes = MaintenanceNotes::find(self.cluster, &note.operation);
-        notes.is_some_and(|notes| notes.is_running(self.now))
     }
 
     /// Adds what other projects report about the node or plan for it.

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use super::{Explainer, Step, Tense, Topic, in_order, toleration};
 use crate::{
-    cluster::{MaintenanceNote, MaintenanceStage, Name, Node, Phase, Pod, Taint, TaintEffect, Termination},
+    cluster::{
+        MaintenanceNote, MaintenanceNotes, Name, Node, Phase, Pod, Taint, TaintEffect, Termination,
+        in_maintenance,
+    },
     engine::{Certainty, DeviceEviction, Due, Tolerance, UNREACHABLE, device_evictions, tolerance},
     forecast::{ForecastKind, ForecastStep},
     plan::{
@@ -403,22 +406,12 @@ impl Explainer<'_> {
 
     /// Text about the drain by which a maintenance of the node will evict the pod; `None` if none will.
     fn drain_of_maintenance(&self, pod: &Pod, node: &Node) -> Option<String> {
-        let note = node.maintenance.as_ref().filter(|_| pod.is_workload())?;
-        match note.stage {
-            MaintenanceStage::Waiting | MaintenanceStage::Draining => {}
-            MaintenanceStage::Working | MaintenanceStage::Awaited | MaintenanceStage::Returning => {
-                return None;
-            }
-        }
-        let (state, resumed) = match self.is_running(note) {
-            true => ("", ""),
-            false => (", which was stopped", ", once the maintenance is resumed"),
-        };
+        let note = node.maintenance.as_ref().filter(|note| pod.is_workload() && !note.stage.is_drained())?;
         let MaintenanceNote { by, operation, stage, .. } = &**note;
-        let stage = stage.text();
-        Some(format!(
-            "its node {stage} in {operation}, a maintenance of {by}{state}: its drain evicts the pod{resumed}"
-        ))
+        let is_running = MaintenanceNotes::runs(self.cluster, operation, self.now);
+        let resumed = if is_running { "" } else { ", once the maintenance is resumed" };
+        let maintenance = in_maintenance(operation, by, is_running);
+        Some(format!("its node {} {maintenance}: its drain evicts the pod{resumed}", stage.text()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::{Breach, Overrides, confirmation};
 use crate::{
-    cluster::{NodeName, OperationId},
+    cluster::{NodeName, OperationId, in_maintenance},
     plan::{Plan, Prospect},
 };
 
@@ -62,7 +62,7 @@ impl Objection {
             Self::Guard(breach) => vec![format!("guard rail {}: {breach}", breach.guard())],
             Self::Claimed { node, by } => vec![format!("{by} is draining {node}")],
             Self::Maintained { node, by, operation } => {
-                vec![format!("{node} is in {operation}, a maintenance of {by}")]
+                vec![format!("{node} is {}", in_maintenance(operation, by, true))]
             }
         }
     }
