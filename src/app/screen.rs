@@ -403,8 +403,8 @@ impl Screen {
     }
 
     /// Goes one step back, for Esc: closes the overlay that covers the panes or, if there is none, takes back one state
-    /// of the focused pane, such as its filter, its marks or its zoom. A detail that is open without the focus is closed
-    /// before the marks are cleared. A plan is not, because what was typed into it would be lost.
+    /// of the focused pane, such as its filter, its marks or its zoom. A detail that is open without the focus is
+    /// closed before the marks are cleared. A plan is not, because what was typed into it would be lost.
     pub(super) fn back(&mut self) {
         let focus = self.focus;
         if self.overlays.help_mut().is_some_and(HelpSheet::leave_search) {

@@ -356,8 +356,8 @@ impl OperationLock {
         self.append(JournalLine { at, operation: self.id.clone(), kind }).await
     }
 
-    /// Returns the lock file, which is empty, as the standard input of a command. The command keeps the operation locked
-    /// until it has ended, even if this process ends earlier.
+    /// Returns the lock file, which is empty, as the standard input of a command. The command keeps the operation
+    /// locked until it has ended, even if this process ends earlier.
     ///
     /// # Errors
     /// The process has too many files open.

@@ -25,7 +25,7 @@ use kordon_time::{Span, Timestamp};
 /// All budgets at a point in time.
 #[derive(Clone, Debug, Default)]
 pub struct BudgetList {
-    /// Number of changes of the cluster that may alter the list, at the time of the computation.
+    /// Number of changes that may alter the list, as it was when the list was computed.
     changes: u64,
     /// The drains from which the list was made. They are kept because a drain can become blocked merely because time
     /// passes.

@@ -369,7 +369,8 @@ pub struct MaintenanceNoteReport {
     /// The id of the maintenance.
     pub operation: OperationId,
     /// How far the node is: `waiting` (its wave has not started), `draining`, `working` (the work on the machine has
-    /// begun), `awaited` (the machine has to show that the work is done) or `returning` (the node has to be well again).
+    /// begun), `awaited` (the machine has to show that the work is done) or `returning` (the node has to be well
+    /// again).
     pub stage: &'static str,
     /// Whether the maintenance is running. Otherwise it was stopped.
     pub running: bool,

@@ -86,7 +86,7 @@ impl Notifier {
     /// less than a second ago.
     pub fn look(&mut self, model: &Model, now: Timestamp) -> Option<String> {
         if self.options.on.is_empty() || !self.options.has_receiver() {
-            // Changes that happen while nobody is notified are never reported.
+            // A change that happens while notices are off is not reported later.
             self.finder.forget();
             return None;
         }

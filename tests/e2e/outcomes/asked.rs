@@ -116,7 +116,7 @@ impl Asker<'_> {
         self.plane.kubectl(&["delete", "job", "report", "--cascade=foreground"]).await?;
         create_job(&self.plane.client()).await?;
         wait_until_ready(&self.plane.client()).await?;
-        // Controllers follow pods and nodes within a second.
+        // Within a second, the controllers have seen that the pods and nodes are Ready.
         tokio::time::sleep(Span::from_secs(3).to_std()).await;
         Ok(())
     }

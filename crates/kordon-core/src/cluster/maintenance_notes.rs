@@ -94,7 +94,8 @@ impl MaintenanceNotes {
     }
 }
 
-/// Names the maintenance of a node, after the node's name: `in maintenance-20261129-0300-x1, a maintenance of alice@desk`.
+/// Names the maintenance of a node, after the node's name: `in maintenance-20261129-0300-x1, a maintenance of
+/// alice@desk`.
 pub fn in_maintenance(operation: &OperationId, by: &str, is_running: bool) -> String {
     let state = if is_running { "" } else { ", which was stopped" };
     format!("in {operation}, a maintenance of {by}{state}")

@@ -101,8 +101,8 @@ impl MaintenanceOutcome {
         }
     }
 
-    /// Adds the pods of a drain to the numbers of moves and repeated evictions. The plan of the drain decides which pods
-    /// move, as in the plan of the maintenance: lost and finished pods do not.
+    /// Adds the pods of a drain to the numbers of moves and repeated evictions. The plan of the drain decides which
+    /// pods move, as in the plan of the maintenance: lost and finished pods do not.
     pub fn count_pods(&mut self, progress: &OperationProgress, plan: &Plan) {
         let moves = plan.pods.iter().filter(|row| matches!(row.outcome, PodOutcome::Moves { .. }));
         let moves: BTreeSet<&Uid> = moves.map(|row| &row.uid).collect();

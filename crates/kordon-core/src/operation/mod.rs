@@ -317,7 +317,8 @@ impl Operation {
         }
     }
 
-    /// Counts the workload pods that stay on each node. The claims contain this number.
+    /// Counts the workload pods that stay on each node. The annotation that claims a node for its drain contains this
+    /// number.
     fn count_staying(&mut self, cluster: &Cluster) {
         for group in self.groups.indices() {
             let Some(node) = self.groups[group].node else { continue };

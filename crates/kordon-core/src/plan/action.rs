@@ -147,8 +147,8 @@ impl Action {
         }
     }
 
-    /// Returns whether the action disturbs a maintenance of its nodes: it drains, cordons, uncordons or deletes them, or
-    /// adds NoExecute taints. Other taints, labels and annotations may be what the maintenance waits for.
+    /// Returns whether the action disturbs a maintenance of its nodes: it drains, cordons, uncordons or deletes them,
+    /// or adds NoExecute taints. Other taints, labels and annotations may be what the maintenance waits for.
     pub fn disturbs_maintenance(&self) -> bool {
         match self {
             Self::Cordon { .. } | Self::Uncordon { .. } | Self::Drain { .. } | Self::DeleteNode { .. } => {

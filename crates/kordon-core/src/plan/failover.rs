@@ -102,7 +102,7 @@ impl Failover {
     }
 }
 
-/// Returns the pods that replacements preempt, each with the pod whose replacement preempts it.
+/// Returns the preempted pods, each with the pod for whose replacement it makes room.
 pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, &PreemptedPod)> {
     let placements = trace.placements.iter();
     placements.flat_map(|(pod, placement)| placement.preempts.iter().map(move |victim| (pod, victim)))

@@ -6,8 +6,8 @@ use super::{environment::has_running_kubelet, rules::EvictionRules};
 use crate::cluster::{Change, Cluster, Condition, ConditionStatus, Node, ObjectEvent, READY};
 use kordon_time::Timestamp;
 
-/// Returns the cluster in which silent nodes are Unknown already, as the controller will set them: their kubelets end no
-/// pods and start none. Their taints stay as they are, because the controller adds taints only later.
+/// Returns the cluster in which silent nodes are Unknown already, as the controller will set them: their kubelets end
+/// no pods and start none. Their taints stay as they are, because the controller adds taints only later.
 pub(super) fn without_silent_kubelets<'a>(
     cluster: &'a Cluster,
     rules: &EvictionRules,

@@ -243,7 +243,7 @@ pub enum Warning {
     GroupRestarts {
         set: Key,
         index: Name,
-        /// Whether the leader of the group leaves.
+        /// Whether the leader pod of the LeaderWorkerSet's group leaves.
         leads: bool,
         /// Number of pods of the group that the plan does not remove.
         others: usize,
