@@ -315,6 +315,8 @@ struct FakeServer {
     undos: Vec<ScaleUndo>,
     /// Outcomes of the next requests that read or write a scale, in place of the usual outcomes.
     answers: Vec<RequestOutcome>,
+    /// Whether the next write of a scale takes effect, but its response is lost.
+    loses_response: bool,
 }
 
 impl FakeServer {
@@ -331,6 +333,7 @@ impl FakeServer {
             words: Vec::new(),
             undos: Vec::new(),
             answers: Vec::new(),
+            loses_response: false,
         }
     }
 
@@ -403,6 +406,9 @@ impl FakeServer {
                     return RequestOutcome::Conflict;
                 }
                 self.scale(*replicas);
+                if std::mem::take(&mut self.loses_response) {
+                    return RequestOutcome::NoResponse;
+                }
                 RequestOutcome::Done
             }
             RequestKind::Write(PlanStep::Evict { pod, .. }) => {
@@ -463,7 +469,7 @@ fn the_pod_is_evicted_only_when_the_new_one_is_there_and_the_scale_is_put_back()
 }
 
 #[test]
-fn a_conflict_and_a_lost_response_are_read_again() {
+fn the_scale_is_read_again_after_a_conflict() {
     let mut server = FakeServer::new();
     let scale = || DeploymentScale {
         uid: uid("Deployment", "web"),
@@ -479,6 +485,17 @@ fn a_conflict_and_a_lost_response_are_read_again() {
     let writes: Vec<&str> =
         server.words.iter().map(String::as_str).filter(|word| word.starts_with("scale to")).collect();
     assert_eq!(writes, ["scale to 2", "scale to 2", "scale to 1"], "the first has a conflict");
+}
+
+#[test]
+fn the_scale_is_read_again_after_a_lost_response() {
+    let mut server = FakeServer::new();
+    server.loses_response = true;
+    let mut operation = server.start(by_alice());
+    server.run(&mut operation, HOUR);
+    assert_eq!(operation.ended(), Some(OperationEnd::Done), "{:?}", operation.progress());
+    assert_eq!(server.words, ["scale to 2", "evict web-0, 1 allowed", "scale to 1"], "no second scale up");
+    assert_eq!((server.replicas, stage(&operation)), (1, SurgeProgressStage::ScaledBack));
 }
 
 #[test]
