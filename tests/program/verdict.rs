@@ -39,7 +39,7 @@ const CASES: &[Case] = &[
     (
         |it| fail(it, &ZONE_B[..8], 40),
         VerdictLevel::Critical,
-        "zone b: 8 of 10 nodes Silent · 2 pods to be evicted within 10m, next in ",
+        "zone b: 8 of 10 nodes Silent · 2 pods to be evicted, next in ",
     ),
     (|it| fail(it, &ZONE_B[..8], 90), VerdictLevel::Critical, "zone b 8 of 10 down, no new evictions · "),
     (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone b down (10 of 10) · "),

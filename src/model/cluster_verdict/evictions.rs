@@ -123,9 +123,10 @@ fn later(model: &Model) -> &'static str {
     if model.predictions.forecast().is_some_and(|forecast| goes_on(forecast)) { ", more later" } else { "" }
 }
 
-/// Whether nodes still wait for an eviction slot (a token of their zone's rate limiter) at the end of a forecast.
+/// Whether nodes still wait for an eviction slot (a token of their zone's rate limiter) at the end of a forecast. In a
+/// zone whose evictions are stopped (rate 0) no node gets a slot.
 fn goes_on(forecast: &Forecast) -> bool {
-    forecast.zones.iter().any(|zone| !zone.queue.is_empty())
+    forecast.zones.iter().any(|zone| zone.rate > 0.0 && !zone.queue.is_empty())
 }
 
 /// Number of pods of a node that are to be evicted, and the time of the first eviction.
