@@ -21,6 +21,7 @@ const NODES: &[&str] = &[
     "mem used",
     "extended",
     "devices",
+    "terminating",
     "roles",
     "probe",
     "address",

@@ -229,6 +229,7 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
         columns.push(used("mem used").gives_way(10));
         columns.extend(rare.columns());
         columns.extend([
+            Column::plain("terminating", Width::Fixed(11)).right().gives_way(12),
             column(sort, By::Roles, "roles", Width::Fixed(14)).gives_way(13),
             Column::plain("probe", Width::Fixed(9)).gives_way(14),
             column(sort, By::Address, "address", Width::Fixed(15)).gives_way(15),
@@ -321,6 +322,7 @@ fn cells(scene: &Scene, node: &Node, is_wide: bool, rare: &RareColumns) -> Vec<C
         cells.push(used(|usage| usage.memory_bytes, allocatable.memory_bytes));
         cells.extend(rare.cells(scene, line));
         cells.extend([
+            terminating(scene, line),
             Cell::new(&node.roles().collect::<Vec<_>>().join(","), dim),
             probe(scene, line),
             Cell::new(&node.address, dim),
@@ -524,17 +526,25 @@ pub fn due_words(due: &NextEvent) -> (String, Role) {
 }
 
 fn pods(scene: &Scene, line: &NodeLine) -> Cell {
-    let load = &line.load;
-    let unfinished = load.unfinished();
-    if !line.knows_pods && load.pods == 0 {
+    let unfinished = line.load.unfinished();
+    let role = if unfinished == 0 { Role::Dim } else { Role::Base };
+    pod_count(scene, line, unfinished, role)
+}
+
+/// Number of the node's pods that are terminating; empty if none is.
+fn terminating(scene: &Scene, line: &NodeLine) -> Cell {
+    match line.load.terminating {
+        0 if line.knows_pods => Cell::default(),
+        terminating => pod_count(scene, line, terminating, Role::EvictionTerminating),
+    }
+}
+
+/// A number of the node's pods: `8`; `8+` while not all pods are known, `–` while none is.
+fn pod_count(scene: &Scene, line: &NodeLine, pods: usize, role: Role) -> Cell {
+    if !line.knows_pods && line.load.pods == 0 {
         return Cell::new("–", scene.style(Role::Faint));
     }
-    let terminating = match load.terminating {
-        0 => Cell::default(),
-        terminating => Cell::new(&format!("-{terminating} "), scene.style(Role::EvictionTerminating)),
-    };
-    let cell = terminating
-        .and(&unfinished.to_string(), scene.style(if unfinished == 0 { Role::Dim } else { Role::Base }));
+    let cell = Cell::new(&pods.to_string(), scene.style(role));
     if line.knows_pods { cell } else { cell.and("+", scene.style(Role::Dim)) }
 }
 

@@ -91,7 +91,7 @@ const GAP: u16 = 2;
 
 /// ```text
 /// ───────────────────────────────────────────────────────────────────────────────────────
-/// D ! ignore-daemonsets  E ○ delete-emptydir-data  F ● force  B ○ disable-eviction
+/// D ! ignore-daemonsets  E ▲ delete-emptydir-data  F ○ force  B ○ disable-eviction
 /// ```
 /// Draws the options with their keys on as many lines as needed. Returns the remaining area.
 pub fn draw_options(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {

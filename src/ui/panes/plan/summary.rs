@@ -1,9 +1,9 @@
 //! A plan or a failure in a few lines.
 //!
 //! ```text
-//! ── drain n-3 · completes in ~35s ─────────────────
-//! ██████████████████▓▓!!!!
-//! 12 pods: █ 9 leave now · ▓ 1 leave later · ! 2 refused
+//! ── drain n-3 · 2 pods blocked ────────────────────
+//! ██████████████████▓▓✖✖✖✖
+//! 12 pods: █ 9 leave now · ▓ 1 leave later · ✖ 2 blocked
 //! ```
 
 use crate::{
