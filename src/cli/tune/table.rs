@@ -167,15 +167,27 @@ fn name(with: &[String]) -> String {
     words.join(" ")
 }
 
-/// Says whether the settings in force do not give what was recorded.
+/// Says how the row of the settings in force differs from what was recorded, if it does.
 fn note_differences(report: &TuneReport, page: &mut Page) {
-    if let Some(present) = report.settings.iter().find(|one| one.present)
-        && (present.totals.nodes_unreachable, present.totals.pods_evicted)
-            != (report.happened.nodes_unreachable, report.happened.pods_evicted)
-    {
+    let Some(present) = report.settings.iter().find(|one| one.present) else { return };
+    let counts = |totals: &TunedTotals| {
+        let TunedTotals { nodes_unreachable, pods_evicted, moves, blip_moves, not_ended_moves, .. } = *totals;
+        [nodes_unreachable, pods_evicted, moves, blip_moves, not_ended_moves]
+    };
+    let times = |totals: &TunedTotals| {
+        let nowhere = [totals.ran_nowhere_seconds, totals.not_ended_ran_nowhere_seconds].map(duration);
+        (nowhere, spread(totals.detection.as_ref()))
+    };
+    let (here, recorded) = (&present.totals, &report.happened);
+    if counts(here) != counts(recorded) {
         let text = "the settings in force do not give what was recorded: the controller had other settings, or did more than is \
                     modelled";
         page.line(Emphasis::Warning, text);
+    } else if times(here) != times(recorded) {
+        let text = "the settings in force give other times than were recorded: each may differ by two monitor periods, because a \
+                    recording does not show when passes were, and the order of evictions in a zone is chance; if DETECTION \
+                    differs by more, the controller had other settings";
+        page.line(Emphasis::Dim, text);
     }
 }
 
@@ -258,6 +270,43 @@ mod tests {
             "for the 1 pod of 2 outages whose node did not come back",
         ] {
             assert!(text.contains(expected), "{expected}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_note_says_where_the_settings_in_force_differ_from_the_recording() {
+        let present = TunedSettings { present: true, ..settings("a", 4, 300.0) };
+        let note = |change: fn(&mut TunedTotals)| {
+            let mut report = report(vec![present.clone()]);
+            report.happened = present.totals.clone();
+            change(&mut report.happened);
+            let text = rendered(&report);
+            let is_note = |line: &&str| line.starts_with("the settings in force ");
+            text.lines().find(is_note).map(str::to_owned)
+        };
+        assert_eq!(note(|_| {}), None);
+        assert_eq!(
+            note(|happened| happened.ran_nowhere_seconds += 0.4),
+            None,
+            "the table shows whole seconds"
+        );
+        let counts: [fn(&mut TunedTotals); 3] = [
+            |happened| happened.pods_evicted += 1,
+            |happened| happened.moves += 1,
+            |happened| happened.not_ended_moves += 1,
+        ];
+        for change in counts {
+            let text = note(change).expect("a note");
+            assert!(text.contains("do not give what was recorded"), "{text}");
+        }
+        let times: [fn(&mut TunedTotals); 3] = [
+            |happened| happened.ran_nowhere_seconds += 6.0,
+            |happened| happened.not_ended_ran_nowhere_seconds += 6.0,
+            |happened| happened.detection = None,
+        ];
+        for change in times {
+            let text = note(change).expect("a note");
+            assert!(text.contains("give other times than were recorded"), "{text}");
         }
     }
 
