@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use kordon::{
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
@@ -74,7 +74,8 @@ fn patient() -> ControllerManager {
 
 /// Returns the allowed difference between a prediction of `kordon tune` and a recording. A controller notices a
 /// heartbeat up to one pass later, and the absence of heartbeats up to another pass later. A recording does not show
-/// the times of the passes. So even two recordings of the same controller differ by up to two passes.
+/// the times of the passes. So even two recordings of the same controller differ by up to two passes;
+/// [`ensure_passes_matter`] checks this.
 fn tolerance(controller: &ControllerManager) -> Span {
     controller.monitor_period * 2 + REQUEST
 }
@@ -107,14 +108,10 @@ async fn the_real_controllers_do_with_other_settings_what_tune_says() {
 fn compare(first: &Path, again: &Path, late: &Path, tolerant: &Path) -> Result<()> {
     let (soon, slow) = (hasty(), patient());
     let [first_time, second_time] = [play(first, &soon, None)?, play(again, &soon, None)?];
-    let apart = same(
-        &first_time.happened(),
-        &second_time.happened(),
-        tolerance(&soon),
-        "two recordings of the same",
-    )?;
+    let two = [first_time.happened(), second_time.happened()];
+    let apart = same(&two[0], &two[1], tolerance(&soon), "two recordings of the same")?;
     harness::say(&format!("e2e_tuning: two recordings of the same differ by up to {apart}"));
-    ensure!(apart > Span::ZERO, "two recordings of the same differ by nothing, so nothing need be tolerated");
+    ensure_passes_matter(&two, &soon)?;
     let really_late = play(late, &slow, None)?;
     let toleration = Some(Span::from_secs(i64::from(TOLERATION)));
     for (file, controller, toleration, really, place) in [
@@ -145,6 +142,25 @@ fn compare(first: &Path, again: &Path, late: &Path, tolerant: &Path) -> Result<(
         nodes(&first_time.happened()) != nodes(&really_late.happened()),
         "the settings make no difference"
     );
+    Ok(())
+}
+
+/// Ensures that the recordings of a controller show why times may differ by [`tolerance`]: how long a node is silent
+/// until it is Unknown depends on when its last heartbeat was between two passes. The twelve nodes send heartbeats at
+/// even intervals within a second, which is the period of the fast controller. So the times of the six silent nodes
+/// differ by 5/12 s or more. They must differ by more than a quarter of the period, and at most by the tolerance.
+fn ensure_passes_matter(recordings: &[Acts], controller: &ControllerManager) -> Result<()> {
+    let mut times: Vec<Span> =
+        recordings.iter().flat_map(|acts| detections(acts).into_values().flatten()).collect();
+    times.sort_unstable();
+    let [least, .., most] = times[..] else { bail!("too few nodes became Unknown: {times:?}") };
+    let apart = most - least;
+    harness::say(&format!("e2e_tuning: the same controller needs from {least} to {most} for a node"));
+    ensure!(
+        apart * 4 > controller.monitor_period,
+        "the tolerance is of something that varies little: {times:?}"
+    );
+    ensure!(apart <= tolerance(controller), "the same controller varies by {apart}: {times:?}");
     Ok(())
 }
 
