@@ -20,6 +20,8 @@ use kordon_time::{Span, Timestamp};
 pub struct TuningScope {
     pub from: Timestamp,
     pub until: Timestamp,
+    /// End of the recording, the same for all settings. A recording that is still being written may go on after it.
+    pub end: Timestamp,
     /// Time within which a node must be back for an eviction of its pods to count as unnecessary.
     pub back_within: Span,
     /// Limit for blips. An outage that is shorter than this, counted from the last heartbeat, is a blip.
@@ -52,7 +54,7 @@ impl SettingsTrial {
         alternative: Alternative,
         scope: TuningScope,
     ) -> Result<Self, RecordingError> {
-        let end = reader.until().min(scope.until + scope.back_within.max(scope.blip));
+        let end = scope.end.min(scope.until + scope.back_within.max(scope.blip));
         let mut replay = Replay::under(reader, alternative.clone());
         replay.seek(end)?;
         let layer = replay.counterfactual().expect("it was asked about other settings");

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::apps::v1::ReplicaSet;
 use kordon::{
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
@@ -19,10 +20,15 @@ use kordon::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    counterfactual::{Acts, Alternative, CostScope, Counterfactual, OutageCost, Paid, START, Whose},
+    cluster::{Cluster, Pod},
+    counterfactual::{
+        Acts, AffectedPod, Alternative, CostScope, Counterfactual, OutageCost, Paid, RecordedOutage, Whose,
+    },
     engine::Settings,
 };
 use kordon_time::{Span, Timestamp};
+use kube::{Api, Client, ResourceExt, api::PostParams};
+use serde_json::json;
 use tokio::{sync::oneshot, time::sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +56,12 @@ const HEARTBEAT: Span = Span::from_secs(1);
 /// Time for a request of the controller, and for the watch to report the change.
 const REQUEST: Span = Span::from_millis(500);
 
+/// Precision of the times in the conditions of pods.
+const WHOLE_SECOND: Span = Span::from_secs(1);
+
+/// Outages shorter than this are blips.
+const BLIP: Span = Span::from_secs(30);
+
 /// A fast controller. Its threshold of unhealthy nodes is so high that its rate stays the same when most of zone a is
 /// down. A change of the rate would be a race in the real controller: the first of these nodes may be tainted before or
 /// after the pass that finds the others Unknown.
@@ -57,6 +69,7 @@ fn hasty() -> ControllerManager {
     ControllerManager {
         grace_period: Span::from_secs(5),
         unhealthy_zone_threshold: 0.9,
+        controllers: vec!["node-lifecycle-controller", "taint-eviction-controller", "replicaset-controller"],
         ..ControllerManager::default()
     }
 }
@@ -67,16 +80,21 @@ fn patient() -> ControllerManager {
         monitor_period: Span::from_secs(2),
         grace_period: Span::from_secs(15),
         eviction_rate: 0.2,
-        unhealthy_zone_threshold: 0.9,
-        ..ControllerManager::default()
+        ..hasty()
     }
 }
 
 /// Returns the allowed difference between a prediction of `kordon tune` and a recording. A controller notices a
 /// heartbeat up to one pass later, and the absence of heartbeats up to another pass later. A recording does not show
-/// the times of the passes. So even two recordings of the same controller differ by up to two passes.
+/// the times of the passes. So even two recordings of the same controller differ by up to two passes;
+/// [`ensure_passes_matter`] checks this.
 fn tolerance(controller: &ControllerManager) -> Span {
     controller.monitor_period * 2 + REQUEST
+}
+
+/// Returns the allowed difference of the times in which pods ran nowhere, summed over pods.
+fn cost_tolerance(controller: &ControllerManager, pods: usize) -> Result<Span> {
+    Ok((tolerance(controller) + HEARTBEAT + WHOLE_SECOND) * i64::try_from(pods)?)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -107,14 +125,10 @@ async fn the_real_controllers_do_with_other_settings_what_tune_says() {
 fn compare(first: &Path, again: &Path, late: &Path, tolerant: &Path) -> Result<()> {
     let (soon, slow) = (hasty(), patient());
     let [first_time, second_time] = [play(first, &soon, None)?, play(again, &soon, None)?];
-    let apart = same(
-        &first_time.happened(),
-        &second_time.happened(),
-        tolerance(&soon),
-        "two recordings of the same",
-    )?;
+    let two = [first_time.happened(), second_time.happened()];
+    let apart = same(&two[0], &two[1], tolerance(&soon), "two recordings of the same")?;
     harness::say(&format!("e2e_tuning: two recordings of the same differ by up to {apart}"));
-    ensure!(apart > Span::ZERO, "two recordings of the same differ by nothing, so nothing need be tolerated");
+    ensure_passes_matter(&two, &soon)?;
     let really_late = play(late, &slow, None)?;
     let toleration = Some(Span::from_secs(i64::from(TOLERATION)));
     for (file, controller, toleration, really, place) in [
@@ -129,23 +143,62 @@ fn compare(first: &Path, again: &Path, late: &Path, tolerant: &Path) -> Result<(
         let asked = play(file, controller, toleration)?;
         let most = same(&asked.would(), &really.happened(), tolerance(controller), place)?;
         harness::say(&format!("e2e_tuning: {place}: differs by up to {most}"));
-        let counts = |cost: OutageCost| (cost.outages, cost.pods, cost.moves);
-        let (said, paid) = (asked.paid(true), really.paid(false));
-        for (said, paid) in
-            [(said.ended, paid.ended), (said.blips, paid.blips), (said.not_ended, paid.not_ended)]
-        {
-            ensure!(counts(said) == counts(paid), "{place}: {said:?}\nreally {paid:?}");
-        }
-        ensure!(
-            said.ended.outages == AWAY.iter().map(|(_, nodes)| nodes.len()).sum::<usize>(),
-            "{place}: {said:?}"
-        );
+        same_costs(&asked, really, controller, place)?;
     }
     ensure!(
         nodes(&first_time.happened()) != nodes(&really_late.happened()),
         "the settings make no difference"
     );
+    let longer = really_late.ran_nowhere(Span::MAX)? - first_time.ran_nowhere(Span::MAX)?;
+    let allowed = cost_tolerance(&slow, away().count())?;
+    ensure!(longer > allowed, "pods ran nowhere for only {longer} longer, and {allowed} are allowed");
     Ok(())
+}
+
+/// Ensures that the recordings of a controller show why times may differ by [`tolerance`]: how long a node is silent
+/// until it is Unknown depends on when its last heartbeat was between two passes. The twelve nodes send heartbeats at
+/// even intervals within a second, which is the period of the fast controller. So the times of the six silent nodes
+/// differ by 5/12 s or more. They must differ by more than a quarter of the period, and at most by the tolerance.
+fn ensure_passes_matter(recordings: &[Acts], controller: &ControllerManager) -> Result<()> {
+    let mut times: Vec<Span> =
+        recordings.iter().flat_map(|acts| detections(acts).into_values().flatten()).collect();
+    times.sort_unstable();
+    let [least, .., most] = times[..] else { bail!("too few nodes became Unknown: {times:?}") };
+    let apart = most - least;
+    harness::say(&format!("e2e_tuning: the same controller needs from {least} to {most} for a node"));
+    ensure!(
+        apart * 4 > controller.monitor_period,
+        "the tolerance is of something that varies little: {times:?}"
+    );
+    ensure!(apart <= tolerance(controller), "the same controller varies by {apart}: {times:?}");
+    Ok(())
+}
+
+/// Ensures that the predicted costs of the outages are the real ones: the numbers of outages, pods and moves, and the
+/// time in which pods ran nowhere.
+fn same_costs(asked: &Played, really: &Played, controller: &ControllerManager, place: &str) -> Result<()> {
+    let counts = |cost: OutageCost| (cost.outages, cost.pods, cost.moves);
+    let (said, paid) = (asked.paid(true), really.paid(false));
+    for (said, paid) in [(said.ended, paid.ended), (said.blips, paid.blips), (said.not_ended, paid.not_ended)]
+    {
+        ensure!(counts(said) == counts(paid), "{place}: {said:?}\nreally {paid:?}");
+    }
+    ensure!(said.ended.outages == away().count(), "{place}: {said:?}");
+    for (said, longest, which) in [(said.ended, Span::MAX, "outages"), (said.blips, BLIP, "blips")] {
+        let ran_nowhere = really.ran_nowhere(longest)?;
+        let apart = (said.nowhere - ran_nowhere).max(ran_nowhere - said.nowhere);
+        harness::say(&format!(
+            "e2e_tuning: {place}: in {which} pods ran nowhere for {}, really for {ran_nowhere}",
+            said.nowhere
+        ));
+        ensure!(apart <= cost_tolerance(controller, said.pods)?, "{place}: {which} differ by {apart}");
+    }
+    Ok(())
+}
+
+/// Returns the nodes that are away for a while.
+fn away() -> impl Iterator<Item = &'static str> {
+    AWAY.iter().flat_map(|(_, nodes)| nodes.iter().copied())
 }
 
 /// Records the events while nodes are away.
@@ -153,9 +206,7 @@ async fn recorded(plane: &mut Plane, controller: &ControllerManager, path: &Path
     let client = plane.client();
     let settings = controller.settings()?;
     let kubelets = three_zones(&client, IN_EACH_ZONE).await?;
-    let away = || AWAY.iter().flat_map(|(_, nodes)| nodes.iter().copied());
-    create_running(&client, &away().map(|node| pod(&format!("on-{node}"), node, None)).collect::<Vec<_>>())
-        .await?;
+    create_pods(&client).await?;
     start_controllers(plane, controller).await?;
     let clock = Clock::system();
     let start = RecordingStart::new(&settings, Span::from_secs(60), clock.now());
@@ -192,10 +243,47 @@ async fn recorded(plane: &mut Plane, controller: &ControllerManager, path: &Path
     Ok(())
 }
 
+/// Creates a running pod on each node that will be away, and a ReplicaSet of the same name that owns the pod. The
+/// ReplicaSet creates a replacement on the last node of the zone, which is never away.
+async fn create_pods(client: &Client) -> Result<()> {
+    let sets = Api::<ReplicaSet>::namespaced(client.clone(), "default");
+    let mut pods = Vec::new();
+    for node in away() {
+        let name = format!("on-{node}");
+        let labels = json!({ "app": name });
+        let set = json!({
+            "metadata": { "name": name },
+            "spec": {
+                "replicas": 1,
+                "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels },
+                    "spec": {
+                        "nodeName": format!("{}{IN_EACH_ZONE}", &node[..1]),
+                        "containers": [{ "name": "c", "image": "img" }],
+                    },
+                },
+            },
+        });
+        let set = sets.create(&PostParams::default(), &serde_json::from_value(set)?).await?;
+        let owner = json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": set.uid(), "controller": true,
+        });
+        let mut pod = pod(&name, node, None);
+        pod["metadata"]["labels"] = labels;
+        pod["metadata"]["ownerReferences"] = json!([owner]);
+        pods.push(pod);
+    }
+    create_running(client, &pods).await
+}
+
 /// A recording, played with some settings.
 struct Played {
     layer: Counterfactual,
+    outages: Vec<RecordedOutage>,
     paid: [Paid; 2],
+    /// The recorded cluster at the end.
+    recorded: Cluster,
 }
 
 impl Played {
@@ -210,13 +298,44 @@ impl Played {
     fn paid(&self, by_engine: bool) -> Paid {
         self.paid[usize::from(by_engine)]
     }
+
+    /// Returns the real time in which the pods of the outages shorter than `longest` ran nowhere: from the last
+    /// heartbeat of the node until the recorded replacement was Ready or, without a replacement, until the node was
+    /// back.
+    fn ran_nowhere(&self, longest: Span) -> Result<Span> {
+        let mut nowhere = Span::ZERO;
+        for outage in self.outages.iter().filter(|outage| outage.length() < longest) {
+            for pod in &outage.pods {
+                let runs = match self.replacement(pod) {
+                    Some(replacement) => self.ready_since(replacement)?,
+                    None => outage.end.at(),
+                };
+                nowhere = nowhere + runs.since(outage.from);
+            }
+        }
+        Ok(nowhere)
+    }
+
+    /// Returns the pod that the ReplicaSet of an evicted pod created. The ReplicaSet has the name of the evicted pod.
+    fn replacement(&self, evicted: &AffectedPod) -> Option<&Pod> {
+        let is_of_set = |pod: &Pod| pod.owner.as_ref().is_some_and(|owner| owner.name == evicted.pod.name);
+        self.recorded.pods().iter().map(|pod| &**pod).find(|pod| is_of_set(pod) && pod.uid != evicted.uid)
+    }
+
+    fn ready_since(&self, pod: &Pod) -> Result<Timestamp> {
+        let ready = pod.ready.as_ref().filter(|_| pod.is_ready()).and_then(|ready| ready.last_transition);
+        Ok(self.recorded.local(ready.with_context(|| format!("{} is not Ready", pod.key))?))
+    }
 }
 
 /// Plays a recording with a controller's settings, and optionally with another toleration.
 fn play(file: &Path, controller: &ControllerManager, toleration: Option<Span>) -> Result<Played> {
-    let reader = RecordingReader::open(BufReader::new(File::open(file)?))?;
+    let open = || -> Result<_> { Ok(RecordingReader::open(BufReader::new(File::open(file)?))?) };
+    let reader = open()?;
     let (settings, until): (Settings, Timestamp) = (reader.start().settings(), reader.until());
     let from = reader.start().at;
+    let mut as_recorded = Replay::new(open()?, settings.clone());
+    as_recorded.seek(until)?;
     let mut alternative = Alternative::new(settings);
     for (flag, value, _) in controller.settings()?.flags() {
         alternative.set(&format!("{flag}={value}"))?;
@@ -232,15 +351,16 @@ fn play(file: &Path, controller: &ControllerManager, toleration: Option<Span>) -
     let scope = CostScope {
         from,
         until,
-        blip: Span::from_secs(30),
+        blip: BLIP,
         passes: controller.monitor_period * 2,
-        start: START,
+        // The simulated kubelets start pods at once.
+        start: Span::ZERO,
         end: until,
     };
     let outages = layer.outages(&replay.model().cluster, until);
     let paid = [Whose::Recorded(layer.happened()), Whose::Engine(layer.would())];
     let paid = paid.map(|whose| Paid::new(outages.iter(), whose, &scope));
-    Ok(Played { layer, paid })
+    Ok(Played { layer, outages, paid, recorded: as_recorded.into_model().cluster })
 }
 
 /// Ensures that the same nodes became Unknown and the same pods were evicted, and that the times since the last

@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Cursor,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use kordon::{
@@ -11,7 +12,12 @@ use kordon::{
     k8s::connect::Connection,
     model::ModelOptions,
     recording::{RecordingReader, RecordingStart, RecordingWriter},
-    run::{Session, record::write_keyframe_if_due, replay::Replay},
+    run::{
+        Session,
+        record::write_keyframe_if_due,
+        replay::Replay,
+        tuning::{SettingsTrial, TuningScope},
+    },
 };
 use kordon_clock::Clock;
 use kordon_core::{
@@ -106,6 +112,33 @@ async fn other_settings_give_what_a_controller_with_them_does() {
         let place = format!("recorded with {recorded}s, asked about {asked}s");
         assert_ne!(nodes(layer.happened()), nodes(layer.would()), "{place}: they differ");
         assert_same(really.happened(), layer.would(), &place);
+    }
+}
+
+/// While a recording is being written, its file is longer each time it is opened.
+#[tokio::test(start_paused = true)]
+async fn settings_are_compared_over_the_same_outages_of_a_file_that_grows() {
+    let gone = [(60, "general/0".to_owned(), NodeFault::Disconnect)];
+    let file = record("healthy", &settings(50), &gone, 600).await;
+    let opened = AtomicUsize::new(0);
+    // The first reader has half of the file, the second three quarters, and all others have the whole file.
+    let open = || {
+        let quarters = (opened.fetch_add(1, Ordering::Relaxed) + 2).min(4);
+        RecordingReader::open(Cursor::new(&file[..file.len() * quarters / 4]))
+    };
+    let end = open().expect("a recording").until();
+    let grows_by = RecordingReader::open(Cursor::new(&file)).expect("a recording").until().since(end);
+    assert!(grows_by > Span::from_secs(60), "the file grows by {grows_by}");
+    let back_within = Span::from_secs(300);
+    let scope = TuningScope { from: EPOCH, until: end, end, back_within, blip: Span::from_secs(600) };
+    let in_force = Alternative::new(settings(50));
+    let alternatives = [in_force.clone(), in_force.clone(), in_force];
+    let trials = SettingsTrial::run_all(open, &alternatives, scope).expect("it can be read");
+    let [first, others @ ..] = &trials[..] else { panic!("three trials") };
+    assert!(first.paid.not_ended.outages == 1 && first.paid.not_ended.pods > 0, "{:?}", first.paid);
+    for other in others {
+        assert_eq!((other.paid, other.happened_paid), (first.paid, first.happened_paid));
+        assert_eq!((&other.totals, &other.happened), (&first.totals, &first.happened));
     }
 }
 

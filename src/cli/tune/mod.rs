@@ -65,7 +65,8 @@ pub fn run(args: &TuneArgs) -> Result<(), CliError> {
     args.settings.apply_to_recorded(&mut settings)?;
     let present = Alternative::new(settings);
     let compared = grid::alternatives(&present, &args.with, &args.grid)?;
-    let scope = TuningScope { from, until, back_within: args.back_within, blip: args.blip };
+    let (back_within, blip) = (args.back_within, args.blip);
+    let scope = TuningScope { from, until, end: first.until(), back_within, blip };
     let trials = SettingsTrial::run_all(reader, &compared, scope)?;
     let report = TuneReport::new(&first.start().context, &present, &trials, scope);
     args.output.print(&report, table::render)

@@ -8,7 +8,7 @@ use crate::cli::{
     page::{Emphasis, Page, none},
     table::PageTable,
 };
-use kordon_core::counterfactual::Uncertainty;
+use kordon_core::{counterfactual::Uncertainty, engine::Settings, plan::words::counted};
 
 pub fn render(report: &TuneReport, page: &mut Page) {
     let TuneReport { from, until, context, .. } = report;
@@ -43,44 +43,76 @@ pub fn render(report: &TuneReport, page: &mut Page) {
     }
     page.line(Emphasis::Plain, "");
     page.drawing(&chart::lines(&report.settings, report.blip_seconds));
-    notes(report, page);
+    page.line(Emphasis::Dim, CHART_MEANING);
+    page.line(Emphasis::Plain, "");
+    note_differences(report, page);
+    note_uncertainties(report, page);
 }
 
+/// Meaning of the marks in the chart, and of their places.
+const CHART_MEANING: &str = "each letter is a row of the table, and * the settings in force; letters that share a place are \
+                             side by side; settings near the lower left corner cost least";
+
 /// Meaning of each column, as a sentence.
-fn meanings(report: &TuneReport) -> [(&'static str, String); 8] {
+fn meanings(report: &TuneReport) -> [(&'static str, String); 10] {
     let TunedOutages { ended, ended_pods, blips, blip_pods, not_ended, not_ended_pods } = report.outages;
     let (blip, start) = (duration(report.blip_seconds), duration(report.start_seconds));
+    let outages = |count| counted(count, "outage", "outages");
+    let pods = |count| counted(count, "pod", "pods");
     [
+        ("CHART", "letter of the settings in the chart below; * marks the settings in force".into()),
+        ("SETTINGS", settings_meaning(report)),
         (
             "RAN NOWHERE",
             format!(
-                "time in which a pod ran nowhere, summed over the {ended_pods} pods of {ended} outages whose node came back: \
-                 from the node's last heartbeat until it was back, or {start} after the pod's replacement was created"
+                "time in which a pod ran nowhere, summed over the {} of {} whose node came back: from the node's last \
+                 heartbeat until it was back, or {start} after the pod's replacement was created",
+                pods(ended_pods),
+                outages(ended)
             ),
         ),
         ("MOVES", "how many of these pods were evicted".into()),
         (
             "FOR BLIPS",
             format!(
-                "how many of them in the {blips} outages that were shorter than {blip} from the last heartbeat \
-                 ({blip_pods} pods)"
+                "how many of them in outages that were shorter than {blip} from the last heartbeat ({}, {})",
+                outages(blips),
+                pods(blip_pods)
             ),
         ),
         (
             "NOT BACK: NOWHERE",
             format!(
-                "the same time for the {not_ended_pods} pods of {not_ended} outages whose node did not come back, \
-                 until it was deleted or the recording ended"
+                "the same time for the {} of {} whose node did not come back, until it was deleted or the recording \
+                 ended",
+                pods(not_ended_pods),
+                outages(not_ended)
             ),
         ),
         ("NOT BACK: MOVES", "how many of these pods were evicted".into()),
-        ("UNREACHABLE", "how often a node was declared Unknown".into()),
+        (
+            "UNREACHABLE",
+            "how often a node was declared Unknown; nodes without pods count here, and their outages do not count above"
+                .into(),
+        ),
         (
             "DETECTION (MAX)",
             "from the last heartbeat until the node was declared Unknown: median and longest".into(),
         ),
         ("UNCERTAIN", "how much might have been different; see below".into()),
     ]
+}
+
+/// Meaning of the column SETTINGS. Names the flag that only kordon has, if a row has it.
+fn settings_meaning(report: &TuneReport) -> String {
+    let with = report.settings.iter().flat_map(|one| &one.with);
+    let mut flags = with.filter_map(|setting| setting.split_once('=')).map(|(flag, _)| flag);
+    let own = flags.find(|flag| Settings::is_own_flag(flag)).map_or_else(String::new, |flag| {
+        format!("; only kordon has the flag {flag}, kube-controller-manager does not")
+    });
+    format!(
+        "how the settings differ from those in force; the first row is what the recorded controllers did{own}"
+    )
 }
 
 /// Row with the actions of the recorded controllers, or of a controller with other settings.
@@ -135,17 +167,32 @@ fn name(with: &[String]) -> String {
     words.join(" ")
 }
 
-/// Prints notes on what the comparison does not show.
-fn notes(report: &TuneReport, page: &mut Page) {
-    page.line(Emphasis::Plain, "");
-    if let Some(present) = report.settings.iter().find(|one| one.present)
-        && (present.totals.nodes_unreachable, present.totals.pods_evicted)
-            != (report.happened.nodes_unreachable, report.happened.pods_evicted)
-    {
+/// Says how the row of the settings in force differs from what was recorded, if it does.
+fn note_differences(report: &TuneReport, page: &mut Page) {
+    let Some(present) = report.settings.iter().find(|one| one.present) else { return };
+    let counts = |totals: &TunedTotals| {
+        let TunedTotals { nodes_unreachable, pods_evicted, moves, blip_moves, not_ended_moves, .. } = *totals;
+        [nodes_unreachable, pods_evicted, moves, blip_moves, not_ended_moves]
+    };
+    let times = |totals: &TunedTotals| {
+        let nowhere = [totals.ran_nowhere_seconds, totals.not_ended_ran_nowhere_seconds].map(duration);
+        (nowhere, spread(totals.detection.as_ref()))
+    };
+    let (here, recorded) = (&present.totals, &report.happened);
+    if counts(here) != counts(recorded) {
         let text = "the settings in force do not give what was recorded: the controller had other settings, or did more than is \
                     modelled";
         page.line(Emphasis::Warning, text);
+    } else if times(here) != times(recorded) {
+        let text = "the settings in force give other times than were recorded: each may differ by two monitor periods, because a \
+                    recording does not show when passes were, and the order of evictions in a zone is chance; if DETECTION \
+                    differs by more, the controller had other settings";
+        page.line(Emphasis::Dim, text);
     }
+}
+
+/// Says what might have been different, and how often with which settings.
+fn note_uncertainties(report: &TuneReport, page: &mut Page) {
     for kind in Uncertainty::ALL {
         let of = |one: &TunedSettings| {
             one.uncertainties
@@ -189,20 +236,83 @@ mod tests {
 
     #[test]
     fn the_table_marks_what_is_in_force_and_says_what_is_uncertain() {
-        let mut page = Page::default();
         let present = TunedSettings { present: true, with: Vec::new(), ..settings("b", 4, 300.0) };
-        let report = report(vec![settings("a", 9, 70.0), present]);
-        render(&report, &mut page);
-        let text = page.into_text();
+        let text = rendered(&report(vec![settings("a", 9, 70.0), present]));
+        for expected in ["as recorded", "b*", "in force", "do not give what was recorded", "(a 1, b 1)"] {
+            assert!(text.contains(expected), "{expected}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn every_column_and_the_marks_of_the_chart_have_a_meaning() {
+        let text = rendered(&report(vec![settings("a", 9, 70.0)]));
+        let heads = text.lines().find(|line| line.starts_with("CHART ")).expect("a table");
+        for head in heads.split("  ").map(str::trim).filter(|head| !head.is_empty()) {
+            let meaning = format!("{head}: ");
+            assert!(text.lines().any(|line| line.starts_with(&meaning)), "{head}:\n{text}");
+        }
+        assert!(text.contains("each letter is a row of the table, and * the settings in force"), "{text}");
+        assert!(!text.contains("only kordon"), "{text}");
+        let paused = TunedSettings { with: vec!["full-disruption=pause".into()], ..settings("a", 0, 70.0) };
+        let text = rendered(&report(vec![paused]));
+        assert!(text.contains("; only kordon has the flag full-disruption"), "{text}");
+    }
+
+    #[test]
+    fn outages_and_pods_are_counted_in_words_that_fit_their_number() {
+        let mut report = report(vec![settings("a", 9, 70.0)]);
+        report.outages =
+            TunedOutages { ended: 1, ended_pods: 7, blips: 1, blip_pods: 1, not_ended: 2, not_ended_pods: 1 };
+        let text = rendered(&report);
         for expected in [
-            "as recorded",
-            "b*",
-            "in force",
-            "do not give what was recorded",
-            "(a 1, b 1)",
-            "FOR BLIPS: how many of them in the 0 outages that were shorter than 10m",
+            "summed over the 7 pods of 1 outage whose node came back",
+            "shorter than 10m00s from the last heartbeat (1 outage, 1 pod)",
+            "for the 1 pod of 2 outages whose node did not come back",
         ] {
             assert!(text.contains(expected), "{expected}:\n{text}");
         }
+    }
+
+    #[test]
+    fn a_note_says_where_the_settings_in_force_differ_from_the_recording() {
+        let present = TunedSettings { present: true, ..settings("a", 4, 300.0) };
+        let note = |change: fn(&mut TunedTotals)| {
+            let mut report = report(vec![present.clone()]);
+            report.happened = present.totals.clone();
+            change(&mut report.happened);
+            let text = rendered(&report);
+            let is_note = |line: &&str| line.starts_with("the settings in force ");
+            text.lines().find(is_note).map(str::to_owned)
+        };
+        assert_eq!(note(|_| {}), None);
+        assert_eq!(
+            note(|happened| happened.ran_nowhere_seconds += 0.4),
+            None,
+            "the table shows whole seconds"
+        );
+        let counts: [fn(&mut TunedTotals); 3] = [
+            |happened| happened.pods_evicted += 1,
+            |happened| happened.moves += 1,
+            |happened| happened.not_ended_moves += 1,
+        ];
+        for change in counts {
+            let text = note(change).expect("a note");
+            assert!(text.contains("do not give what was recorded"), "{text}");
+        }
+        let times: [fn(&mut TunedTotals); 3] = [
+            |happened| happened.ran_nowhere_seconds += 6.0,
+            |happened| happened.not_ended_ran_nowhere_seconds += 6.0,
+            |happened| happened.detection = None,
+        ];
+        for change in times {
+            let text = note(change).expect("a note");
+            assert!(text.contains("give other times than were recorded"), "{text}");
+        }
+    }
+
+    fn rendered(report: &TuneReport) -> String {
+        let mut page = Page::default();
+        render(report, &mut page);
+        page.into_text()
     }
 }

@@ -291,9 +291,14 @@ impl Settings {
         self.rows_with(|span| humantime::format_duration(span.to_std()).to_string())
     }
 
-    /// Whether the release has a flag of this name.
+    /// Whether only kordon has a flag of this name, and no release of kube-controller-manager does.
+    pub fn is_own_flag(flag: &str) -> bool {
+        flag == FULL_DISRUPTION
+    }
+
+    /// Whether the release has a flag of this name. Flags of kordon's own exist in every release.
     pub fn has_flag(&self, flag: &str) -> bool {
-        flag == FULL_DISRUPTION || self.rows().iter().any(|(name, ..)| *name == flag)
+        Self::is_own_flag(flag) || self.rows().iter().any(|(name, ..)| *name == flag)
     }
 
     fn rows_with(&self, duration: impl Fn(Span) -> String) -> Vec<(&'static str, String, Origin)> {
