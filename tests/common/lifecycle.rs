@@ -13,8 +13,8 @@ use kordon_core::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Time of the first heartbeat, in seconds after the controllers' start. Then one heartbeat is sent every second, and
-/// every fifth heartbeat also posts the node status.
+/// Number of the first heartbeat. Heartbeats are `heartbeat_s` apart; heartbeat 0 is sent at the controllers' start.
+/// Beginning with the first, every fifth heartbeat also posts the node status.
 pub const FIRST_BEAT: i64 = -1;
 pub const STATUS_EVERY: i64 = 5;
 
@@ -194,6 +194,44 @@ impl LifecycleRecording {
         self.recorded.runs.iter().map(of_run).collect()
     }
 
+    /// Slows the scenario down: multiplies every time, and so the settings, by `factor`.
+    pub fn slowed_down(mut self, factor: u32) -> Self {
+        let times = f64::from(factor);
+        self.heartbeat_s *= times;
+        self.until *= times;
+        self.default_toleration_seconds *= i64::from(factor);
+        for (flag, text) in &mut self.flags {
+            *text = slowed_down_flag(flag, text, factor);
+        }
+        for pod in &mut self.pods {
+            pod.slow_down(factor);
+        }
+        for step in &mut self.timeline {
+            step.t *= times;
+            step.what.slow_down(factor);
+        }
+        let runs = self.recorded.runs.iter_mut().flatten();
+        self.recorded.effects.iter_mut().chain(runs).for_each(|seen| seen.t *= times);
+        self
+    }
+
+    /// Returns the time of the first eviction, in seconds after the controllers' start. Pods that leave in the moment in
+    /// which their node is tainted, because they do not tolerate the taint, do not count.
+    pub fn first_eviction(&self) -> Option<f64> {
+        let effects = &self.recorded.effects;
+        let node_of = |pod: &str| {
+            let spec = self.pods.iter().find(|spec| format!("default/{}", spec.name) == pod);
+            spec.map_or("", |spec| spec.node.as_str())
+        };
+        let is_at_once = |deleted: &RecordedEffect| {
+            let node = node_of(&deleted.pod);
+            let mut taints = effects.iter().filter(|seen| seen.is_no_execute_added() && seen.node == node);
+            taints.any(|taint| (0.0..self.heartbeat_s / 2.0).contains(&(deleted.t - taint.t)))
+        };
+        let evictions = effects.iter().filter(|seen| seen.effect == "pod-delete" && !is_at_once(seen));
+        evictions.map(|seen| seen.t).min_by(f64::total_cmp)
+    }
+
     /// Describes the differences between the engine's effects and the recorded ones; empty if they agree.
     pub fn differences(&self, ours: &[RecordedEffect]) -> Vec<String> {
         self.compare(ours, &Slack::default())
@@ -315,7 +353,30 @@ impl LifecycleRecording {
     }
 }
 
+impl PodSpec {
+    fn slow_down(&mut self, factor: u32) {
+        self.grace *= i64::from(factor);
+        slow_down_tolerations(&mut self.tolerations, factor);
+    }
+}
+
 impl TimelineAction {
+    fn slow_down(&mut self, factor: u32) {
+        match self {
+            Self::AddPod { pod } => pod.slow_down(factor),
+            Self::Tolerations { set, .. } => slow_down_tolerations(set, factor),
+            Self::DeletePod { grace, .. } => *grace = grace.map(|grace| grace * i64::from(factor)),
+            Self::Silence { .. }
+            | Self::Beat { .. }
+            | Self::Status { .. }
+            | Self::Taints { .. }
+            | Self::Cordon { .. }
+            | Self::Labels { .. }
+            | Self::DeleteNode { .. }
+            | Self::AddNode { .. } => {}
+        }
+    }
+
     /// Returns the node that the event happens to; `None` if it happens to a pod.
     pub fn node(&self) -> Option<&str> {
         match self {
@@ -494,6 +555,27 @@ impl fmt::Display for RecordedEffect {
         let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
         f.write_str(&parts.join(" "))
     }
+}
+
+fn slow_down_tolerations(tolerations: &mut [Value], factor: u32) {
+    for toleration in tolerations {
+        if let Some(seconds) = toleration.get("tolerationSeconds").and_then(Value::as_i64) {
+            toleration["tolerationSeconds"] = (seconds * i64::from(factor)).into();
+        }
+    }
+}
+
+/// Returns the value of a flag of the controllers in a scenario that is slowed down.
+fn slowed_down_flag(flag: &str, text: &str, factor: u32) -> String {
+    if flag.ends_with("-period") || flag.ends_with("-timeout") {
+        let span = humantime::parse_duration(text).expect("a duration");
+        return humantime::format_duration(span * factor).to_string();
+    }
+    if flag.ends_with("-eviction-rate") {
+        let rate: f32 = text.parse().expect("a rate");
+        return (rate / factor as f32).to_string();
+    }
+    text.to_owned()
 }
 
 /// Returns the statuses that a healthy kubelet posts, by condition type.

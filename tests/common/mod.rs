@@ -8,4 +8,5 @@ pub mod live_session;
 pub mod placements;
 pub mod program;
 pub mod recordings;
+pub mod stage;
 pub mod terminal;

@@ -1,8 +1,10 @@
-//! The alert rules of `docs/alerts.md`, evaluated every 15 seconds on the metrics of `kordon controller` during
-//! incidents in the demo cluster. The tests check when each rule fires. A rule that is meant to fire before evictions
-//! must fire at least as early as the page's table states.
+//! The alert rules of `docs/alerts.md`, evaluated every 15 seconds on the metrics of `kordon controller` during incidents:
+//! those of the demo cluster, and recordings of the real controllers. The tests check what the page's table states about
+//! each alert.
 
-use std::collections::BTreeMap;
+mod recorded;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
@@ -40,36 +42,100 @@ const DEFAULT: i64 = 300;
 /// Interval at which Prometheus scrapes and evaluates the rules.
 const EVERY: Span = Span::from_secs(15);
 
-#[tokio::test(start_paused = true)]
-async fn a_silent_node_is_reported_before_its_pods_are_evicted() {
-    let mut outage = Outage::start("silent-node", Exporter::Shadow);
-    let seen = outage.run(480).await;
-    seen.fires_before_evictions("NodeSilent");
-    seen.fires_before_evictions("EvictionsWithinFiveMinutes");
-    seen.fires_before_evictions("EvictionsWithinAMinute");
-    // The demo's pods with the shortest tolerations, 30 s and 60 s, are evicted first.
-    for alert in ["NodeSilent", "EvictionsWithinFiveMinutes", "EvictionsWithinAMinute"] {
-        seen.fires_before_any_eviction(alert);
-    }
-    seen.fires_none_but(&["NodeSilent", "EvictionsWithinFiveMinutes", "EvictionsWithinAMinute"]);
+/// Makes a test of each incident. A test plays its incident and checks every row that the table of `docs/alerts.md` has
+/// for it. Several tests may play one incident.
+macro_rules! incidents {
+    ($($test:ident: $incident:literal => $play:expr,)*) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $test() {
+                let reported = $play.await;
+                reported.check($incident);
+            }
+        )*
+
+        /// The incidents that are played, as the table names them.
+        const INCIDENTS: &[&str] = &[$($incident),*];
+    };
+}
+
+incidents! {
+    a_recorded_silent_node_of_1_23: "a node, recorded" => recorded::play("taint--silent-node"),
+    a_recorded_silent_node_of_1_36: "a node, recorded" => recorded::play("modern--daemonset-pods"),
+    recorded_silent_nodes_of_1_37: "a node, recorded" => recorded::play("modern--1.37--rate-limited"),
+    a_recorded_silent_node_of_1_38: "a node, recorded" => recorded::play("modern--1.38--random-93-27"),
+    a_recorded_zone_whose_evictions_stop: "most of a zone, until a part is back, recorded" =>
+        recorded::play("taint--partial-then-normal"),
+    a_silent_node: "a node" => silent_node(),
+    a_zone_that_is_down: "a zone" => zone_outage(),
+    a_zone_whose_evictions_stop: "a node, then most of its zone" => node_and_most_of_its_zone(),
+    missing_room: "a node of a cluster without room for another" => node_without_room(),
+    a_controller_that_is_gone: "a node and kube-controller-manager" => node_and_controller(),
+    a_controller_with_other_flags: "a node; the shadow assumes another value of a flag" => node_and_other_flags(),
+    a_watch_that_is_broken: "a node and the watch of budgets" => node_and_watch(),
+    a_kordon_that_waits: "a node; kordon waits for kube-controller-manager" => node_and_waiting_kordon(),
+    writes_that_fail: "a zone and the writes of kordon" => zone_and_writes(),
+    evictions_that_wait: "two nodes; one eviction a minute is allowed" => limited_evictions(),
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_zone_that_is_down_is_reported_before_its_pods_are_evicted() {
-    let mut outage = Outage::start("zone-outage", Exporter::Shadow);
+async fn nothing_is_reported_of_a_healthy_cluster() {
+    let mut outage = Outage::start("healthy", Exporter::Shadow);
+    outage.run(660).await.fires_none_but(&[]);
+}
+
+/// The table and the rules name the same alerts, and every incident of the table is played.
+#[test]
+fn every_alert_is_checked() {
+    let (table, rules) = (table(), rules());
+    let in_table: BTreeSet<&str> = table.iter().map(|row| row.alert.as_str()).collect();
+    let in_rules: BTreeSet<&str> = rules.iter().map(|rule| rule.alert.as_str()).collect();
+    assert_eq!(in_table, in_rules);
+    for row in &table {
+        assert!(INCIDENTS.contains(&row.incident.as_str()), "nothing plays {:?}", row.incident);
+    }
+}
+
+/// An alert that fires too late, or not at all, keeps no statement.
+#[test]
+fn a_late_alert_is_found() {
+    let at = |minutes: i64| Timestamp::from_secs(60 * minutes);
+    let reported = |fired: Option<i64>| Reported {
+        failed: at(0),
+        fired: fired.map(|minutes| ("A".into(), at(minutes))).into_iter().collect(),
+        evictions: vec![at(5), at(9)],
+        by_default: vec![at(9)],
+    };
+    let breaks = |statement: &str, fired: Option<i64>| {
+        Statement::parse(statement).contradiction(&reported(fired), "A").is_some()
+    };
+    for (statement, latest) in [
+        ("before the first eviction", 4),
+        ("before the last eviction", 8),
+        ("6m before the first pod with default tolerations", 3),
+        ("at most 7m after the failure", 7),
+        ("at most 2m after the first eviction", 7),
+    ] {
+        assert!(!breaks(statement, Some(latest)), "{statement}");
+        assert!(breaks(statement, Some(latest + 1)), "{statement}");
+        assert!(breaks(statement, None), "{statement}");
+    }
+    assert!(breaks("nobody is evicted", Some(1)));
+}
+
+async fn silent_node() -> Reported {
+    let mut outage = Outage::start("silent-node", Exporter::Shadow);
     let seen = outage.run(480).await;
-    for alert in ["NodeSilent", "EvictionsWithinFiveMinutes", "ZoneMostlyDown"] {
-        seen.fires_before_evictions(alert);
-    }
-    seen.fires_before_evictions("EvictionsWithinAMinute");
-    for alert in ["NodeSilent", "EvictionsWithinFiveMinutes", "EvictionsWithinAMinute"] {
-        seen.fires_before_any_eviction(alert);
-    }
+    seen.fires_none_but(&["NodeSilent", "EvictionsWithinFiveMinutes", "EvictionsWithinAMinute"]);
+    seen
+}
+
+async fn zone_outage() -> Reported {
+    Outage::start("zone-outage", Exporter::Shadow).run(480).await
 }
 
 /// In a small zone, evictions stop while most of the zone's nodes are down. One node is tainted before evictions stop.
-#[tokio::test(start_paused = true)]
-async fn a_zone_whose_evictions_stop_is_reported_before_a_pod_is_evicted() {
+async fn node_and_most_of_its_zone() -> Reported {
     let mut outage = Outage::start("healthy", Exporter::Shadow);
     let zone = outage.nodes_of_a_zone().await;
     outage.world.inject(&zone[0], NodeFault::Disconnect).await;
@@ -77,15 +143,11 @@ async fn a_zone_whose_evictions_stop_is_reported_before_a_pod_is_evicted() {
     for node in &zone[1..zone.len() - 2] {
         outage.world.inject(node, NodeFault::Disconnect).await;
     }
-    let seen = outage.run(400).await;
-    seen.fires_before_evictions("EvictionsPausedInZone");
-    // Most nodes of the zone fail 80 s after the node whose pods are evicted.
-    seen.fires_this_long_before_evictions("ZoneMostlyDown", Span::from_secs(120));
+    outage.run(400).await
 }
 
 /// Only one zone accepts pods. Long before a node fails, the zone has no room for the pods of one of its nodes.
-#[tokio::test(start_paused = true)]
-async fn missing_room_is_reported_before_a_pod_is_evicted() {
+async fn node_without_room() -> Reported {
     let mut outage = Outage::start("healthy", Exporter::Shadow);
     outage.run(30).await;
     for node in outage.workers().await.iter().filter(|node| !node.contains("-1c-")) {
@@ -96,29 +158,23 @@ async fn missing_room_is_reported_before_a_pod_is_evicted() {
     assert!(cordoned.fired.contains_key("NoRoomForANode"), "{cordoned:#?}");
     let zone = outage.nodes_of_a_zone().await;
     outage.world.inject(&zone[0], NodeFault::Disconnect).await;
-    outage.run(420).await.fires_before_evictions("NoRoomForANode");
+    outage.run(420).await
 }
 
 /// The controller dies while a node is silent.
-#[tokio::test(start_paused = true)]
-async fn a_controller_that_is_gone_is_reported_and_nobody_is_evicted() {
+async fn node_and_controller() -> Reported {
     let mut outage = Outage::start("silent-node", Exporter::Shadow);
     outage.run(20).await;
     outage.controller.cancel();
-    let seen = outage.run(480).await;
-    assert_eq!(seen.first_eviction, None);
-    // The controller's Lease expires after 15 s; the alert rule waits two more minutes.
-    seen.fires_within("PredictionsNotPossible", 175);
+    outage.run(480).await
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_controller_with_other_flags_is_reported_before_a_pod_is_evicted() {
-    let mut outage = Outage::start("silent-node", Exporter::ShadowWith("node-monitor-grace-period", "20s"));
-    outage.run(480).await.fires_before_evictions("ControllerActsOtherwise");
+async fn node_and_other_flags() -> Reported {
+    let exporter = Exporter::ShadowWith("node-monitor-grace-period", "20s");
+    Outage::start("silent-node", exporter).run(480).await
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_watch_that_is_broken_is_reported_before_a_pod_is_evicted() {
+async fn node_and_watch() -> Reported {
     let mut outage = Outage::start("silent-node", Exporter::Shadow);
     outage.run(30).await;
     let broken = Fault::always(FaultAnswer::InternalError).of_user(EXPORTER);
@@ -127,51 +183,34 @@ async fn a_watch_that_is_broken_is_reported_before_a_pod_is_evicted() {
     outage.server.set_down(true);
     outage.clock.sleep(Span::from_secs(1)).await;
     outage.server.set_down(false);
-    outage.run(450).await.fires_before_evictions("WatchBroken");
+    outage.run(450).await
 }
 
 /// Starts kordon as a candidate for leadership. The candidate waits, because the demo's own controller runs.
-#[tokio::test(start_paused = true)]
-async fn a_kordon_that_waits_is_reported_before_a_pod_is_evicted() {
-    let mut outage = Outage::start("silent-node", Exporter::Candidate);
-    let seen = outage.run(480).await;
-    seen.fires_before_evictions("NoKordonLeader");
-    seen.fires_before_evictions("BlockedByManager");
+async fn node_and_waiting_kordon() -> Reported {
+    Outage::start("silent-node", Exporter::Candidate).run(480).await
 }
 
-#[tokio::test(start_paused = true)]
-async fn writes_that_fail_are_reported_and_nobody_is_evicted() {
+async fn zone_and_writes() -> Reported {
     let mut outage = Outage::start("zone-outage", Exporter::Leader { evictions_per_minute: None });
     for resource in ["nodes", "nodes/status"] {
         let fails = Fault::always(FaultAnswer::InternalError).of_user(EXPORTER);
         outage.server.inject(fails.on(&[Verb::Patch, Verb::Update], resource));
     }
-    let seen = outage.run(600).await;
-    assert_eq!(seen.first_eviction, None);
-    seen.fires_within("WritesFail", 480);
+    outage.run(600).await
 }
 
-/// The controller may evict one pod per minute. The alert fires at most about five minutes after the first eviction,
-/// while other pods are still waiting.
-#[tokio::test(start_paused = true)]
-async fn evictions_that_wait_for_the_limit_are_reported() {
+async fn limited_evictions() -> Reported {
     let mut outage = Outage::start("healthy", Exporter::Leader { evictions_per_minute: Some(1) });
     let zone = outage.nodes_of_a_zone().await;
     for node in &zone[..2] {
         outage.world.inject(node, NodeFault::Disconnect).await;
     }
-    let seen = outage.run(780).await;
-    let evicted = seen.first_eviction.expect("one a minute is evicted");
-    let waited = seen.fired["EvictionsHeld"].since(evicted);
-    assert!(waited <= Span::from_secs(300) + EVERY + EVERY, "after {waited}");
+    outage.run(780).await
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_is_reported_of_a_healthy_cluster() {
-    let mut outage = Outage::start("healthy", Exporter::Shadow);
-    outage.run(660).await.fires_none_but(&[]);
-}
-
+/// Start of the clock.
+const EPOCH: &str = "2026-11-21T03:00:00Z";
 /// User name of `kordon controller` at the API server.
 const EXPORTER: &str = "exporter";
 
@@ -188,6 +227,61 @@ enum Exporter {
     },
 }
 
+/// A `kordon controller` that watches a server.
+struct Exported {
+    asking: mpsc::Sender<EndpointRequest>,
+    _journal: tempfile::TempDir,
+}
+
+impl Exported {
+    fn start(
+        server: &Server,
+        clock: Clock,
+        settings: Settings,
+        exporter: Exporter,
+        cancel: &CancellationToken,
+    ) -> Self {
+        let journal = tempfile::tempdir().expect("a folder");
+        let enforcement = |evictions_per_minute| Enforcement {
+            election: ElectionOptions::new("kube-system", "kordon-controller"),
+            identity: EXPORTER.into(),
+            rate: RequestRate::default(),
+            journal: Journal::within(journal.path(), EXPORTER),
+            evictions_per_minute,
+            manager_controllers: None,
+        };
+        let (lines, mut reader) = LineWriter::new();
+        let (asking, asked) = mpsc::channel(4);
+        let process = ControllerProcess {
+            notifier: Notifier::new(NotifyOptions::default()),
+            reader: None,
+            connection: Connection::embedded(server.client_as(EXPORTER), "demo"),
+            info: ConnectionInfo::default(),
+            settings,
+            clock,
+            enforcement: match exporter {
+                Exporter::Shadow | Exporter::ShadowWith(..) => None,
+                Exporter::Candidate => Some(enforcement(None)),
+                Exporter::Leader { evictions_per_minute } => Some(enforcement(evictions_per_minute)),
+            },
+            lines,
+            asked,
+        };
+        tokio::spawn(async move { while reader.next().await.is_some() {} });
+        let ends = cancel.clone().cancelled_owned();
+        tokio::spawn(async move { process.run(ends).await.expect("it ends when the test does") });
+        Self { asking, _journal: journal }
+    }
+
+    /// Returns the text of `/metrics`.
+    async fn scrape(&self) -> String {
+        let (answer, answered) = oneshot::channel();
+        let request = EndpointRequest { endpoint: Endpoint::Metrics, answer };
+        self.asking.send(request).await.expect("it runs");
+        answered.await.expect("it answers").text
+    }
+}
+
 /// A demo cluster with its control plane, and the scraped metrics of `kordon controller`.
 struct Outage {
     server: Server,
@@ -195,15 +289,14 @@ struct Outage {
     world: World,
     /// Stops the demo's own controller.
     controller: CancellationToken,
-    asking: mpsc::Sender<EndpointRequest>,
+    exported: Exported,
     scrapes: Scrapes,
-    _journal: tempfile::TempDir,
     _cancel: DropGuard,
 }
 
 impl Outage {
     fn start(scenario: &str, exporter: Exporter) -> Self {
-        let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
+        let clock = Clock::new(Timestamp::parse(EPOCH).expect("a time"), 1.0);
         let server = Server::new(clock, ApiOptions::default());
         let (cancel, scenario) = (CancellationToken::new(), Scenario::named(scenario).expect("a scenario"));
         let options = WorldOptions { scenario, scheduling: Scheduling::External, ..WorldOptions::default() };
@@ -222,71 +315,28 @@ impl Outage {
         if let Exporter::ShadowWith(flag, value) = exporter {
             assert_eq!(settings.set(flag, value, Origin::Override), Ok(true));
         }
-        let journal = tempfile::tempdir().expect("a folder");
-        let enforcement = |evictions_per_minute| Enforcement {
-            election: ElectionOptions::new("kube-system", "kordon-controller"),
-            identity: EXPORTER.into(),
-            rate: RequestRate::default(),
-            journal: Journal::within(journal.path(), EXPORTER),
-            evictions_per_minute,
-            manager_controllers: None,
-        };
-        let (lines, mut reader) = LineWriter::new();
-        let (asking, asked) = mpsc::channel(4);
-        let process = ControllerProcess {
-            notifier: Notifier::new(NotifyOptions::default()),
-            reader: None,
-            connection: connection(EXPORTER),
-            info: ConnectionInfo::default(),
-            settings,
-            clock,
-            enforcement: match exporter {
-                Exporter::Shadow | Exporter::ShadowWith(..) => None,
-                Exporter::Candidate => Some(enforcement(None)),
-                Exporter::Leader { evictions_per_minute } => Some(enforcement(evictions_per_minute)),
-            },
-            lines,
-            asked,
-        };
-        tokio::spawn(async move { while reader.next().await.is_some() {} });
-        let ends = cancel.clone().cancelled_owned();
-        tokio::spawn(async move { process.run(ends).await.expect("it ends when the test does") });
+        let exported = Exported::start(&server, clock, settings, exporter, &cancel);
         let (scrapes, _cancel) = (Scrapes::default(), cancel.drop_guard());
-        Self { server, clock, world, controller, asking, scrapes, _journal: journal, _cancel }
+        Self { server, clock, world, controller, exported, scrapes, _cancel }
     }
 
     /// Scrapes for this many seconds, then evaluates the rules on everything scraped so far.
     async fn run(&mut self, seconds: i64) -> Reported {
-        let since = self.clock.now();
-        let ends = since + Span::from_secs(seconds);
+        let failed = self.clock.now();
+        let ends = failed + Span::from_secs(seconds);
         while self.clock.now() + EVERY <= ends {
             self.clock.sleep(EVERY).await;
-            let (answer, answered) = oneshot::channel();
-            let request = EndpointRequest { endpoint: Endpoint::Metrics, answer };
-            self.asking.send(request).await.expect("it runs");
-            let text = answered.await.expect("it answers").text;
+            let text = self.exported.scrape().await;
             self.scrapes.add(self.clock.now(), &text);
         }
         self.clock.sleep_until(ends).await;
-        let (first_eviction, first_by_default) =
-            (self.first_eviction(0).await, self.first_eviction(DEFAULT).await);
-        Reported { since, fired: self.fired(), first_eviction, first_by_default }
+        let (evictions, by_default) = (self.evictions(0).await, self.evictions(DEFAULT).await);
+        Reported { failed, fired: first_firings(&self.scrapes), evictions, by_default }
     }
 
-    /// Returns the time at which each rule fired first.
-    fn fired(&self) -> BTreeMap<String, Timestamp> {
-        let fires = |rule: &Rule| {
-            let mut pending = Pending::default();
-            self.scrapes
-                .times()
-                .find(|at| pending.evaluate(&self.scrapes.value(&rule.expression, *at), rule.lasts, *at))
-        };
-        rules().into_iter().filter_map(|rule| Some((rule.alert.clone(), fires(&rule)?))).collect()
-    }
-
-    /// Returns the time of the first taint eviction of a pod with a toleration of this many seconds. With 0, returns
-    /// the time of the first taint eviction of any pod.
-    async fn first_eviction(&self, tolerates: i64) -> Option<Timestamp> {
+    /// Returns the times of the taint evictions of pods with a toleration of this many seconds. With 0, returns the times
+    /// of all taint evictions.
+    async fn evictions(&self, tolerates: i64) -> Vec<Timestamp> {
         let pods: Api<Pod> = Api::all(self.server.client());
         let pods = pods.list(&ListParams::default()).await.expect("listed");
         let tolerates_it = |pod: &Pod| {
@@ -299,7 +349,7 @@ impl Outage {
             .flatten()
             .filter(|condition| condition.reason.as_deref() == Some("DeletionByTaintManager"))
             .filter_map(|condition| Timestamp::parse(&condition.last_transition_time?.0.to_string()))
-            .min()
+            .collect()
     }
 
     /// Returns the names of the workers in zone b.
@@ -320,43 +370,31 @@ impl Outage {
     }
 }
 
-/// Alerts and evictions from the start of the cluster to the end of an [`Outage::run`].
+/// Alerts and evictions of an incident.
 #[derive(Debug)]
 struct Reported {
-    /// Start time of the last [`Outage::run`].
-    since: Timestamp,
+    /// Time of the last failure of the incident.
+    failed: Timestamp,
+    /// Time at which each rule that fires fired first.
     fired: BTreeMap<String, Timestamp>,
-    first_eviction: Option<Timestamp>,
-    /// Time of the first eviction of a pod with the tolerations that admission adds.
-    first_by_default: Option<Timestamp>,
+    /// Times of the evictions, in any order.
+    evictions: Vec<Timestamp>,
+    /// Times of the evictions of pods with the tolerations that admission adds.
+    by_default: Vec<Timestamp>,
 }
 
 impl Reported {
-    /// Asserts that the alert fired before any pod was evicted.
-    fn fires_before_any_eviction(&self, alert: &str) {
-        let evicted = self.first_eviction.unwrap_or_else(|| panic!("no pod is evicted: {self:#?}"));
-        assert!(self.fired[alert] < evicted, "{alert}: {self:#?}");
-    }
-
-    /// Asserts that the alert fired before the first eviction of a pod with default tolerations, at least as long as
-    /// the table of `docs/alerts.md` states.
-    fn fires_before_evictions(&self, alert: &str) {
-        self.fires_this_long_before_evictions(alert, stated_lead(alert));
-    }
-
-    /// Asserts that the alert fired at least this long before the first eviction of a pod with default tolerations.
-    fn fires_this_long_before_evictions(&self, alert: &str, least: Span) {
-        let fired = self.fired.get(alert).unwrap_or_else(|| panic!("{alert} does not fire: {self:#?}"));
-        let evicted = self.first_by_default.unwrap_or_else(|| panic!("no pod is evicted: {self:#?}"));
-        let before = evicted.since(*fired);
-        println!("{alert} fires {before} before the first eviction");
-        assert!(before >= least, "{alert}: {before} before the first eviction, not {least}");
-    }
-
-    fn fires_within(&self, alert: &str, seconds: i64) {
-        let fired = self.fired.get(alert).unwrap_or_else(|| panic!("{alert} does not fire: {self:#?}"));
-        let after = fired.since(self.since);
-        assert!(after >= Span::ZERO && after <= Span::from_secs(seconds), "{alert}: after {after}");
+    /// Checks what the table of `docs/alerts.md` states about the alerts of an incident.
+    fn check(&self, incident: &str) {
+        let rows: Vec<Row> = table().into_iter().filter(|row| row.incident == incident).collect();
+        assert!(!rows.is_empty(), "the table does not have {incident:?}");
+        let broken = |row: &Row| {
+            let statements =
+                row.statements.iter().filter_map(|statement| statement.contradiction(self, &row.alert));
+            statements.map(|broken| format!("{} {broken}", row.alert)).collect::<Vec<_>>()
+        };
+        let broken: Vec<String> = rows.iter().flat_map(broken).collect();
+        assert!(broken.is_empty(), "{incident}:\n{}\n{self:#?}", broken.join("\n"));
     }
 
     fn fires_none_but(&self, alerts: &[&str]) {
@@ -364,6 +402,73 @@ impl Reported {
             self.fired.keys().filter(|alert| !alerts.contains(&alert.as_str())).collect();
         assert!(others.is_empty(), "{others:?} fire: {self:#?}");
     }
+}
+
+/// A row of the table in `docs/alerts.md`: what is stated about an alert in an incident.
+struct Row {
+    alert: String,
+    incident: String,
+    statements: Vec<Statement>,
+}
+
+/// What is stated about an alert.
+#[derive(Clone, Copy, Debug)]
+enum Statement {
+    BeforeFirstEviction,
+    BeforeLastEviction,
+    NobodyEvicted,
+    /// At least this long before the first eviction of a pod with default tolerations.
+    BeforeDefault(Span),
+    /// At most this long after the last failure of the incident.
+    AfterFailure(Span),
+    /// At most this long after the first eviction.
+    AfterFirstEviction(Span),
+}
+
+impl Statement {
+    /// Parses the words of the table.
+    fn parse(text: &str) -> Self {
+        let span = |text: &str| -> Span { humantime::parse_duration(text).expect("a duration").into() };
+        let at_most = |end: &str| text.strip_prefix("at most ")?.strip_suffix(end).map(span);
+        match text {
+            "before the first eviction" => return Self::BeforeFirstEviction,
+            "before the last eviction" => return Self::BeforeLastEviction,
+            "nobody is evicted" => return Self::NobodyEvicted,
+            _ => {}
+        }
+        let by_default = text.strip_suffix(" before the first pod with default tolerations").map(span);
+        let later = || at_most(" after the failure").map(Self::AfterFailure);
+        let last = || at_most(" after the first eviction").map(Self::AfterFirstEviction);
+        let parsed = by_default.map(Self::BeforeDefault).or_else(later).or_else(last);
+        parsed.unwrap_or_else(|| panic!("{text:?} is no statement"))
+    }
+
+    /// Returns what happened instead, if the statement is not true of the alert.
+    fn contradiction(self, reported: &Reported, alert: &str) -> Option<String> {
+        let Some(fired) = reported.fired.get(alert).copied() else { return Some("does not fire".into()) };
+        let (first, last) = (reported.evictions.iter().min(), reported.evictions.iter().max());
+        let by_default = reported.by_default.iter().min();
+        let is_true = match self {
+            Self::BeforeFirstEviction => first.is_some_and(|first| fired < *first),
+            Self::BeforeLastEviction => last.is_some_and(|last| fired < *last),
+            Self::NobodyEvicted => reported.evictions.is_empty(),
+            Self::BeforeDefault(least) => by_default.is_some_and(|evicted| fired + least <= *evicted),
+            Self::AfterFailure(most) => fired >= reported.failed && fired <= reported.failed + most,
+            Self::AfterFirstEviction(most) => first.is_some_and(|first| fired <= *first + most),
+        };
+        (!is_true).then(|| format!("fires at {}, not {self:?}", fired.to_time()))
+    }
+}
+
+/// Returns the rows of the table in `docs/alerts.md`.
+fn table() -> Vec<Row> {
+    let rows = include_str!("../../docs/alerts.md").lines().filter(|line| line.starts_with("| `"));
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let statements = cells[3].split(", ").map(Statement::parse).collect();
+        Row { alert: cells[1].trim_matches('`').into(), incident: cells[2].into(), statements }
+    };
+    rows.map(row).collect()
 }
 
 /// An alert rule.
@@ -389,22 +494,11 @@ fn rules() -> Vec<Rule> {
     rules.flatten().map(rule).collect()
 }
 
-/// Returns the minimum time between an alert and the first eviction, as the table of `docs/alerts.md` states it.
-fn stated_lead(alert: &str) -> Span {
-    let start = format!("| `{alert}` |");
-    let row = include_str!("../../docs/alerts.md").lines().find(|line| line.starts_with(&start));
-    let cell = row.and_then(|row| row.split('|').nth(3)).unwrap_or_else(|| panic!("{alert} has no row"));
-    let lead = cell.split(',').next().unwrap_or_default().trim();
-    humantime::parse_duration(lead).expect("a duration").into()
-}
-
-/// Checks that every rule is named in a test above.
-#[test]
-fn every_alert_has_a_test() {
-    let tests = include_str!("alerts.rs");
-    for rule in rules() {
-        let named =
-            [format!("(\"{}\"", rule.alert), format!("[\"{}\"", rule.alert), format!("\"{}\",", rule.alert)];
-        assert!(named.iter().any(|name| tests.contains(name)), "{} has no test", rule.alert);
-    }
+/// Returns the time at which each rule fired first.
+fn first_firings(scrapes: &Scrapes) -> BTreeMap<String, Timestamp> {
+    let fires = |rule: &Rule| {
+        let mut pending = Pending::default();
+        scrapes.times().find(|at| pending.evaluate(&scrapes.value(&rule.expression, *at), rule.lasts, *at))
+    };
+    rules().into_iter().filter_map(|rule| Some((rule.alert.clone(), fires(&rule)?))).collect()
 }

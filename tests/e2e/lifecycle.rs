@@ -9,7 +9,6 @@
 //! API server's own release and of the pod garbage collector are played.
 
 mod observed;
-mod stage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +19,12 @@ use kordon_clock::Clock;
 use kordon_time::Span;
 use kube::{Api, api::DeleteParams};
 
-use self::{observed::Watching, stage::Stage};
+use self::observed::Watching;
 use crate::{
     common::{
         lifecycle::{LifecycleRecording, RecordedEffect, Slack, TOLERANCE},
         recordings::{recordings, root},
+        stage::Stage,
     },
     controller::{CONTROLLER, apply_role, leader},
     harness::{
@@ -139,7 +139,9 @@ async fn play(
     }
     let numbered = (0..).zip(recordings);
     let mut stages: Vec<Stage> = numbered
-        .map(|(number, recording)| Stage::new(client.clone(), format!("case-{number}"), recording))
+        .map(|(number, recording)| {
+            Stage::new(client.clone(), Clock::system(), format!("case-{number}"), recording)
+        })
         .collect();
     try_join_all(stages.iter_mut().map(Stage::set_up)).await?;
     let watching = Watching::start(client.clone());

@@ -1,6 +1,6 @@
 //! Facts of each demo scenario at three moments: numbers and sets that were computed by hand from the specification and
-//! the scenario's script, never taken from kordon's output. They are compared with the model and the JSON of the
-//! dashboard's real loop, on a virtual clock.
+//! the scenario's script, never taken from kordon's output. They are compared with the model, the JSON and the drawn
+//! frame of the dashboard's real loop, on a virtual clock.
 //!
 //! Common to all of them (release 1.36): a node becomes Unknown when a pass, each 5 s, finds its last observed
 //! heartbeat more than 50 s old (docs/upstream/node-lifecycle.md#3.4). A heartbeat is observed by the pass after it.
@@ -14,13 +14,13 @@ use std::{collections::BTreeSet, io};
 
 use crossterm::event::Event;
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
     app::App,
     cli::StatusReport,
     model::Model,
     run::{self, Surface},
-    ui::Drawn,
+    ui::{Drawn, snapshot},
 };
 use kordon_clock::Clock;
 use kordon_core::{cluster::Key, why::departure::DepartureKind};
@@ -81,15 +81,29 @@ async fn default() {
     );
     facts.equal("all zones are Normal", at_60.zone_states(), ["Normal"; 3].map(str::to_owned).to_vec());
     facts.equal(
-        "70 s after the taint, the pods have left that tolerate it for 60 s or less (docs/upstream/node-lifecycle.md#7.6)",
-        at_120.pods_by("memory-1c-01", |pod| reason(pod) == "DeletionByTaintManager"),
+        "64 s after the taint, the pods have left that tolerate it for 60 s or less (docs/upstream/node-lifecycle.md#7.6)",
+        at_120.evicted_from("memory-1c-01"),
         at_120.pods_by("memory-1c-01", |pod| tolerates(pod, UNREACHABLE).is_some_and(|span| span <= 60)),
     );
+    let scheduled = at_120.evictions_on("memory-1c-01", "scheduled");
+    facts.equal(
+        "those that tolerate it for 300 s are to leave",
+        scheduled.keys().cloned().collect(),
+        at_120.pods_by("memory-1c-01", |pod| tolerates(pod, UNREACHABLE) == Some(300)),
+    );
+    for (pod, at) in scheduled {
+        facts.within(&format!("{pod} 300 s after the taint"), at, 350.0, 355.5);
+    }
+    let to_leave = |node: &str| {
+        at_120.pods_by(node, |pod| !is_deleted(pod) && tolerates(pod, UNREACHABLE).is_some()).len()
+    };
+    let to_leave = to_leave("general-1b-01") + to_leave("memory-1c-01");
+    facts.shows("the pods of both nodes are counted", &at_120, &format!("{to_leave} pods to be evicted"));
     facts.equal(
         "spot-1a-01 and memory-1a-01 are under pressure: a condition stays for 5 minutes \
          (docs/upstream/placement-and-pressure.md#6.3)",
-        at_120.under_pressure(),
-        set(["memory-1a-01 DiskPressure", "spot-1a-01 MemoryPressure"]),
+        at_120.in_state("Pressure"),
+        set(["memory-1a-01", "spot-1a-01"]),
     );
     facts.check();
 }
@@ -108,6 +122,7 @@ async fn healthy() {
         );
         facts.equal(&format!("no pod is to leave at {at} s"), moment.evictions().len(), 0);
         facts.equal(&format!("no pod waits for a node at {at} s"), moment.waiting(), set([]));
+        facts.shows("the verdict says so", moment, "all 24 nodes Ready");
         facts.equal(
             &format!("no pod has left at {at} s but those of Jobs that are done"),
             moment.departed(|kind| kind != DepartureKind::JobCompletion),
@@ -154,6 +169,8 @@ async fn silent_node() {
         later.keys().cloned().collect(),
         start.pods_on(LOST, |pod| tolerates(pod, UNREACHABLE) == Some(300)),
     );
+    let text = format!("{} pods of {LOST} to be evicted", later.len());
+    facts.shows("which the verdict counts", &at_170, &text);
     for (pod, at) in later {
         facts.within(&format!("{pod} 300 s after the taint"), at, 350.0, 365.5);
     }
@@ -213,6 +230,12 @@ async fn zone_outage() {
     };
     facts.equal("no node is given up before second 50", at_48.with_ready("True").len(), 24);
     facts.equal("the nodes of zone b are Unknown, and no others", at_340.with_ready("Unknown"), set(ZONE_B));
+    facts.shows("the verdict names the zone", &at_340, "zone b down (8 of 8)");
+    facts.holds(
+        "no node of zone b is drawn as well, and all others are",
+        is_drawn_down(&at_340.marks("b")) && ["a", "c"].map(|zone| at_340.marks(zone)) == ["▪▪▪▪▪▪▪▪"; 2],
+        &["a", "b", "c"].map(|zone| at_340.marks(zone)),
+    );
     facts.equal(
         "a zone without a Ready node is in FullDisruption, and goes on at 0.1/s while others are not \
          (docs/upstream/node-lifecycle.md#5.4)",
@@ -309,6 +332,8 @@ async fn partial_disruption() {
         at_180.zone("a"),
         ("PartialDisruption".into(), 0.01),
     );
+    facts.shows("the verdict counts them", &at_180, "41 of 63");
+    facts.shows("and says how long the next one takes: 1 / 0.01 s", &at_180, "1m40s");
     facts.equal(
         "the other zones are Normal",
         ["b", "c"].map(|zone| at_180.zone(zone)),
@@ -342,12 +367,26 @@ async fn full_outage() {
         ["FullDisruption"; 3].map(|state| (state.to_owned(), 0.0)),
     );
     facts.equal("no pod is to leave", at_200.evictions_due(), set([]));
+    facts.shows("the verdict says that evictions have stopped", &at_200, "evictions paused");
+    facts.shows("and why", &at_200, "every zone is down (24 of 24 nodes)");
+    facts.holds(
+        "every node is drawn as down",
+        ["a", "b", "c"].iter().all(|zone| is_drawn_down(&at_200.marks(zone))),
+        &["a", "b", "c"].map(|zone| at_200.marks(zone)),
+    );
     facts.equal("no pod has left", at_200.departed(|_| true), set([]));
     facts.equal("after second 260 all are Ready", at_290.with_ready("True").len(), 24);
     facts.equal("and the zones Normal", at_290.zone_states(), ["Normal"; 3].map(str::to_owned).to_vec());
-    facts.equal("with the pods of the start", at_290.objects.lasting(), start.lasting());
+    facts.equal(
+        "and the pods of the start have not left, those of Jobs aside",
+        at_290.departed(|_| true).intersection(&start.lasting()).cloned().collect::<BTreeSet<_>>(),
+        set([]),
+    );
     facts.check();
 }
+
+/// The kernel of the nodes that are upgraded, according to the script.
+const NEW_KERNEL: &str = "6.1.0-41-cloud-amd64";
 
 /// Each worker in turn is cordoned, drained, down for 15 s, and uncordoned.
 #[tokio::test(start_paused = true)]
@@ -380,17 +419,30 @@ async fn kernel_upgrade() {
         at_15.departed_from("general-1a-01").into_values().collect::<BTreeSet<_>>(),
         [DepartureKind::ApiEviction].into(),
     );
-    facts.holds(
-        "a drain takes at most 180 s, and a reboot 29: by second 280 the first has the new kernel",
-        at_280.kernels().contains("general-1a-01 6.1.0-41-cloud-amd64"),
-        &at_280.kernels(),
+    facts.shows("so does the verdict", at_15, "node general-1a-01 Draining");
+    facts.equal(
+        "a drain takes at most 180 s, and a reboot 29: by second 280 the first is Ready",
+        at_280.state("general-1a-01"),
+        "Ready",
     );
-    facts.holds(
-        "each takes 34 s and more, so at most three have it by second 120",
-        at_120.kernels().len() <= 3,
-        &at_120.kernels(),
+    for moment in [at_120, at_280] {
+        facts.equal(
+            &format!("the frame counts the nodes with the new kernel at {} s", moment.at),
+            moment.number_after(&format!("kernel {NEW_KERNEL} on ")),
+            moment.objects.with_kernel(NEW_KERNEL),
+        );
+    }
+    facts.within(
+        "each takes 34 s and more, so by second 280 one to eight have it",
+        at_280.number_after(&format!("kernel {NEW_KERNEL} on ")) as f64,
+        1.0,
+        8.0,
     );
-    facts.equal("pods of DaemonSets stay", at_280.daemon_pods(), start.daemon_pods());
+    facts.equal(
+        "no pod of a DaemonSet has left (docs/upstream/operator-actions.md#3.3)",
+        at_280.departed(|_| true).intersection(&start.daemon_pods()).cloned().collect::<BTreeSet<_>>(),
+        set([]),
+    );
     facts.check();
 }
 
@@ -435,6 +487,8 @@ async fn stuck_statefulset() {
             moment.nowhere(),
             stuck.len() + forever.len(),
         );
+        let text = format!("{} pods stuck on a dead node", stuck.len() + forever.len());
+        facts.shows("the verdict counts both kinds", moment, &text);
     }
     facts.equal(
         "those that tolerate it without a limit never leave",
@@ -492,11 +546,8 @@ async fn blocked_drain() {
             .collect::<BTreeSet<_>>(),
         all.iter().filter(|pod| **pod != key_of(grafana)).cloned().collect(),
     );
-    facts.holds(
-        "the verdict names the drain and the budget",
-        at_280.verdict().contains("blocked") && at_280.verdict().contains("monitoring/grafana"),
-        &at_280.verdict(),
-    );
+    facts.shows("the verdict names the drain", at_280, &format!("drain of {node} blocked"));
+    facts.shows("and the budget", at_280, "PodDisruptionBudget monitoring/grafana");
     facts.holds("no replacement waits for a node", at_120.waiting().is_empty(), &at_120.waiting());
     facts.check();
 }
@@ -510,6 +561,7 @@ async fn restart() {
     let silent = set(["general-1a-01", "general-1b-01"]);
     facts.equal("nobody is given up", at_30.with_ready("True").len(), 24);
     facts.equal("without a controller nothing is expected", at_30.confidence(), "noController");
+    facts.shows("the verdict says so", &at_30, "no active kube-controller-manager");
     facts.equal(
         "the successor has observed nothing before second 50: nobody is given up before second 100, 125 s after a last \
          heartbeat (docs/upstream/node-lifecycle.md#3.4, row B1)",
@@ -536,44 +588,39 @@ async fn restart() {
 async fn quota() {
     let (mut facts, start, moments) = play("quota", [25, 90, 170]).await;
     let [at_25, at_90, at_170] = &moments;
-    for moment in &moments {
-        for namespace in ["payments", "search", "shop"] {
-            let (hard, found) = (start.quota(namespace), moment.objects.counted_by_quota(namespace));
-            facts.holds(
-                &format!("{namespace} never has more pods than its quota at {} s", moment.at),
-                found <= hard,
-                &(found, hard),
-            );
-        }
-    }
-    let api = start
-        .pods
-        .iter()
-        .filter(|pod| pod.namespace().as_deref() == Some("payments") && pod.name_any().starts_with("api-"));
-    let node = api.clone().map(node_of).next().expect("it runs").to_owned();
+    let is_api = |pod: &str| pod.starts_with("payments/api-");
+    let api = start.named("payments", "api-");
+    let node = api.map(node_of).next().expect("it runs").to_owned();
     facts.equal("the node of the first pod is cordoned", at_25.cordoned(), set([node.as_str()]));
+    let all = start.pods_on(&node, |pod| !matches!(owner(pod).as_str(), "DaemonSet" | "Node"));
+    facts.equal("all its pods are to be removed", at_25.claim(&node, "pods"), all.len() as u64);
+    let evicted = at_25.departed(|kind| kind == DepartureKind::ApiEviction);
+    let evicted: BTreeSet<String> = evicted.into_iter().filter(|pod| is_api(pod)).collect();
     facts.equal(
         "a budget of 4 of 5 allows one eviction (docs/upstream/operator-actions.md#5.1), and only one of them runs there",
-        api.filter(|pod| !at_25.objects.pods.iter().any(|other| other.uid() == pod.uid() && !is_deleted(other))).count(),
-        1,
+        evicted.clone(),
+        all.iter().filter(|pod| is_api(pod)).cloned().collect(),
+    );
+    facts.equal("exactly one", evicted.len(), 1);
+    facts.equal(
+        "the quota refuses its replacement while it is there: it is not said to be replaced, but to be waited for",
+        at_25.with_outcome("replacedWhenGone").into_iter().filter(|pod| is_api(pod)).collect(),
+        evicted,
     );
     facts.equal(
-        "whose replacement the quota refuses while it is there, and which there is afterwards",
-        at_25.objects.named("payments", "api-").count(),
-        5,
+        "when it is gone, nothing is waited for",
+        at_90.with_outcome("replacedWhenGone").into_iter().filter(|pod| is_api(pod)).collect(),
+        set([]),
     );
-    let deleted = at_25.objects.named("payments", "api-").filter(|pod| is_deleted(pod)).map(key_of);
-    let deleted: BTreeSet<String> = deleted.collect();
-    facts.equal(
-        "so it is not said to be replaced, but to be waited for",
-        at_25.with_outcome("replacedWhenGone").intersection(&deleted).cloned().collect::<BTreeSet<_>>(),
-        deleted.clone(),
-    );
-    facts.equal(
-        "when it is gone, there are five again",
-        at_90.objects.named("payments", "api-").filter(|pod| !is_deleted(pod)).count(),
-        5,
-    );
+    for moment in &moments {
+        facts.equal(
+            &format!("what a quota refuses is not Pending at {} s", moment.at),
+            moment.waiting().into_iter().filter(|pod| is_api(pod)).collect(),
+            set([]),
+        );
+    }
+    facts.equal("the drain is done", at_170.in_state("Drained"), set([node.as_str()]));
+    facts.shows("the verdict counts the node", at_170, "1 Drained");
     facts.equal(
         "in the end nothing is left to drain",
         at_170.pods_by(&node, |pod| !matches!(owner(pod).as_str(), "DaemonSet" | "Node")),
@@ -599,20 +646,23 @@ async fn memory_pressure() {
     );
     facts.equal(
         "but the condition is True as soon as the threshold is met (docs/upstream/placement-and-pressure.md#6.3)",
-        at_90.under_pressure(),
-        set([format!("{node} MemoryPressure").as_str()]),
+        at_90.in_state("Pressure"),
+        set([node.as_str()]),
     );
+    facts.shows("the verdict names it", &at_90, &format!("node {node} MemoryPressure"));
     let interruptible =
         |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority) == Some(-100) && !has_requests(pod);
     let mut expected = start.pods_on(&node, interruptible);
     expected.insert(key_of(leaks));
+    let text = format!("kubelet of {node} evicts up to {} pods (MemoryPressure)", expected.len());
+    facts.shows("and how many pods will be evicted", &at_90, &text);
     facts.equal(
         "pods above their request go first, those of lower priority before the one that grew, one in each pass; without the one \
          that grew there is enough (docs/upstream/placement-and-pressure.md#6.7)",
         at_250.departed(|kind| kind == DepartureKind::NodePressure),
         expected,
     );
-    facts.equal("no other node is under pressure", at_250.under_pressure().len(), 1);
+    facts.equal("no other node is under pressure", at_250.in_state("Pressure"), set([node.as_str()]));
     facts.holds(
         "a container at its limit is OOM killed and restarts on its node (docs/upstream/placement-and-pressure.md#6.8)",
         at_250.departed(|kind| kind == DepartureKind::OomKill).contains(&key_of(cart)),
@@ -661,23 +711,20 @@ async fn preemption() {
             moment.waiting().iter().all(|pod| interruptible(pod)),
             &moment.waiting(),
         );
+        let preempted = moment.departed(|kind| kind == DepartureKind::Preemption);
         facts.equal(
-            &format!("all four of risk-model have a node at {at} s"),
-            moment.objects.named("payments", "risk-model-").filter(|pod| !node_of(pod).is_empty()).count(),
-            4,
+            &format!("three of four took the room of two each by {at} s (docs/upstream/placement-and-pressure.md#4.3)"),
+            preempted.len(),
+            6,
+        );
+        facts.holds(
+            &format!("from pods of lower priority by {at} s (docs/upstream/placement-and-pressure.md#4.2)"),
+            preempted.iter().all(|pod| interruptible(pod)),
+            &preempted,
         );
         facts.equal(&format!("all nodes are Ready at {at} s"), moment.with_ready("True").len(), 24);
-        facts.holds(
-            &format!("the verdict counts them at {at} s"),
-            moment.verdict().contains("10 pods"),
-            &moment.verdict(),
-        );
+        facts.shows("the verdict counts those that wait", moment, "10 pods Pending");
     }
-    facts.equal(
-        "three pods took the room of two each (docs/upstream/placement-and-pressure.md#4.3)",
-        at_120.departed(|kind| kind == DepartureKind::Preemption).len(),
-        6,
-    );
     facts.holds(
         "which is in the journal",
         at_120.journal().iter().any(|text| text.starts_with("preempted pod")),
@@ -692,9 +739,13 @@ async fn preemption() {
 async fn departures() {
     let (mut facts, start, [at_40, at_130, at_240]) = play("departures", [40, 130, 240]).await;
     facts.equal(
-        "the pod that somebody deleted is replaced: as many of catalog as before",
-        at_40.objects.named("shop", "catalog-").filter(|pod| !is_deleted(pod)).count(),
-        start.named("shop", "catalog-").count(),
+        "somebody deleted one pod of catalog",
+        at_40
+            .departed(|kind| kind == DepartureKind::Deletion)
+            .iter()
+            .filter(|pod| pod.starts_with("shop/catalog-"))
+            .count(),
+        1,
     );
     facts.equal(
         "frontend is scaled down to 7 (docs/upstream/neighbours.md#3)",
@@ -785,6 +836,13 @@ impl Facts {
         }
     }
 
+    /// States that the text is in the verdict, and in the drawn frame.
+    fn shows(&mut self, fact: &str, moment: &Moment, text: &str) {
+        let shown = [moment.verdict(), moment.header().to_owned()];
+        let fact = format!("{fact}: {text:?} at {} s", moment.at);
+        self.holds(&fact, shown.iter().all(|shown| shown.contains(text)), &shown);
+    }
+
     fn check(self) {
         assert!(self.stated >= 5, "{} has {} facts", self.scenario, self.stated);
         assert!(
@@ -802,7 +860,6 @@ impl Facts {
 struct ClusterObjects {
     nodes: Vec<Node>,
     pods: Vec<Pod>,
-    quotas: Vec<ResourceQuota>,
 }
 
 impl ClusterObjects {
@@ -811,8 +868,7 @@ impl ClusterObjects {
         let client = api.client();
         Self {
             nodes: Objects::<Node>::all(client.clone()).list(&all).await.expect("nodes").items,
-            pods: Objects::<Pod>::all(client.clone()).list(&all).await.expect("pods").items,
-            quotas: Objects::<ResourceQuota>::all(client).list(&all).await.expect("quotas").items,
+            pods: Objects::<Pod>::all(client).list(&all).await.expect("pods").items,
         }
     }
 
@@ -830,9 +886,15 @@ impl ClusterObjects {
         })
     }
 
-    /// Returns the uids of the pods that end only if they are removed: all pods except those of Jobs.
+    /// Returns the pods that end only if they are removed: all pods except those of Jobs.
     fn lasting(&self) -> BTreeSet<String> {
-        self.pods.iter().filter(|pod| owner(pod) != "Job").filter_map(ResourceExt::uid).collect()
+        self.pods.iter().filter(|pod| owner(pod) != "Job").map(key_of).collect()
+    }
+
+    /// Returns the number of nodes with this kernel.
+    fn with_kernel(&self, kernel: &str) -> usize {
+        let version = |node: &Node| Some(node.status.as_ref()?.node_info.as_ref()?.kernel_version.clone());
+        self.nodes.iter().filter(|node| version(node).as_deref() == Some(kernel)).count()
     }
 
     fn daemon_pods(&self) -> BTreeSet<String> {
@@ -843,25 +905,6 @@ impl ClusterObjects {
     fn waiting(&self) -> BTreeSet<String> {
         self.pods.iter().filter(|pod| node_of(pod).is_empty() && !is_deleted(pod)).map(key_of).collect()
     }
-
-    /// Returns the number of pods that a quota allows.
-    fn quota(&self, namespace: &str) -> usize {
-        let quota = self.quotas.iter().find(|quota| quota.namespace().as_deref() == Some(namespace));
-        let hard =
-            quota.and_then(|quota| quota.spec.as_ref()?.hard.as_ref()?.get("pods")).expect("it has one");
-        hard.0.parse().expect("a number")
-    }
-
-    /// Returns the number of pods that count against the quota of a namespace: those that have not finished.
-    fn counted_by_quota(&self, namespace: &str) -> usize {
-        let ended = |pod: &Pod| {
-            matches!(
-                pod.status.as_ref().and_then(|status| status.phase.as_deref()),
-                Some("Succeeded" | "Failed")
-            )
-        };
-        self.pods.iter().filter(|pod| pod.namespace().as_deref() == Some(namespace) && !ended(pod)).count()
-    }
 }
 
 /// The state of the cluster and the report of kordon at a moment.
@@ -871,6 +914,8 @@ struct Moment {
     model: Model,
     /// Output of `kordon status -o json`.
     status: Value,
+    /// The last frame that was drawn, as text.
+    frame: String,
     objects: ClusterObjects,
 }
 
@@ -961,33 +1006,31 @@ impl Moment {
         self.status["zones"].as_array().expect("zones").iter().map(|zone| text(&zone["state"])).collect()
     }
 
-    /// Returns the nodes with their pressure conditions that are True.
-    fn under_pressure(&self) -> BTreeSet<String> {
-        let of = |node: &Node| {
-            let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-            let pressures = conditions
-                .filter(|condition| condition.type_.ends_with("Pressure") && condition.status == "True");
-            pressures.map(|condition| format!("{} {}", node.name_any(), condition.type_)).collect::<Vec<_>>()
-        };
-        self.objects.nodes.iter().flat_map(of).collect()
+    /// Returns the nodes with this state.
+    fn in_state(&self, state: &str) -> BTreeSet<String> {
+        self.nodes_where(|node| node["state"] == state)
     }
 
-    /// Returns the nodes whose kernel differs from that at the start.
-    fn kernels(&self) -> BTreeSet<String> {
-        let kernel = |node: &Node| {
-            let info = node.status.as_ref()?.node_info.as_ref()?;
-            (info.kernel_version != "6.1.0-38-cloud-amd64")
-                .then(|| format!("{} {}", node.name_any(), info.kernel_version))
-        };
-        self.objects.nodes.iter().filter_map(kernel).collect()
+    /// Returns the line of the frame with the verdict.
+    fn header(&self) -> &str {
+        self.frame.lines().nth(1).unwrap_or_default()
+    }
+
+    /// Returns the marks of a zone's nodes in the line below the verdict.
+    fn marks(&self, zone: &str) -> String {
+        let line = self.frame.lines().nth(2).unwrap_or_default();
+        let marks = line.split("  ").find_map(|part| part.trim_start().strip_prefix(zone)?.strip_prefix(' '));
+        marks.unwrap_or_default().to_owned()
+    }
+
+    /// Returns the number after this text in the frame; 0 without the text.
+    fn number_after(&self, text: &str) -> usize {
+        let after = self.frame.split_once(text).map_or("", |(_, after)| after);
+        after.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
     fn pods_by(&self, node: &str, is_meant: impl Fn(&Pod) -> bool) -> BTreeSet<String> {
         self.objects.pods_on(node, is_meant)
-    }
-
-    fn daemon_pods(&self) -> BTreeSet<String> {
-        self.objects.daemon_pods()
     }
 
     fn evictions(&self) -> &Vec<Value> {
@@ -1038,6 +1081,14 @@ impl Moment {
         let entries = self.model.departures.newest().map(|(_, entry)| entry);
         let from = entries.filter(|entry| entry.node.as_deref() == Some(node));
         from.map(|entry| (entry.pod.clone(), entry.departure.kind)).collect()
+    }
+
+    /// Returns the pods of a node that left by a taint.
+    fn evicted_from(&self, node: &str) -> BTreeSet<String> {
+        let left = self.departed_from(node).into_iter();
+        left.filter(|(_, kind)| *kind == DepartureKind::TaintEviction)
+            .map(|(pod, _)| pod.to_string())
+            .collect()
     }
 
     fn journal(&self) -> Vec<String> {
@@ -1095,13 +1146,9 @@ fn is_ready(pod: &Pod) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// Returns the reason of the pod's DisruptionTarget condition.
-fn reason(pod: &Pod) -> String {
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let target = conditions
-        .into_iter()
-        .find(|condition| condition.type_ == "DisruptionTarget" && condition.status == "True");
-    target.and_then(|condition| condition.reason.clone()).unwrap_or_default()
+/// Whether marks stand for eight nodes that are Unknown, tainted or not.
+fn is_drawn_down(marks: &str) -> bool {
+    marks.chars().count() == 8 && marks.chars().all(|mark| "✕✖".contains(mark))
 }
 
 /// Returns for how many seconds the pod tolerates this NoExecute taint without a value; `None` means forever
@@ -1123,28 +1170,39 @@ fn has_requests(pod: &Pod) -> bool {
         .any(|container| container.resources.as_ref().is_some_and(|resources| resources.requests.is_some()))
 }
 
-/// A screen that keeps the model of the last frame before each moment.
+/// Size of the frames.
+const SIZE: (u16, u16) = (160, 48);
+
+/// What is known and drawn at a moment: the model, its time, and the frame as text.
+type Shown = (Model, Timestamp, String);
+
+/// A screen that keeps the last frame before each moment, and its model.
 struct MomentSurface {
     started: Timestamp,
     moments: Vec<i64>,
-    models: Vec<Option<(Model, Timestamp)>>,
+    shown: Vec<Option<Shown>>,
+    /// Result of the last draw.
     drawn: Option<Drawn>,
 }
 
 impl Surface for MomentSurface {
     fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn> {
         let after = now.since(self.started);
-        for (moment, kept) in self.moments.iter().zip(&mut self.models) {
-            if after <= Span::from_secs(*moment) {
-                *kept = Some((app.model.clone(), now));
-            }
+        let is_near = |at: &i64| after <= Span::from_secs(*at) && after > Span::from_secs(*at - 5);
+        let near = self.moments.iter().position(is_near);
+        if let (None, Some(drawn)) = (near, &self.drawn) {
+            // Frames at other times are not kept, so they are not drawn. The last result is enough, because no keys are
+            // typed.
+            return Ok(drawn.clone());
         }
-        if self.drawn.is_none() {
-            // One frame is enough, because this screen keeps models instead of frames, and no keys are typed.
-            let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a buffer");
-            self.drawn = Some(terminal.draw_app(app, now)?);
+        let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a buffer");
+        let drawn = terminal.draw_app(app, now)?;
+        if let Some(near) = near {
+            let frame = snapshot::plain(terminal.backend().buffer());
+            self.shown[near] = Some((app.model.clone(), now, frame));
         }
-        Ok(self.drawn.clone().expect("just drawn"))
+        self.drawn = Some(drawn.clone());
+        Ok(drawn)
     }
 
     fn repaint(&mut self) -> io::Result<()> {
@@ -1178,17 +1236,17 @@ async fn play<const N: usize>(name: &'static str, times: [i64; N]) -> (Facts, Cl
         })
     };
     let mut surface =
-        MomentSurface { started, moments: times.to_vec(), models: times.map(|_| None).into(), drawn: None };
+        MomentSurface { started, moments: times.to_vec(), shown: times.map(|_| None).into(), drawn: None };
     // The dashboard exits when its stream of keys ends.
     let end = clock.sleep_until(started + Span::from_secs(times[N - 1] + 1));
     let keys = Box::pin(stream::once(end).filter_map(async |()| None::<io::Result<Event>>));
     run::run_dashboard(dashboard, &mut surface, keys).await.expect("it runs");
     let objects = reading.await.expect("it has read");
     cancel.cancel();
-    let moments = times.into_iter().zip(surface.models).zip(objects).map(|((at, model), objects)| {
-        let (model, taken) = model.expect("it was drawn");
+    let moments = times.into_iter().zip(surface.shown).zip(objects).map(|((at, shown), objects)| {
+        let (model, taken, frame) = shown.expect("it was drawn");
         let status = serde_json::to_value(StatusReport::new(&model, taken)).expect("plain data");
-        Moment { at, started, model, status, objects }
+        Moment { at, started, model, status, frame, objects }
     });
     let moments = moments.collect::<Vec<_>>().try_into().ok().expect("as many");
     (Facts { scenario: name, stated: 0, wrong: Vec::new() }, start, moments)

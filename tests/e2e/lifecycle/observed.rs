@@ -16,9 +16,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::stage::{CONTROLLERS_TAINTS, KUBELET, Stage};
 use crate::{
-    common::lifecycle::{RecordedEffect, TimelineAction, node_effects, pod_effects},
+    common::{
+        lifecycle::{RecordedEffect, TimelineAction, node_effects, pod_effects},
+        stage::{CONTROLLERS_TAINTS, KUBELET, Stage},
+    },
     harness::plane,
 };
 

@@ -1,4 +1,4 @@
-//! A recorded scenario on a real control plane: its nodes and pods, the heartbeats of its kubelets, and its timeline.
+//! A recorded scenario on an API server: its nodes and pods, the heartbeats of its kubelets, and its timeline.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,7 +17,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::common::lifecycle::{
+use super::lifecycle::{
     Beat, FIRST_BEAT, LifecycleRecording, NodeSpec, PodSpec, STATUS_EVERY, TimelineAction, healthy,
 };
 
@@ -25,6 +25,7 @@ use crate::common::lifecycle::{
 /// separate region, and its pods in a separate namespace.
 pub struct Stage {
     client: Client,
+    clock: Clock,
     pub name: String,
     pub recording: LifecycleRecording,
     /// The scenario's nodes in the order in which they were tainted.
@@ -46,9 +47,9 @@ struct Posted {
 }
 
 impl Stage {
-    pub fn new(client: Client, name: String, recording: LifecycleRecording) -> Self {
+    pub fn new(client: Client, clock: Clock, name: String, recording: LifecycleRecording) -> Self {
         let order = recording.order();
-        Self { client, name, recording, order, kubelets: BTreeMap::new() }
+        Self { client, clock, name, recording, order, kubelets: BTreeMap::new() }
     }
 
     /// Creates the objects that exist before the controllers start.
@@ -64,19 +65,18 @@ impl Stage {
 
     /// Plays the heartbeats and the timeline until `until` seconds after `start`.
     pub async fn play(mut self, start: Timestamp, until: f64) -> Result<Self> {
-        let clock = Clock::system();
         let mut steps = self.recording.timeline.clone().into_iter().peekable();
         let mut next_beat = 0;
         loop {
-            let beat = next_beat as f64;
-            // At a whole second, the heartbeat comes before other steps: a kubelet that falls silent at that second
-            // still sends the heartbeat.
+            let beat = next_beat as f64 * self.recording.heartbeat_s;
+            // A heartbeat comes before other steps at the same time: a kubelet that falls silent at that time still
+            // sends the heartbeat.
             let step = steps.next_if(|step| step.t < beat);
             let at = step.as_ref().map_or(beat, |step| step.t);
             if at > until {
                 return Ok(self);
             }
-            clock.sleep_until(start + Span::from_secs_f64(at)).await;
+            self.clock.sleep_until(start + Span::from_secs_f64(at)).await;
             match step {
                 Some(step) => {
                     self.act(&step.what).await.with_context(|| format!("{}: {step:?}", self.name))?;
@@ -90,7 +90,7 @@ impl Stage {
     }
 
     /// Returns the name of a recorded node in the cluster. Names are in the order in which the nodes were tainted.
-    fn own(&self, node: &str) -> String {
+    pub fn own(&self, node: &str) -> String {
         let place = self.order.iter().position(|other| **other == *node).unwrap_or(self.order.len());
         format!("{}-{place:02}-{node}", self.name)
     }
@@ -102,7 +102,7 @@ impl Stage {
     }
 
     async fn act(&mut self, act: &TimelineAction) -> Result<()> {
-        let now = Clock::system().now();
+        let now = self.clock.now();
         match act {
             TimelineAction::Silence { node } => self.kubelet(node)?.beat = None,
             TimelineAction::Beat { node, beat } => {
@@ -149,18 +149,19 @@ impl Stage {
         Ok(())
     }
 
-    /// Sends the heartbeat of a whole second for every kubelet that is not silent.
-    async fn beats(&self, second: i64) -> Result<()> {
-        let posts_status = (second - FIRST_BEAT) % STATUS_EVERY == 0;
+    /// Sends the heartbeat of this number for every kubelet that is not silent.
+    async fn beats(&self, number: i64) -> Result<()> {
+        let posts_status = (number - FIRST_BEAT) % STATUS_EVERY == 0;
         try_join_all(self.kubelets.keys().map(|node| self.beat(node, posts_status))).await.map(drop)
     }
 
     async fn beat(&self, node: &str, posts_status: bool) -> Result<()> {
         let Some(beat) = self.kubelets.get(node).and_then(|kubelet| kubelet.beat) else { return Ok(()) };
         if beat != Beat::Status {
-            let renewed = Clock::system().now().to_micro_time();
+            let renewed = self.clock.now().to_micro_time();
             let name = self.own(node);
-            let spec = json!({ "holderIdentity": name, "leaseDurationSeconds": 4, "renewTime": renewed });
+            let lasts = Span::from_secs_f64(4.0 * self.recording.heartbeat_s).as_secs();
+            let spec = json!({ "holderIdentity": name, "leaseDurationSeconds": lasts, "renewTime": renewed });
             let lease = json!({ "metadata": { "name": name }, "spec": spec });
             let answer = self.leases().patch(&name, &PatchParams::default(), &Patch::Merge(&lease)).await;
             match answer {
@@ -182,7 +183,7 @@ impl Stage {
         let Some(posts) = self.kubelets.get(node).and_then(|kubelet| kubelet.posts.as_ref()) else {
             return Ok(());
         };
-        let now = Clock::system().now().to_time();
+        let now = self.clock.now().to_time();
         let condition = |(kind, posted): (&String, &Posted)| {
             json!({
                 "type": kind, "status": posted.status.to_string(), "reason": format!("{KUBELET}{kind}"),
@@ -209,7 +210,7 @@ impl Stage {
             "spec": { "taints": spec.taints },
         });
         self.nodes().create(&PostParams::default(), &serde_json::from_value(node)?).await?;
-        let posts = spec.posts().map(|posts| posted_from(posts, Clock::system().now()));
+        let posts = spec.posts().map(|posts| posted_from(posts, self.clock.now()));
         let kubelet = Kubelet { beat: Beat::parse(spec.beat.as_deref()), posts };
         self.kubelets.insert(spec.name.clone(), kubelet);
         self.post(&spec.name).await
@@ -227,7 +228,7 @@ impl Stage {
             },
         });
         self.pods().create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
-        let now = Clock::system().now().to_time();
+        let now = self.clock.now().to_time();
         let status = json!({ "status": {
             "phase": spec.phase.as_deref().unwrap_or("Running"),
             "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": now }],
