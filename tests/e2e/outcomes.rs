@@ -14,7 +14,10 @@ mod asked;
 mod causes;
 mod workloads;
 
-use std::{collections::BTreeMap, process::Stdio};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Stdio,
+};
 
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
@@ -119,7 +122,8 @@ struct Done {
     act: Act,
 }
 
-/// The nodes on which each pod was seen, with the time of the first sighting on each; by namespace and name of the pod.
+/// The nodes on which the pods of each name were seen, with the time of the first sighting of each pod; by namespace and
+/// name of the pod.
 type Homes = BTreeMap<String, Vec<(Timestamp, String)>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -255,6 +259,7 @@ impl Player<'_> {
         let started = clock.now();
         let mut done: Vec<Done> = Vec::new();
         let mut homes = Homes::new();
+        let mut seen_pods = BTreeSet::new();
         // Pending acts on nodes, and the times from which nodes may fail again.
         let mut due: Vec<(Timestamp, String, Act)> = Vec::new();
         let mut busy: BTreeMap<String, Timestamp> = BTreeMap::new();
@@ -284,7 +289,7 @@ impl Player<'_> {
             for pod in Api::<Pod>::all(self.client.clone()).list(&ListParams::default()).await?.items {
                 let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
                 let seen = homes.entry(format!("default/{}", pod.name_any())).or_default();
-                if let Some(node) = node.filter(|node| seen.last().is_none_or(|(_, last)| last != node)) {
+                if let Some(node) = node.filter(|_| seen_pods.insert(pod.uid())) {
                     seen.push((now, node));
                 }
             }

@@ -42,6 +42,10 @@ enum Cause {
     /// Another pod took the room on the predicted node. All pods that need this room tolerate the node's taint only for
     /// some time, so they take turns.
     TakesTurns,
+    /// Another pod of the same owner was replaced before this pod, although its replacement was not predicted so soon: the
+    /// outcome of that pod is a difference, too. The scheduler spreads the pods of an owner over zones and nodes, so each
+    /// one changes the scores of the next.
+    OtherReplaced,
     /// Another pod of the same Job failed before the replacement was created, which starts a longer back-off.
     JobFailedAgain,
 }
@@ -93,6 +97,19 @@ pub fn explain(
                 later.next().is_none().then(|| format!("{node} was tainted"))
             }
             Cause::PlacedAtOnce => others(),
+            Cause::OtherReplaced => {
+                let after = |(seen, _): &&(Timestamp, String)| *seen > began;
+                let own = homes.get(pod).and_then(|homes| homes.iter().find(after)).map(|(seen, _)| *seen)?;
+                let is_replaced = |other: &String| {
+                    let mut homes = homes.get(other).into_iter().flatten();
+                    homes.any(|(seen, _)| *seen > began && *seen <= own)
+                };
+                let mut others = differences.iter().filter(|((_, other), difference)| {
+                    other != pod && owner(other) == owner(pod) && difference["predicted"] != "moves"
+                });
+                let other = others.find(|((_, other), _)| is_replaced(other));
+                other.map(|((_, other), _)| format!("{other} was replaced first"))
+            }
             Cause::JobFailedAgain => {
                 let failed = |(other, homes): &(&String, &Vec<(Timestamp, String)>)| {
                     let is_on = |done: &Done| {
@@ -139,6 +156,7 @@ pub fn explain(
                 Cause::PlacedAtOnce,
                 Cause::OlderPrediction,
                 Cause::TakesTurns,
+                Cause::OtherReplaced,
             ],
             ("moves", "notStarted") => {
                 &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::SilentNode, Cause::PlacedAtOnce]
@@ -162,12 +180,15 @@ pub fn explain(
 
 /// Lists the pods of the same owner with their nodes, to help investigate a difference without a cause.
 fn siblings(pod: &str, homes: &Homes) -> String {
-    let owner = pod.rsplit_once('-').map_or(pod, |(owner, _)| owner);
-    let of_owner =
-        homes.iter().filter(|(other, _)| other.rsplit_once('-').is_some_and(|(name, _)| name == owner));
+    let of_owner = homes.iter().filter(|(other, _)| owner(other) == owner(pod));
     let line = |(name, homes): (&String, &Vec<(Timestamp, String)>)| {
         let homes: Vec<String> = homes.iter().map(|(seen, node)| format!("{node} {seen}")).collect();
         format!("\n        {name}: {}", homes.join(", "))
     };
     of_owner.map(line).collect()
+}
+
+/// Returns the namespace and name of the owner of a pod: the name of the pod without its last part.
+fn owner(pod: &str) -> &str {
+    pod.rsplit_once('-').map_or(pod, |(owner, _)| owner)
 }
