@@ -2,7 +2,7 @@
 
 use super::{
     document::IncidentReport,
-    predictions::{EVENT_COLUMNS, OUTCOME_COLUMNS, event_cells, outcome_cells},
+    predictions::{EVENT_COLUMNS, OUTCOME_COLUMNS, event_cells, order_line, outcome_cells},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -138,6 +138,7 @@ fn predictions(report: &IncidentReport) -> Vec<Block> {
     blocks.extend(listed("missed", &predictions.misses));
     blocks.push(Block::Heading("Predicted outcomes of evicted pods"));
     blocks.push(table(OUTCOME_COLUMNS, [outcome_cells(&predictions.outcomes)]));
+    blocks.extend(order_line(&predictions.outcomes).map(Block::Paragraph));
     blocks.extend(listed("other", &predictions.outcome_differences));
     blocks
 }
