@@ -49,8 +49,8 @@ pub struct NodeOutage {
     pub node: NodeName,
     pub zone: String,
     pub from: Timestamp,
-    /// Times at which the node was declared Unknown or reported that it is not ready (`down`), and at which it was
-    /// tainted (`evicting`). None if this did not happen.
+    /// Times at which the node was declared Unknown or reported that it is not ready (`down`), and at which its pods got
+    /// a time at which they leave (`evicting`). None if this did not happen.
     pub down: Option<Timestamp>,
     pub evicting: Option<Timestamp>,
     /// Time at which the node was Ready again or was deleted; none if neither happened.

@@ -203,6 +203,34 @@ async fn a_node_that_is_late_or_starts_is_not_ready_in_a_postmortem_and_one_that
     assert!(!text.contains("not necessary"), "this measure does not compare settings: {text}");
 }
 
+/// Node a becomes Unknown, is tainted five seconds later, and is back before its pod is evicted.
+fn short_outage() -> HandMade {
+    let mut made = HandMade { grace: 50, ..HandMade::default() };
+    made.node("a", Some((101, 186)), 300);
+    made.node("b", None, 300);
+    made.pods.push(pod("web-1", Some("a"), Some(WorkloadKind::ReplicaSet)));
+    made.post("a", 155, Some(ConditionStatus::Unknown));
+    made.taint("a", 165);
+    // The kubelet posts its status before it renews its Lease.
+    made.post("a", 180, Some(ConditionStatus::True));
+    made
+}
+
+#[tokio::test]
+async fn pods_of_a_node_that_is_back_in_time_are_not_evicted() {
+    let (shell, file) = short_outage().write(300);
+    let report = json(&shell.run(&["report", &file, "-o", "json"]).await);
+    let summary = &report["summary"];
+    assert_eq!(
+        (summary["nodesEvicted"].as_u64(), summary["podsEvicted"].as_u64()),
+        (Some(0), Some(0)),
+        "{summary}"
+    );
+    assert!(report["nodes"][0]["evicting"].is_string(), "they had a time: {}", report["nodes"]);
+    let text = shell.run(&["report", &file]).await.out;
+    assert!(text.contains("- Outages of a node in which pods were evicted from it: 0\n"), "{text}");
+}
+
 /// Two pods of node a are evicted. Both are predicted to move to node b, the only other node. One pod moves there, and
 /// the other pod gets no node.
 #[tokio::test]

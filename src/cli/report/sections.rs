@@ -63,7 +63,7 @@ fn summary(report: &IncidentReport) -> Block {
     Block::List(vec![
         format!("Nodes that failed (declared NotReady or Unknown): {}", summary.nodes_failed),
         format!("Nodes that were silent and did not fail: {}", summary.nodes_silent),
-        format!("Times that the pods of a node were evicted: {}", summary.nodes_evicted),
+        format!("Outages of a node in which pods were evicted from it: {}", summary.nodes_evicted),
         format!("Pods evicted: {}", summary.pods_evicted),
         format!(
             "Workloads that lacked pods: {} ({} of missing pods in total)",
