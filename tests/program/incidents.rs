@@ -231,6 +231,17 @@ async fn pods_of_a_node_that_is_back_in_time_are_not_evicted() {
     assert!(text.contains("- Outages of a node in which pods were evicted from it: 0\n"), "{text}");
 }
 
+/// Kubernetes 1.37, `tryUpdateNodeHealth`: a new status is a heartbeat, beside a Lease too.
+#[tokio::test]
+async fn a_node_that_posts_its_status_again_is_not_silent() {
+    let (shell, file) = short_outage().write(300);
+    let report = json(&shell.run(&["report", &file, "-o", "json"]).await);
+    let moments = report["moments"].as_array().expect("moments").iter();
+    let texts: Vec<&str> = moments.filter_map(|moment| moment["text"].as_str()).collect();
+    let of_node: Vec<&str> = texts.into_iter().filter(|text| text.starts_with("node a ")).collect();
+    assert_eq!(of_node, ["node a Silent", "node a Unknown", "node a Evicting", "node a Ready"]);
+}
+
 /// Two pods of node a are evicted. Both are predicted to move to node b, the only other node. One pod moves there, and
 /// the other pod gets no node.
 #[tokio::test]
