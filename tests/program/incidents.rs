@@ -242,6 +242,20 @@ async fn a_node_that_posts_its_status_again_is_not_silent() {
     assert_eq!(of_node, ["node a Silent", "node a Unknown", "node a Evicting", "node a Ready"]);
 }
 
+/// Without pods, node a stays Unknown when it is tainted.
+#[tokio::test]
+async fn the_causes_of_an_outage_include_what_happened_later() {
+    let mut made = short_outage();
+    made.pods.clear();
+    let (shell, file) = made.write(300);
+    let report = json(&shell.run(&["report", &file, "-o", "json"]).await);
+    let outage = &report["nodes"][0];
+    assert_eq!(outage["worst"], "Unknown", "{outage}");
+    let why: Vec<&str> = outage["why"].as_array().expect("causes").iter().filter_map(Value::as_str).collect();
+    assert!(why.iter().any(|text| text.contains("unreachable:NoExecute, by node lifecycle")), "{why:?}");
+    assert!(!why.iter().any(|text| text.contains("it waits")), "it was tainted: {why:?}");
+}
+
 /// Two pods of node a are evicted. Both are predicted to move to node b, the only other node. One pod moves there, and
 /// the other pod gets no node.
 #[tokio::test]

@@ -262,7 +262,7 @@ impl From<&Moment> for ReportedMoment {
 
 impl ReportedNode {
     fn new(outage: &NodeOutage, end: Timestamp) -> Self {
-        let NodeOutage { node, zone, from, down, evicting, until, worst, why, evicted } = outage;
+        let NodeOutage { node, zone, from, down, evicting, until, worst, why, evicted, .. } = outage;
         Self {
             node: node.to_string(),
             zone: zone.clone(),
