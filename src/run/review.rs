@@ -114,16 +114,21 @@ impl IncidentReview {
         loop {
             let at = replay.at();
             collector.look(replay.model(), at);
-            if at >= next {
+            let next_look = look_after(at).min(until);
+            let is_due = at >= next;
+            if is_due {
                 replay.run_forecast();
-                replay.run_outcomes();
                 collector.count_workloads(&replay.model().cluster, at);
                 next = at + EVERY;
+            }
+            // As in a live session, a pod's outcome is predicted at most a second before the pod leaves.
+            if is_due || replay.model().views.leaving.first.is_some_and(|first| first <= next_look) {
+                replay.run_outcomes();
             }
             if at >= until {
                 break;
             }
-            replay.seek(look_after(at).min(until))?;
+            replay.seek(next_look)?;
             if replay.at() <= at {
                 break;
             }

@@ -268,25 +268,8 @@ async fn outcomes_are_compared_with_where_pods_went() {
     }
     made.post("a", 155, Some(ConditionStatus::Unknown));
     made.taint("a", 155);
-    for (name, replacement, node) in [("web-1", "web-3", Some("b")), ("web-2", "web-4", None)] {
-        let (at, end) = (455, START + Span::from_secs(485));
-        let termination = Termination { deadline: ClusterTime::new(end), grace: Span::from_secs(30) };
-        let evicted = Pod {
-            disruption_target: Some(DELETION_BY_TAINT.into()),
-            termination: Some(termination.into()),
-            ..pod(name, Some("a"), Some(WorkloadKind::ReplicaSet))
-        };
-        made.pod(at, evicted);
-        let waiting = Pod {
-            phase: Phase::Pending,
-            ready: None,
-            ..pod(replacement, None, Some(WorkloadKind::ReplicaSet))
-        };
-        made.pod(at, Pod { created: ClusterTime::new(START + Span::from_secs(at)), ..waiting });
-        if node.is_some() {
-            made.pod(at + 5, pod(replacement, node, Some(WorkloadKind::ReplicaSet)));
-        }
-    }
+    made.evict("web-1", 455, ("web-3", Some("b")));
+    made.evict("web-2", 455, ("web-4", None));
     let (shell, file) = made.write(600);
     let report = json(&shell.run(&["report", &file, "-o", "json"]).await);
     let outcomes = &report["predictions"]["outcomes"];
@@ -298,6 +281,26 @@ async fn outcomes_are_compared_with_where_pods_went() {
     assert_eq!(outcomes["last"][0]["predictedNode"].as_str(), Some("b"), "{outcomes}");
     let text = shell.run(&["report", &file]).await.out;
     assert!(text.contains("| 2 | 1 | 0 | 1 | 1 predicted moves, became pending | 0 | 0 |"), "{text}");
+}
+
+/// Node b is cordoned until two seconds before the pod of node a is evicted.
+#[tokio::test]
+async fn outcomes_are_compared_with_a_prediction_of_the_last_second() {
+    let mut made = HandMade { grace: 50, ..HandMade::default() };
+    made.node("a", Some((101, 600)), 600);
+    made.node("b", None, 600);
+    made.nodes[1].unschedulable = true;
+    for (name, node) in [("web-1", "a"), ("web-2", "b")] {
+        made.pods.push(pod(name, Some(node), Some(WorkloadKind::ReplicaSet)));
+    }
+    made.post("a", 155, Some(ConditionStatus::Unknown));
+    made.taint("a", 155);
+    made.post("b", 456, Some(ConditionStatus::True));
+    made.evict("web-1", 458, ("web-3", Some("b")));
+    let (shell, file) = made.write(600);
+    let report = json(&shell.run(&["report", &file, "-o", "json"]).await);
+    let outcomes = &report["predictions"]["outcomes"];
+    assert_eq!((outcomes["pods"].as_u64(), outcomes["right"].as_u64()), (Some(1), Some(1)), "{outcomes}");
 }
 
 fn json(output: &Output) -> Value {
@@ -353,6 +356,28 @@ impl HandMade {
         self.version += 1;
         let pod = Pod { version: Version(self.version), ..pod };
         self.events.entry(at).or_default().push(Change::Pod(ObjectEvent::Applied(pod)));
+    }
+
+    /// Evicts a pod of node a by its taint. The replacement is created at once. It runs on the given node five seconds
+    /// later, or gets no node.
+    fn evict(&mut self, name: &str, at: i64, (replacement, node): (&str, Option<&str>)) {
+        let end = START + Span::from_secs(at + 30);
+        let termination = Termination { deadline: ClusterTime::new(end), grace: Span::from_secs(30) };
+        let evicted = Pod {
+            disruption_target: Some(DELETION_BY_TAINT.into()),
+            termination: Some(termination.into()),
+            ..pod(name, Some("a"), Some(WorkloadKind::ReplicaSet))
+        };
+        self.pod(at, evicted);
+        let waiting = Pod {
+            phase: Phase::Pending,
+            ready: None,
+            ..pod(replacement, None, Some(WorkloadKind::ReplicaSet))
+        };
+        self.pod(at, Pod { created: ClusterTime::new(START + Span::from_secs(at)), ..waiting });
+        if node.is_some() {
+            self.pod(at + 5, pod(replacement, node, Some(WorkloadKind::ReplicaSet)));
+        }
     }
 
     /// Writes the recording to a file in a new shell's home folder.
