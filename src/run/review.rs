@@ -15,7 +15,7 @@ use crate::{
     recording::RecordingError,
 };
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, OwnerKind, Uid, WorkloadKind},
+    cluster::{Cluster, Key, NodeName, OwnerKind, Uid, Version, WorkloadKind},
     forecast::accuracy::AccuracyReport,
     why::{Step, Tense, departure::DepartureKind},
 };
@@ -49,8 +49,8 @@ pub struct NodeOutage {
     pub node: NodeName,
     pub zone: String,
     pub from: Timestamp,
-    /// Times at which the node was declared Unknown or reported that it is not ready (`down`), and at which it was
-    /// tainted (`evicting`). None if this did not happen.
+    /// Times at which the node was declared Unknown or reported that it is not ready (`down`), and at which its pods got
+    /// a time at which they leave (`evicting`). None if this did not happen.
     pub down: Option<Timestamp>,
     pub evicting: Option<Timestamp>,
     /// Time at which the node was Ready again or was deleted; none if neither happened.
@@ -58,6 +58,9 @@ pub struct NodeOutage {
     pub worst: NodeState,
     /// Causes of the node's worst state, as a chain of texts.
     pub why: Vec<String>,
+    /// Version of the node object that `why` explains; none before the first explanation.
+    explained: Option<Version>,
+    /// Number of pods that were evicted from the node.
     pub evicted: usize,
 }
 
@@ -111,16 +114,21 @@ impl IncidentReview {
         loop {
             let at = replay.at();
             collector.look(replay.model(), at);
-            if at >= next {
+            let next_look = look_after(at).min(until);
+            let is_due = at >= next;
+            if is_due {
                 replay.run_forecast();
-                replay.run_outcomes();
                 collector.count_workloads(&replay.model().cluster, at);
                 next = at + EVERY;
+            }
+            // As in a live session, a pod's outcome is predicted at most a second before the pod leaves.
+            if is_due || replay.model().views.leaving.first.is_some_and(|first| first <= next_look) {
+                replay.run_outcomes();
             }
             if at >= until {
                 break;
             }
-            replay.seek(look_after(at).min(until))?;
+            replay.seek(next_look)?;
             if replay.at() <= at {
                 break;
             }
@@ -189,6 +197,7 @@ impl Collector {
                 until: None,
                 worst: state,
                 why: Vec::new(),
+                explained: None,
                 evicted: 0,
             });
             if state.is_down() {
@@ -197,8 +206,10 @@ impl Collector {
             if state == NodeState::Evicting {
                 outage.evicting.get_or_insert(at);
             }
-            if state < outage.worst || outage.why.is_empty() {
-                outage.worst = outage.worst.min(state);
+            // Explain the worst state again when the node changes: a taint follows some time after Unknown.
+            let version = model.cluster.node(name).map(|node| node.version);
+            if state < outage.worst || (state == outage.worst && version != outage.explained) {
+                (outage.worst, outage.explained) = (state, version);
                 outage.why = causes(model, name, at);
             }
         }
@@ -289,11 +300,14 @@ fn began(model: &Model, name: &NodeName, at: Timestamp) -> Timestamp {
     status.and_then(|status| status.since).map_or(at, |since| since.min(at))
 }
 
-/// Returns the past and current causes of a node's state, in the order of time.
+/// Returns the causes of a node's state that are past or current at `at`, in the order of time. Steps with a later time
+/// are left out, such as a wait for the next slot.
 fn causes(model: &Model, name: &NodeName, at: Timestamp) -> Vec<String> {
     let Some(explainer) = model.explainer(at) else { return Vec::new() };
     let steps = model.cluster.node(name).map(|node| explainer.node(node)).unwrap_or_default();
-    let has_happened = |step: &&Step| matches!(step.tense, Tense::Past | Tense::Present);
+    let has_happened = |step: &&Step| {
+        matches!(step.tense, Tense::Past | Tense::Present) && step.at.is_none_or(|began| began <= at)
+    };
     let words = |step: &Step| match step.at {
         Some(at) => format!("{} {}", at.to_time(), step.text),
         None => step.text.clone(),

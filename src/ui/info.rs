@@ -234,12 +234,16 @@ mod tests {
         assert!(outcomes(&OutcomeReport::default()).is_empty());
         let report = OutcomeReport {
             counts: OutcomeScore { right: 37, by_chance: 2, wrong: 5, not_predicted: 0, open: 1 },
-            differences: vec![OutcomeDifferences { predicted: "moves", became: "pending", pods: 5 }],
+            differences: vec![
+                OutcomeDifferences { predicted: "moves", became: "moves", pods: 4, reordered: 3 },
+                OutcomeDifferences { predicted: "moves", became: "pending", pods: 1, reordered: 0 },
+            ],
             last: Vec::new(),
         };
         let expected = [
             "39 of 45 as predicted (2 by chance), 5 not, 1 not known yet",
-            "not: 5 predicted moves, became pending",
+            "not: 4 predicted moves, became moves to another node (3 placed in another order)",
+            "not: 1 predicted moves, became pending",
         ];
         assert_eq!(outcomes(&report), expected);
     }

@@ -322,6 +322,9 @@ async fn a_dead_node_whose_clock_is_ahead_is_silent() {
 #[tokio::test]
 async fn a_label_on_the_lease_of_a_dead_node_is_no_heartbeat() {
     let mut objects = Objects::of("22-clock-behind");
+    for condition in objects.named("Node", "c21-n2")["status"]["conditions"].as_array_mut().expect("a list") {
+        condition["lastHeartbeatTime"] = "2026-11-27T17:14:20Z".into();
+    }
     let lease = objects.named("Lease", "c21-n2");
     lease["spec"]["renewTime"] = "2026-11-27T17:18:20.5Z".into();
     lease["metadata"]["managedFields"] = json!([

@@ -203,6 +203,59 @@ async fn a_node_that_is_late_or_starts_is_not_ready_in_a_postmortem_and_one_that
     assert!(!text.contains("not necessary"), "this measure does not compare settings: {text}");
 }
 
+/// Node a becomes Unknown, is tainted five seconds later, and is back before its pod is evicted.
+fn short_outage() -> HandMade {
+    let mut made = HandMade { grace: 50, ..HandMade::default() };
+    made.node("a", Some((101, 186)), 300);
+    made.node("b", None, 300);
+    made.pods.push(pod("web-1", Some("a"), Some(WorkloadKind::ReplicaSet)));
+    made.post("a", 155, Some(ConditionStatus::Unknown));
+    made.taint("a", 165);
+    // The kubelet posts its status before it renews its Lease.
+    made.post("a", 180, Some(ConditionStatus::True));
+    made
+}
+
+#[tokio::test]
+async fn pods_of_a_node_that_is_back_in_time_are_not_evicted() {
+    let (shell, file) = short_outage().write(300);
+    let report = json(&shell.run(&["report", &file, "-o", "json"]).await);
+    let summary = &report["summary"];
+    assert_eq!(
+        (summary["nodesEvicted"].as_u64(), summary["podsEvicted"].as_u64()),
+        (Some(0), Some(0)),
+        "{summary}"
+    );
+    assert!(report["nodes"][0]["evicting"].is_string(), "they had a time: {}", report["nodes"]);
+    let text = shell.run(&["report", &file]).await.out;
+    assert!(text.contains("- Outages of a node in which pods were evicted from it: 0\n"), "{text}");
+}
+
+/// Kubernetes 1.37, `tryUpdateNodeHealth`: a new status is a heartbeat, beside a Lease too.
+#[tokio::test]
+async fn a_node_that_posts_its_status_again_is_not_silent() {
+    let (shell, file) = short_outage().write(300);
+    let report = json(&shell.run(&["report", &file, "-o", "json"]).await);
+    let moments = report["moments"].as_array().expect("moments").iter();
+    let texts: Vec<&str> = moments.filter_map(|moment| moment["text"].as_str()).collect();
+    let of_node: Vec<&str> = texts.into_iter().filter(|text| text.starts_with("node a ")).collect();
+    assert_eq!(of_node, ["node a Silent", "node a Unknown", "node a Evicting", "node a Ready"]);
+}
+
+/// Without pods, node a stays Unknown when it is tainted.
+#[tokio::test]
+async fn the_causes_of_an_outage_include_what_happened_later() {
+    let mut made = short_outage();
+    made.pods.clear();
+    let (shell, file) = made.write(300);
+    let report = json(&shell.run(&["report", &file, "-o", "json"]).await);
+    let outage = &report["nodes"][0];
+    assert_eq!(outage["worst"], "Unknown", "{outage}");
+    let why: Vec<&str> = outage["why"].as_array().expect("causes").iter().filter_map(Value::as_str).collect();
+    assert!(why.iter().any(|text| text.contains("unreachable:NoExecute, by node lifecycle")), "{why:?}");
+    assert!(!why.iter().any(|text| text.contains("it waits")), "it was tainted: {why:?}");
+}
+
 /// Two pods of node a are evicted. Both are predicted to move to node b, the only other node. One pod moves there, and
 /// the other pod gets no node.
 #[tokio::test]
@@ -215,25 +268,8 @@ async fn outcomes_are_compared_with_where_pods_went() {
     }
     made.post("a", 155, Some(ConditionStatus::Unknown));
     made.taint("a", 155);
-    for (name, replacement, node) in [("web-1", "web-3", Some("b")), ("web-2", "web-4", None)] {
-        let (at, end) = (455, START + Span::from_secs(485));
-        let termination = Termination { deadline: ClusterTime::new(end), grace: Span::from_secs(30) };
-        let evicted = Pod {
-            disruption_target: Some(DELETION_BY_TAINT.into()),
-            termination: Some(termination.into()),
-            ..pod(name, Some("a"), Some(WorkloadKind::ReplicaSet))
-        };
-        made.pod(at, evicted);
-        let waiting = Pod {
-            phase: Phase::Pending,
-            ready: None,
-            ..pod(replacement, None, Some(WorkloadKind::ReplicaSet))
-        };
-        made.pod(at, Pod { created: ClusterTime::new(START + Span::from_secs(at)), ..waiting });
-        if node.is_some() {
-            made.pod(at + 5, pod(replacement, node, Some(WorkloadKind::ReplicaSet)));
-        }
-    }
+    made.evict("web-1", 455, ("web-3", Some("b")));
+    made.evict("web-2", 455, ("web-4", None));
     let (shell, file) = made.write(600);
     let report = json(&shell.run(&["report", &file, "-o", "json"]).await);
     let outcomes = &report["predictions"]["outcomes"];
@@ -245,6 +281,26 @@ async fn outcomes_are_compared_with_where_pods_went() {
     assert_eq!(outcomes["last"][0]["predictedNode"].as_str(), Some("b"), "{outcomes}");
     let text = shell.run(&["report", &file]).await.out;
     assert!(text.contains("| 2 | 1 | 0 | 1 | 1 predicted moves, became pending | 0 | 0 |"), "{text}");
+}
+
+/// Node b is cordoned until two seconds before the pod of node a is evicted.
+#[tokio::test]
+async fn outcomes_are_compared_with_a_prediction_of_the_last_second() {
+    let mut made = HandMade { grace: 50, ..HandMade::default() };
+    made.node("a", Some((101, 600)), 600);
+    made.node("b", None, 600);
+    made.nodes[1].unschedulable = true;
+    for (name, node) in [("web-1", "a"), ("web-2", "b")] {
+        made.pods.push(pod(name, Some(node), Some(WorkloadKind::ReplicaSet)));
+    }
+    made.post("a", 155, Some(ConditionStatus::Unknown));
+    made.taint("a", 155);
+    made.post("b", 456, Some(ConditionStatus::True));
+    made.evict("web-1", 458, ("web-3", Some("b")));
+    let (shell, file) = made.write(600);
+    let report = json(&shell.run(&["report", &file, "-o", "json"]).await);
+    let outcomes = &report["predictions"]["outcomes"];
+    assert_eq!((outcomes["pods"].as_u64(), outcomes["right"].as_u64()), (Some(1), Some(1)), "{outcomes}");
 }
 
 fn json(output: &Output) -> Value {
@@ -300,6 +356,28 @@ impl HandMade {
         self.version += 1;
         let pod = Pod { version: Version(self.version), ..pod };
         self.events.entry(at).or_default().push(Change::Pod(ObjectEvent::Applied(pod)));
+    }
+
+    /// Evicts a pod of node a by its taint. The replacement is created at once. It runs on the given node five seconds
+    /// later, or gets no node.
+    fn evict(&mut self, name: &str, at: i64, (replacement, node): (&str, Option<&str>)) {
+        let end = START + Span::from_secs(at + 30);
+        let termination = Termination { deadline: ClusterTime::new(end), grace: Span::from_secs(30) };
+        let evicted = Pod {
+            disruption_target: Some(DELETION_BY_TAINT.into()),
+            termination: Some(termination.into()),
+            ..pod(name, Some("a"), Some(WorkloadKind::ReplicaSet))
+        };
+        self.pod(at, evicted);
+        let waiting = Pod {
+            phase: Phase::Pending,
+            ready: None,
+            ..pod(replacement, None, Some(WorkloadKind::ReplicaSet))
+        };
+        self.pod(at, Pod { created: ClusterTime::new(START + Span::from_secs(at)), ..waiting });
+        if node.is_some() {
+            self.pod(at + 5, pod(replacement, node, Some(WorkloadKind::ReplicaSet)));
+        }
     }
 
     /// Writes the recording to a file in a new shell's home folder.

@@ -58,7 +58,7 @@ pub struct IncidentSummary {
     pub nodes_failed: usize,
     /// Nodes that were silent and did not fail.
     pub nodes_silent: usize,
-    /// Number of node outages in which the pods of the node were evicted.
+    /// Number of node outages in which at least one pod was evicted from the node.
     pub nodes_evicted: usize,
     /// Pods that were evicted, in any way.
     pub pods_evicted: usize,
@@ -97,7 +97,8 @@ pub struct ReportedNode {
     pub from: Timestamp,
     /// When the node was declared Unknown, or reported that it is not ready; `null` if neither.
     pub down: Option<Timestamp>,
-    /// When the node's pods were being evicted; `null` if they were not.
+    /// When the node became `Evicting`: the controller had tainted it NoExecute, and the time at which pods leave was
+    /// set; `null` if it did not. A node that is back in time keeps these pods (`evictedPods`).
     pub evicting: Option<Timestamp>,
     /// When the node was Ready again, or deleted; `null` if neither.
     pub until: Option<Timestamp>,
@@ -238,7 +239,7 @@ impl IncidentReport {
             summary: IncidentSummary {
                 nodes_failed: failed.len(),
                 nodes_silent: all.len() - failed.len(),
-                nodes_evicted: review.nodes.iter().filter(|outage| outage.evicting.is_some()).count(),
+                nodes_evicted: review.nodes.iter().filter(|outage| outage.evicted > 0).count(),
                 pods_evicted: review.evictions.len(),
                 workloads_affected: affected.len(),
                 missing_pod_seconds: missing,
@@ -261,7 +262,7 @@ impl From<&Moment> for ReportedMoment {
 
 impl ReportedNode {
     fn new(outage: &NodeOutage, end: Timestamp) -> Self {
-        let NodeOutage { node, zone, from, down, evicting, until, worst, why, evicted } = outage;
+        let NodeOutage { node, zone, from, down, evicting, until, worst, why, evicted, .. } = outage;
         Self {
             node: node.to_string(),
             zone: zone.clone(),

@@ -35,8 +35,8 @@ pub fn event_cells(event: &PredictedEvents) -> [String; 8] {
 
 pub fn outcome_cells(outcomes: &OutcomesReport) -> [String; 7] {
     let differences = outcomes.differences.iter().map(|other| {
-        let OutcomeDifferencesReport { predicted, became, pods } = *other;
-        OutcomeDifferences { predicted, became, pods }.to_string()
+        let OutcomeDifferencesReport { predicted, became, pods, reordered, .. } = *other;
+        OutcomeDifferences { predicted, became, pods, reordered }.to_string()
     });
     [
         outcomes.pods.to_string(),
@@ -47,6 +47,16 @@ pub fn outcome_cells(outcomes: &OutcomesReport) -> [String; 7] {
         outcomes.not_predicted.to_string(),
         outcomes.open.to_string(),
     ]
+}
+
+/// Returns a sentence about the differences that the order of the replacements explains; none without such differences.
+pub fn order_line(outcomes: &OutcomesReport) -> Option<String> {
+    let is_any_reordered = outcomes.differences.iter().any(|differences| differences.reordered > 0);
+    is_any_reordered.then(|| {
+        "Placed in another order: replacements of pods that are evicted at once are placed in random order, so one may \
+         take the node that was predicted for another."
+            .into()
+    })
 }
 
 impl ReportedPredictions {

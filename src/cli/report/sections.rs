@@ -2,7 +2,7 @@
 
 use super::{
     document::IncidentReport,
-    predictions::{EVENT_COLUMNS, OUTCOME_COLUMNS, event_cells, outcome_cells},
+    predictions::{EVENT_COLUMNS, OUTCOME_COLUMNS, event_cells, order_line, outcome_cells},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -63,7 +63,7 @@ fn summary(report: &IncidentReport) -> Block {
     Block::List(vec![
         format!("Nodes that failed (declared NotReady or Unknown): {}", summary.nodes_failed),
         format!("Nodes that were silent and did not fail: {}", summary.nodes_silent),
-        format!("Times that the pods of a node were evicted: {}", summary.nodes_evicted),
+        format!("Outages of a node in which pods were evicted from it: {}", summary.nodes_evicted),
         format!("Pods evicted: {}", summary.pods_evicted),
         format!(
             "Workloads that lacked pods: {} ({} of missing pods in total)",
@@ -138,6 +138,7 @@ fn predictions(report: &IncidentReport) -> Vec<Block> {
     blocks.extend(listed("missed", &predictions.misses));
     blocks.push(Block::Heading("Predicted outcomes of evicted pods"));
     blocks.push(table(OUTCOME_COLUMNS, [outcome_cells(&predictions.outcomes)]));
+    blocks.extend(order_line(&predictions.outcomes).map(Block::Paragraph));
     blocks.extend(listed("other", &predictions.outcome_differences));
     blocks
 }

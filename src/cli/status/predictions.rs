@@ -112,8 +112,13 @@ pub struct OutcomeDifferencesReport {
     /// `stuck` (the old pod is there, and has no replacement), `lost` (the pod is gone, and has no owner) or
     /// `notReplaced` (the pod is gone, and has no replacement).
     pub became: &'static str,
+    /// Whether the replacement was predicted for one node and landed on another: then `predicted` and `became` may be
+    /// the same word.
+    pub other_node: bool,
     /// Number of pods with this pair of predicted and actual outcome. All these numbers add up to `wrong`.
     pub pods: usize,
+    /// Number of these pods for which `last` says `reordered`. The reason of the other differences is not known.
+    pub reordered: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -136,6 +141,10 @@ pub struct OutcomeDifferenceReport {
     pub became: &'static str,
     /// The node of the replacement; `null` if it has none.
     pub node: Option<String>,
+    /// Whether the order in which replacements were placed explains the difference: another pod, evicted within the
+    /// same second, took the predicted node, or this pod took the node that was predicted for the other one. The order
+    /// of pods that are evicted at once is random.
+    pub reordered: bool,
 }
 
 /// An event that did not happen as predicted.
@@ -190,7 +199,9 @@ impl From<&OutcomeReport> for OutcomesReport {
         let differences = differences.iter().map(|differences| OutcomeDifferencesReport {
             predicted: differences.predicted,
             became: differences.became,
+            other_node: differences.is_of_node(),
             pods: differences.pods,
+            reordered: differences.reordered,
         });
         Self {
             pods: counts.all(),
@@ -207,7 +218,7 @@ impl From<&OutcomeReport> for OutcomesReport {
 
 impl From<&OutcomeDifference> for OutcomeDifferenceReport {
     fn from(difference: &OutcomeDifference) -> Self {
-        let OutcomeDifference { at, read, pod, predicted, predicted_node, became } = difference;
+        let OutcomeDifference { at, read, pod, predicted, predicted_node, became, reordered } = difference;
         Self {
             at: *at,
             read_at: *read,
@@ -216,6 +227,7 @@ impl From<&OutcomeDifference> for OutcomeDifferenceReport {
             predicted_node: predicted_node.as_ref().map(ToString::to_string),
             became: became.word(),
             node: became.node().map(ToString::to_string),
+            reordered: *reordered,
         }
     }
 }

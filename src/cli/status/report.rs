@@ -282,8 +282,9 @@ pub struct StatusNodeReport {
     pub maintenance: Option<MaintenanceNoteReport>,
     pub ready: ReadyReport,
     /// The last heartbeat: the renewTime of the node's Lease, or, where the node's clock differs from the API server's
-    /// by more than a few seconds, when the server wrote that Lease (`metadata.managedFields`); without a Lease, the
-    /// heartbeat time of the node's status, or its creation. `null` if Leases are unknown.
+    /// by more than a few seconds, when the server wrote that Lease (`metadata.managedFields`). If the heartbeat time of
+    /// the node's status is later, or the node has no Lease, that time; without both, the node's creation. `null` if
+    /// Leases are unknown.
     pub last_heartbeat: Option<Timestamp>,
     /// The last heartbeat as the controller noticed it (upstream's probeTimestamp). The grace period starts here.
     /// `null`, like everything from the engine, while the engine does not know the node.

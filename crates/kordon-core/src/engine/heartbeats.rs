@@ -1,10 +1,13 @@
 //! The renewals of each node's Lease as they arrive: the last heartbeat, the node's own renewal interval, and the times
-//! after which a node without another heartbeat is late and silent.
+//! after which a node without another heartbeat is late and silent. As in upstream, a new status is a heartbeat too
+//! (docs/upstream/node-lifecycle.md#3.4).
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::WatchHealth;
-use crate::cluster::{Cluster, Delta, FeedKind, Known, Lease, NodeName, cow_map::CowMap};
+use crate::cluster::{
+    Cluster, ConditionStatus, Delta, FeedKind, Known, Lease, Node, NodeName, cow_map::CowMap,
+};
 use kordon_time::{ClusterClock, Span, Timestamp};
 
 /// Number of renewal intervals kept for each node.
@@ -34,6 +37,10 @@ pub struct Heartbeats {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renewals {
     last: Timestamp,
+    /// The time of the last renewal by the kubelet's clock minus `last`: how far the kubelet's clock is ahead.
+    ahead: Span,
+    /// The heartbeat time of the node's last status, never later than its arrival.
+    posted: Timestamp,
     tenths: [u16; KEPT],
     len: u8,
     /// Whether the last change of the node's Lease moved the time at which the node counts as late to an earlier time.
@@ -52,8 +59,8 @@ pub(super) struct Renewals {
 pub struct Silence {
     /// Whether the heartbeat is a renewal of the node's Lease.
     pub is_of_lease: bool,
-    /// The renewTime of the node's Lease; without a Lease, the heartbeat time in the node's status, or the node's
-    /// creation.
+    /// The renewTime of the node's Lease, or the heartbeat time in the node's status if that is later; without both, the
+    /// node's creation.
     pub heartbeat: Timestamp,
     /// The node counts as late after this time.
     pub late_from: Timestamp,
@@ -62,8 +69,9 @@ pub struct Silence {
 }
 
 impl Silence {
-    pub(super) fn from_lease(renewals: &Renewals, grace: Span) -> Self {
-        Self { is_of_lease: true, ..Self::new(renewals.last, renewals.interval, grace) }
+    pub(super) fn from_renewals(renewals: &Renewals, grace: Span) -> Self {
+        let is_of_lease = renewals.posted <= renewals.last;
+        Self { is_of_lease, ..Self::new(renewals.heartbeat(), renewals.interval, grace) }
     }
 
     pub(super) fn new(heartbeat: Timestamp, interval: Span, grace: Span) -> Self {
@@ -127,12 +135,27 @@ fn renewal_arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timest
 }
 
 impl Heartbeats {
-    /// Reads the last renewal of every Lease, when the engine starts.
+    /// Reads the last renewal of every Lease and the status of every node, when the engine starts.
     pub fn read(&mut self, cluster: &Cluster, now: Timestamp) {
         for lease in cluster.leases().iter() {
-            if let Some(heartbeat) = lease.heartbeat() {
-                self.record_lease(lease, cluster.local(heartbeat).min(now));
-            }
+            self.record_lease(lease, cluster.clock(), now);
+        }
+        for node in cluster.nodes().iter() {
+            self.record_status(node, cluster.clock(), now);
+        }
+    }
+
+    /// Handles a changed node. As in upstream, another heartbeat time in its status is a heartbeat.
+    pub fn on_node(&mut self, delta: &Delta<Node>, clock: ClusterClock, now: Timestamp) {
+        let posted = |node: &Option<Arc<Node>>| node.as_ref()?.ready()?.last_heartbeat;
+        if let Some(node) = delta.new.as_ref().filter(|_| posted(&delta.old) != posted(&delta.new)) {
+            self.record_status(node, clock, now);
+        }
+    }
+
+    fn record_status(&mut self, node: &Node, clock: ClusterClock, now: Timestamp) {
+        if let Some(renewals) = self.by_node.get_mut(&node.name) {
+            renewals.record_status(node, clock, now);
         }
     }
 
@@ -151,16 +174,15 @@ impl Heartbeats {
             return;
         };
         let Some((renewed, heartbeat)) = new.renewed.zip(new.heartbeat()) else { return };
-        let heartbeat = clock.local(heartbeat);
         let Some(before) = delta.old.as_ref().and_then(|old| old.renewed) else {
-            return self.record_lease(new, heartbeat.min(now));
+            return self.record_lease(new, clock, now);
         };
-        let last = renewal_arrived(heartbeat, health, now);
+        let last = renewal_arrived(clock.local(heartbeat), health, now);
         let renewals = self.by_node.entry(new.node.clone(), || Renewals::new(last));
         let late_from = renewals.late_from();
         // As upstream, only a later renewTime counts as a renewal.
         if before < renewed {
-            renewals.last = last;
+            (renewals.last, renewals.ahead) = (last, clock.local(renewed).since(last));
             renewals.push(renewed.since(before));
         }
         renewals.update_interval(new);
@@ -172,9 +194,12 @@ impl Heartbeats {
         self.renewals(node, at);
     }
 
-    /// Records a renewal, and updates the node's interval from the Lease.
-    fn record_lease(&mut self, lease: &Lease, at: Timestamp) {
-        self.renewals(&lease.node, at).update_interval(lease);
+    /// Records the last renewal of a Lease, and updates the node's interval from the Lease.
+    fn record_lease(&mut self, lease: &Lease, clock: ClusterClock, now: Timestamp) {
+        let Some(Renewals { last, ahead, .. }) = Renewals::from_lease(lease, clock, now) else { return };
+        let renewals = self.renewals(&lease.node, last);
+        renewals.ahead = ahead;
+        renewals.update_interval(lease);
     }
 
     /// Sets the last renewal of a node, and returns the node's renewals.
@@ -220,19 +245,18 @@ impl Heartbeats {
 /// Interval at which a kubelet posts its status if nothing changes (`nodeStatusReportFrequency`).
 const STATUS_INTERVAL: Span = Span::from_secs(5 * 60);
 
-/// Returns the nodes that are silent, computed from their Leases alone ([`Silence`]). `grace` is the grace period of
-/// the controller. Returns none if the watch of Leases is not live.
+/// Returns the nodes that are silent, computed from the last renewals of their Leases and from their status
+/// ([`Silence`]). `grace` is the grace period of the controller. Returns none if the watch of Leases is not live.
 pub fn silent_by_lease(cluster: &Cluster, grace: Span, now: Timestamp) -> BTreeSet<NodeName> {
     if cluster.known(FeedKind::Leases) != Known::Live {
         return BTreeSet::new();
     }
-    let is_silent = |lease: &&Arc<Lease>| {
-        lease.heartbeat().is_some_and(|heartbeat| {
-            Silence::new(cluster.local(heartbeat), interval_of(Some(&***lease)), grace).is_silent(now)
-        })
+    let silent = |lease: &Arc<Lease>| {
+        let mut renewals = Renewals::from_lease(lease, cluster.clock(), now)?;
+        renewals.record_status(cluster.node(&lease.node)?, cluster.clock(), now);
+        Silence::from_renewals(&renewals, grace).is_silent(now).then(|| lease.node.clone())
     };
-    let silent = cluster.leases().iter().filter(is_silent).map(|lease| &lease.node);
-    silent.filter(|node| cluster.node(node).is_some()).cloned().collect()
+    cluster.leases().iter().filter_map(silent).collect()
 }
 
 /// Renewal interval of a node, estimated from its Lease alone: a quarter of the Lease's duration, at least 1 s.
@@ -245,12 +269,37 @@ pub(super) fn interval_of(lease: Option<&Lease>) -> Span {
 
 impl Renewals {
     const fn new(last: Timestamp) -> Self {
-        Self { last, tenths: [0; KEPT], len: 0, is_hastened: true, interval: DEFAULT_INTERVAL }
+        let tenths = [0; KEPT];
+        let (ahead, posted) = (Span::ZERO, last);
+        Self { last, ahead, posted, tenths, len: 0, is_hastened: true, interval: DEFAULT_INTERVAL }
+    }
+
+    /// Creates the renewals of a node from its Lease alone, which has the last renewal; none for a Lease that was never
+    /// renewed.
+    fn from_lease(lease: &Lease, clock: ClusterClock, now: Timestamp) -> Option<Self> {
+        let (renewed, heartbeat) = lease.renewed.zip(lease.heartbeat())?;
+        let last = clock.local(heartbeat).min(now);
+        let ahead = clock.local(renewed).since(last);
+        Some(Self { ahead, interval: interval_of(Some(lease)), ..Self::new(last) })
+    }
+
+    /// Records the heartbeat time of the node's status. Leaves out a status Unknown, which the controller writes.
+    fn record_status(&mut self, node: &Node, clock: ClusterClock, now: Timestamp) {
+        let ready = node.ready().filter(|ready| ready.status != ConditionStatus::Unknown);
+        if let Some(posted) = ready.and_then(|ready| ready.last_heartbeat) {
+            // The kubelet takes the times in the status and in the Lease from the same clock.
+            self.posted = (clock.local(posted) - self.ahead).min(now);
+        }
+    }
+
+    /// The last heartbeat: a renewal of the Lease or a status.
+    fn heartbeat(&self) -> Timestamp {
+        self.last.max(self.posted)
     }
 
     /// Time after which the node is late, regardless of its grace period.
     fn late_from(&self) -> Timestamp {
-        self.last + late_after(self.interval)
+        self.heartbeat() + late_after(self.interval)
     }
 
     fn update_interval(&mut self, lease: &Lease) {
@@ -292,6 +341,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::cluster::{Condition, READY};
     use kordon_time::ClusterTime;
 
     const NODE: &str = "n";
@@ -351,6 +401,41 @@ mod tests {
         assert_eq!(spans(10, 10), (10, 10), "a grace period that fits no heartbeat");
         let silence = Silence::new(at(100), Span::from_secs(10), Span::from_secs(50));
         assert!(!silence.is_silent(at(125)) && silence.is_silent(at(126)));
+    }
+
+    /// A node whose kubelet posted this status at this second of its clock.
+    fn node(status: ConditionStatus, posted: i64) -> Option<Arc<Node>> {
+        let last_heartbeat = Some(ClusterTime::new(at(posted)));
+        let ready = Condition { kind: READY.into(), status, last_heartbeat, ..Condition::default() };
+        Some(Arc::new(Node { name: NODE.into(), conditions: [ready].into(), ..Node::default() }))
+    }
+
+    /// Kubernetes 1.37, `tryUpdateNodeHealth`.
+    #[test]
+    fn a_new_status_is_a_heartbeat_by_the_clock_of_the_lease() {
+        let clock = ClusterClock::default();
+        // A kubelet whose clock is off by `off` seconds renews its Lease at second 100.
+        let after_post = |off: i64, status, (before, posted): (i64, i64), now: i64| {
+            let mut beats = Heartbeats::default();
+            for (old, new, second) in [(None, lease(90 + off), 90), (lease(90 + off), lease(100 + off), 100)]
+            {
+                beats.on_lease(&Delta { old, new }, clock, WatchHealth::Live, at(second));
+            }
+            let old = node(ConditionStatus::True, before + off);
+            beats.on_node(&Delta { old, new: node(status, posted + off) }, clock, at(now));
+            let renewals = beats.of(&NODE.into()).expect("it has a Lease");
+            let silence = Silence::from_renewals(renewals, Span::from_secs(50));
+            (silence.heartbeat, silence.is_of_lease)
+        };
+        let ready = ConditionStatus::True;
+        for off in [-1000, 0, 1000] {
+            assert_eq!(after_post(off, ready, (50, 130), 131), (at(130), false), "off by {off} s");
+            assert_eq!(after_post(off, ready, (50, 95), 131), (at(100), true), "older than the Lease");
+            assert_eq!(after_post(off, ready, (130, 130), 140), (at(100), true), "the same status");
+            assert_eq!(after_post(off, ready, (50, 500), 131), (at(131), false), "its clock was set");
+        }
+        let unknown = ConditionStatus::Unknown;
+        assert_eq!(after_post(0, unknown, (50, 130), 131), (at(100), true), "written by the controller");
     }
 
     #[test]

@@ -535,6 +535,7 @@ impl Engine {
             (None, Some(new)) => self.scope.on_added(new),
             (None, None) => {}
         }
+        self.heartbeats.on_node(delta, cluster.clock(), now);
         self.register(delta);
         self.present.follow(delta, &self.rules);
         let same_labels = |old: &Node, new: &Node| old.labels == new.labels;

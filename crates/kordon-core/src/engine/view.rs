@@ -214,8 +214,8 @@ impl Engine {
         self.records.contains_key(&node.name).then(|| self.stage(node))
     }
 
-    /// Returns the last heartbeat of a node, and the times after which the node is late and silent without another
-    /// heartbeat.
+    /// Returns the last heartbeat of a node, a renewal of its Lease or a new status, and the times after which the node is
+    /// late and silent without another heartbeat.
     pub fn silence(&self, cluster: &Cluster, node: &Node) -> Silence {
         let (renewals, record) = (self.heartbeats.of(&node.name), self.records.get(&node.name));
         self.silence_by(cluster, node, renewals, record)
@@ -233,7 +233,7 @@ impl Engine {
             None => self.settings.node_monitor_grace_period.value,
         };
         if let Some(renewals) = renewals {
-            return Silence::from_lease(renewals, grace);
+            return Silence::from_renewals(renewals, grace);
         }
         let posted = node.ready().and_then(|ready| ready.last_heartbeat).unwrap_or(node.created);
         if cluster.known(FeedKind::Leases) == Known::Absent {
@@ -276,12 +276,12 @@ impl Engine {
         cluster.nodes().iter().filter(move |node| renewals.get(&node.name).is_none())
     }
 
-    /// Returns the earliest time at which each node can be late, if no further renewal of its Lease arrives. Covers the
-    /// nodes that renew a Lease, sorted by node name.
+    /// Returns the earliest time at which each node can be late, if no further heartbeat arrives. Covers the nodes that
+    /// renew a Lease, sorted by node name.
     pub fn late_times(&self) -> impl Iterator<Item = (&NodeName, Timestamp)> {
         let Settings { node_monitor_grace_period, node_startup_grace_period, .. } = &self.settings;
         let grace = node_monitor_grace_period.value.min(node_startup_grace_period.value);
-        let late_from = move |renewals: &Renewals| Silence::from_lease(renewals, grace).late_from;
+        let late_from = move |renewals: &Renewals| Silence::from_renewals(renewals, grace).late_from;
         self.heartbeats.all().map(move |(node, renewals)| (node, late_from(renewals)))
     }
 

@@ -6,7 +6,7 @@ use std::{
     fmt,
 };
 
-use super::newest::keep;
+use super::{comparison::magnitude, newest::keep};
 use crate::{
     cluster::{Cluster, Delta, Key, NodeName, Pod, Uid},
     placement::TiedNodes,
@@ -18,7 +18,7 @@ use kordon_time::{Span, Timestamp};
 /// outcome is read. After this time the replacement should be created (by a Job, only after its back-off), have a node,
 /// and run.
 pub const SETTLES: Span = Span::from_secs(60);
-/// Evictions of pods of one owner within this time belong to one group.
+/// Evictions within this time happen at once. Those of pods of one owner belong to one group.
 const AT_ONCE: Span = Span::from_secs(1);
 /// Maximum number of differences between predicted and observed outcomes that are kept. The oldest are dropped.
 const KEPT: usize = 100;
@@ -32,8 +32,48 @@ pub struct OutcomeRecord {
     /// eviction.
     created: BTreeMap<Uid, Vec<CreatedPod>>,
     counts: OutcomeScore,
-    differences: BTreeMap<(&'static str, &'static str), usize>,
+    differences: BTreeMap<(&'static str, &'static str), DifferenceCounts>,
     last: VecDeque<OutcomeDifference>,
+    /// The last pods whose replacements were not placed on their predicted nodes, by chance or not.
+    misplaced: VecDeque<Misplaced>,
+}
+
+/// Numbers of pods with one pair of predicted and observed outcomes.
+#[derive(Clone, Copy, Debug, Default)]
+struct DifferenceCounts {
+    pods: usize,
+    /// Number of these pods that were placed in another order than predicted.
+    reordered: usize,
+}
+
+/// An evicted pod whose replacement was not placed on its predicted node.
+#[derive(Clone, Debug)]
+struct Misplaced {
+    /// When the pod's deletion began.
+    at: Timestamp,
+    predicted: NodeName,
+    /// The node of the replacement; none without a placed replacement.
+    node: Option<NodeName>,
+}
+
+impl Misplaced {
+    /// Whether the order in which the scheduler placed two replacements explains the difference: this pod, which was
+    /// evicted at the same time, took the node that was predicted for the other one, or left its own node to it.
+    fn explains(&self, difference: &OutcomeDifference) -> bool {
+        let OutcomeDifference { at, predicted_node, became, .. } = difference;
+        let is_scheduled = match became {
+            Became::Runs(_) | Became::NotStarted(_) | Became::Pending => true,
+            Became::Stuck | Became::Lost | Became::NotReplaced => false,
+        };
+        let took = predicted_node.is_some() && self.node == *predicted_node;
+        let left = became.node() == Some(&self.predicted);
+        is_scheduled && are_at_once(self.at, *at) && (took || left)
+    }
+}
+
+/// Whether evictions at these two times happen at once.
+fn are_at_once(one: Timestamp, other: Timestamp) -> bool {
+    magnitude(one.since(other)) < AT_ONCE
 }
 
 /// An evicted pod whose outcome is not read yet.
@@ -175,18 +215,22 @@ pub struct OutcomeDifference {
     pub predicted: &'static str,
     pub predicted_node: Option<NodeName>,
     pub became: Became,
+    /// Whether the scheduler placed the replacements of pods that were evicted at once in another order than predicted,
+    /// so that this pod and another one do not have the predicted nodes. In upstream, this order is random.
+    pub reordered: bool,
 }
 
 impl fmt::Display for OutcomeDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pod, predicted, predicted_node, became, .. } = self;
+        let Self { pod, predicted, predicted_node, became, reordered, .. } = self;
         let to = |node: Option<&NodeName>| node.map(|node| format!(" to {node}")).unwrap_or_default();
         let on = |node: Option<&NodeName>| node.map(|node| format!(" on {node}")).unwrap_or_default();
         let became_node =
             if matches!(became, Became::Runs(_)) { to(became.node()) } else { on(became.node()) };
+        let order = if *reordered { " (placed in another order)" } else { "" };
         write!(
             f,
-            "{pod}: predicted {predicted}{}, became {}{became_node}",
+            "{pod}: predicted {predicted}{}, became {}{became_node}{order}",
             to(predicted_node.as_ref()),
             became.word()
         )
@@ -209,26 +253,32 @@ pub struct OutcomeDifferences {
     pub predicted: &'static str,
     pub became: &'static str,
     pub pods: usize,
+    /// Number of these pods that were placed in another order than predicted ([`OutcomeDifference::reordered`]).
+    pub reordered: usize,
 }
 
 impl OutcomeDifferences {
-    /// Whether outcomes of the predicted kind name a node for the replacement.
-    fn had_nodes(&self) -> bool {
-        let words = [OutcomeKind::Moves.word(), OutcomeKind::Preempts.word()];
-        words.contains(&self.predicted)
+    /// Whether the replacements were predicted for a node, and were placed on another one.
+    pub fn is_of_node(&self) -> bool {
+        let had_node = [OutcomeKind::Moves.word(), OutcomeKind::Preempts.word()].contains(&self.predicted);
+        had_node && ["moves", "notStarted"].contains(&self.became)
     }
 }
 
-/// Formats the difference: `5 predicted moves, became pending`, `5 predicted moves, became moves to another node`.
+/// Formats the difference: `5 predicted moves, became pending`, `5 predicted moves, became moves to another node (3
+/// placed in another order)`.
 impl fmt::Display for OutcomeDifferences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { predicted, became, pods } = self;
-        let node = match *became {
-            "moves" if self.had_nodes() => " to another node",
-            "notStarted" if self.had_nodes() => " on another node",
-            _ => "",
-        };
-        write!(f, "{pods} predicted {predicted}, became {became}{node}")
+        let Self { predicted, became, pods, reordered } = self;
+        write!(f, "{pods} predicted {predicted}, became {became}")?;
+        if self.is_of_node() {
+            let preposition = if *became == "moves" { "to" } else { "on" };
+            write!(f, " {preposition} another node")?;
+        }
+        if *reordered > 0 {
+            write!(f, " ({reordered} placed in another order)")?;
+        }
+        Ok(())
     }
 }
 
@@ -312,14 +362,14 @@ impl OutcomeRecord {
         self.counts.not_predicted += self.open.len();
         self.open.clear();
         self.created.clear();
+        self.misplaced.clear();
     }
 
     pub fn report(&self) -> OutcomeReport {
         let differences = self.differences.iter();
-        let differences = differences.map(|((predicted, became), pods)| OutcomeDifferences {
-            predicted,
-            became,
-            pods: *pods,
+        let differences = differences.map(|((predicted, became), counts)| {
+            let DifferenceCounts { pods, reordered } = *counts;
+            OutcomeDifferences { predicted, became, pods, reordered }
         });
         OutcomeReport {
             counts: OutcomeScore { open: self.open.len(), ..self.counts },
@@ -386,11 +436,17 @@ impl OutcomeRecord {
         };
         if predicted.is_right(&became, from.as_ref()) {
             self.counts.right += 1;
-        } else if predicted.is_by_chance(&became) {
+            return;
+        }
+        if let Some(node) = predicted.node.as_ref().filter(|node| became.node() != Some(*node)) {
+            let misplaced = Misplaced { at, predicted: node.clone(), node: became.node().cloned() };
+            keep(&mut self.misplaced, misplaced, KEPT);
+        }
+        if predicted.is_by_chance(&became) {
             self.counts.by_chance += 1;
         } else {
             self.counts.wrong += 1;
-            *self.differences.entry((predicted.kind.word(), became.word())).or_default() += 1;
+            self.differences.entry((predicted.kind.word(), became.word())).or_default().pods += 1;
             let PredictedOutcome { kind, node, .. } = predicted;
             let difference = OutcomeDifference {
                 at,
@@ -399,8 +455,23 @@ impl OutcomeRecord {
                 predicted: kind.word(),
                 predicted_node: node,
                 became,
+                reordered: false,
             };
             keep(&mut self.last, difference, KEPT);
+        }
+        self.explain_differences();
+    }
+
+    /// Marks the differences that another order of the replacements explains. The other pod may be read later than the
+    /// difference.
+    fn explain_differences(&mut self) {
+        let Self { misplaced, last, differences, .. } = self;
+        for difference in last.iter_mut().filter(|difference| !difference.reordered) {
+            if misplaced.iter().any(|other| other.explains(difference)) {
+                difference.reordered = true;
+                let outcomes = (difference.predicted, difference.became.word());
+                differences.entry(outcomes).or_default().reordered += 1;
+            }
         }
     }
 }
@@ -531,8 +602,41 @@ mod tests {
             "1 predicted moves, became notStarted on another node"
         );
         assert_eq!(became(Became::Pending), "1 predicted moves, became pending");
-        let stuck = OutcomeDifferences { predicted: "stuck", became: "moves", pods: 2 };
+        let stuck = OutcomeDifferences { predicted: "stuck", became: "moves", pods: 2, reordered: 0 };
         assert_eq!(stuck.to_string(), "2 predicted stuck, became moves");
+    }
+
+    /// Two pods are evicted at once, and one five seconds later. The second pod is placed first, on the node that was
+    /// predicted for the first one. The third pod lands on that node too, for another reason.
+    #[test]
+    fn a_difference_from_the_random_order_of_replacements_says_so() {
+        let mut record = OutcomeRecord::default();
+        for (name, node, among, millis) in [
+            ("web-1", "n1", &["n1", "n2"][..], 0),
+            ("web-2", "n3", &["n3"][..], 900),
+            ("web-3", "n3", &["n3"][..], 5_900),
+        ] {
+            let web = pod(WorkloadKind::ReplicaSet, name, Some("n0"));
+            record.on_evicted(&web, Some(&moves(node, among)), at(millis));
+        }
+        let mut read = |place: usize, node: &str| {
+            let case = record.open.remove(place).expect("an evicted pod");
+            record.count(case, Became::Runs(node.into()));
+            record.report()
+        };
+        let before = read(1, "n1");
+        assert_eq!(before.differences[0].to_string(), "1 predicted moves, became moves to another node");
+        read(1, "n1");
+        let after = read(0, "n2");
+        assert_eq!(after.counts, OutcomeScore { by_chance: 1, wrong: 2, ..OutcomeScore::default() });
+        let text = "2 predicted moves, became moves to another node (1 placed in another order)";
+        assert_eq!(after.differences[0].to_string(), text);
+        let texts: Vec<String> = after.last.iter().map(ToString::to_string).collect();
+        let expected = [
+            "shop/web-2: predicted moves to n3, became moves to n1 (placed in another order)",
+            "shop/web-3: predicted moves to n3, became moves to n1",
+        ];
+        assert_eq!(texts, expected);
     }
 
     /// Seven pods of a Job that fail at once are replaced after ten minutes, when the forecast has ended.

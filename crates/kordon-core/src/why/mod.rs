@@ -16,8 +16,8 @@ use crate::{
         MaintenanceNotes, Name, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner, in_maintenance,
     },
     engine::{
-        Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
-        ZoneState, ZoneView,
+        Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, Silence, UNREACHABLE,
+        Why, ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
     plan::{BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, words::counted},
@@ -304,11 +304,11 @@ impl Explainer<'_> {
     }
 
     fn explain_life(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
-        let heartbeat = self.engine.silence(self.cluster, node).heartbeat.min(self.now);
+        let Silence { heartbeat, is_of_lease, .. } = self.engine.silence(self.cluster, node);
+        let heartbeat = heartbeat.min(self.now);
         let lease = self.cluster.lease(&node.name);
-        let renews = lease.is_some_and(|lease| lease.renewed.is_some());
         let text = match node.ready().and_then(|ready| ready.last_heartbeat) {
-            _ if renews => "last heartbeat: its Lease was renewed",
+            _ if is_of_lease => "last heartbeat: its Lease was renewed",
             Some(_) => "last heartbeat: its kubelet posted its status",
             None => "no heartbeat yet: the node was created",
         };
