@@ -254,6 +254,10 @@ async fn a_finished_pod_leaves_at_once_and_is_not_replaced() {
     let ends = &plan["totals"]["ends"];
     assert!(ends["likelySeconds"].as_f64() <= ends["latestSeconds"].as_f64(), "{ends}");
     assert!(ends["likelySeconds"].as_f64().is_some_and(|seconds| seconds < 1.0), "{ends}");
+    let why = answer("39-finished-pod-drain", "why node e1-n1 --placement", DONE).await;
+    let drain = why["actions"].as_array().expect("actions").iter().find(|action| action["action"] == "drain");
+    let drain = drain.unwrap_or_else(|| panic!("{why:#}"));
+    assert_eq!(drain["effect"], "1 pod leaves: 1 finished; ends immediately");
 }
 
 #[tokio::test]
