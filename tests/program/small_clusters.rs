@@ -386,6 +386,22 @@ async fn a_node_that_recovers_takes_replacements_again() {
     assert!(replaced.iter().all(|pod| pod["landingNode"] == "n1"), "{replaced:#?}");
 }
 
+/// The controller removes its taints from a node that is Ready again, so they do not evict the pods that come back.
+#[tokio::test]
+async fn pods_that_come_back_to_a_node_that_recovers_are_no_loop() {
+    let mut objects = cluster("2026-11-29T14:55:00Z");
+    add_deployment(&mut objects, "api", &["n1"], budget("api"));
+    lose(&mut objects, "n1", "2026-11-29T14:58:00Z");
+    let template = &mut objects.named("ReplicaSet", "api-1")["spec"]["template"]["spec"];
+    template["nodeSelector"] = json!({"kubernetes.io/hostname": "n1"});
+    template["tolerations"] = json!([{
+        "key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
+    }]);
+    let forecast = objects.answer("forecast --recover n1@6m", DONE).await;
+    assert_eq!(forecast["totals"]["outcomes"], json!({"sameNode": 1}), "{forecast:#}");
+    assert_eq!(forecast["loops"], json!([]));
+}
+
 /// Built-in pod security admission refuses the replacement (kubernetes 1.37.1
 /// `staging/src/k8s.io/pod-security-admission/policy/check_privileged.go`).
 #[tokio::test]
