@@ -299,6 +299,7 @@ async fn a_kubelet_whose_clock_is_off_is_alive_and_its_clock_a_notice() {
     ] {
         let mut objects = Objects::of("22-clock-behind");
         objects.named("Lease", "c21-n2")["spec"]["renewTime"] = renewed.into();
+        objects.named("Node", "c21-n2")["status"]["conditions"][0]["lastHeartbeatTime"] = renewed.into();
         let status = objects.answer("status", DONE).await;
         let (level, text) = verdict(&status);
         assert_eq!(level, "notice", "{text}");
