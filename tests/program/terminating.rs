@@ -31,6 +31,32 @@ fn evicted(pods: usize) -> Objects {
     objects
 }
 
+/// The pod garbage collector removes the terminating pods of a node out of service in its next pass, every 20 s
+/// (kubernetes 1.37.1 `pkg/controller/podgc/gc_controller.go`, `gcTerminating`).
+#[tokio::test]
+async fn a_terminating_pod_of_a_node_out_of_service_is_about_to_be_removed() {
+    let mut objects = evicted(1);
+    let taint = json!({"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute", "timeAdded": NOW});
+    objects.named("Node", "n1")["spec"]["taints"].as_array_mut().expect("taints").push(taint);
+    let evictions = objects.answer("evictions", DONE).await;
+    let row = &evictions["evictions"][0];
+    let left = row["inSeconds"].as_f64().expect("a time");
+    assert!(left > 0.0 && left <= 20.0, "{row:#}");
+    assert_eq!((&row["state"], &row["certainty"]), (&json!("terminating"), &json!("estimated")));
+    let text = objects.answer("status", DONE).await["verdict"]["text"].to_string();
+    assert!(text.contains("1 pod of n1 is removed by force in "), "{text}");
+    let node = objects.answer("why node n1", DONE).await;
+    assert!(node["steps"].to_string().contains("1 pod is removed by force"), "{:#}", node["steps"]);
+    let wait = node["actions"][0]["text"].to_string();
+    assert!(wait.contains("but not out-of-service: remove that taint yourself"), "{wait}");
+    let plan = objects.answer("plan drain n1", DONE).await;
+    assert!(
+        !plan["warnings"].to_string().contains("pods deleted there stay Terminating"),
+        "{:#}",
+        plan["warnings"]
+    );
+}
+
 /// Adds a quota with this limit of pods, and this number of used pods in its status. The quota also counts the three
 /// pods of `web`.
 fn quota(objects: &mut Objects, hard: usize, used: usize) {
