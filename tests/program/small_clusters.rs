@@ -386,6 +386,20 @@ async fn a_node_that_recovers_takes_replacements_again() {
     assert!(replaced.iter().all(|pod| pod["landingNode"] == "n1"), "{replaced:#?}");
 }
 
+/// A status post is a heartbeat too (kubernetes 1.37.1 `pkg/controller/nodelifecycle/node_lifecycle_controller.go`,
+/// `tryUpdateNodeHealth`). The grace period of 50 s counts from the last heartbeat.
+#[tokio::test]
+async fn a_status_that_is_newer_than_the_lease_is_the_reason_for_the_end_of_the_grace_period() {
+    let mut objects = cluster("2026-11-29T14:59:15Z");
+    objects.named("Node", "n1")["status"]["conditions"][0]["lastHeartbeatTime"] =
+        "2026-11-29T14:59:55Z".into();
+    let table = objects.table("status").await;
+    assert!(table.contains("status posted 14:59:55 → node-monitor-grace-period 50s"), "{table}");
+    objects.named("Node", "n1")["status"]["conditions"][0]["lastHeartbeatTime"] = BEFORE.into();
+    let table = objects.table("status").await;
+    assert!(table.contains("lease renewed 14:59:15 → node-monitor-grace-period 50s"), "{table}");
+}
+
 /// The controller removes its taints from a node that is Ready again, so they do not evict the pods that come back.
 #[tokio::test]
 async fn pods_that_come_back_to_a_node_that_recovers_are_no_loop() {
