@@ -434,6 +434,20 @@ async fn pod_security_refuses_a_privileged_replacement() {
     }
 }
 
+/// In a namespace that is being deleted, the API server refuses evictions with 403, because an eviction is a create
+/// request (apiserver 0.37.1 `pkg/admission/plugin/namespace/lifecycle/admission.go`, `Admit`).
+#[tokio::test]
+async fn a_pod_whose_namespace_is_being_deleted_waits_for_that() {
+    let mut objects = cluster(NOW);
+    objects.named("Namespace", "shop")["status"]["phase"] = "Terminating".into();
+    let why = objects.answer("why pod -n shop web-1-1", DONE).await;
+    let steps = why["steps"].to_string();
+    assert!(steps.contains("is answered with 403: waits: deleted with its namespace"), "{steps}");
+    let actions: Vec<&Value> =
+        why["actions"].as_array().expect("actions").iter().map(|action| &action["action"]).collect();
+    assert_eq!(actions, ["wait", "delete"]);
+}
+
 /// During a resize, a pod counts with the largest of its requested, allocated and actual resources. A request that is
 /// infeasible on its node does not count (component-helpers 0.37.1 `resource/helpers.go`,
 /// `AggregateContainerRequests`).
