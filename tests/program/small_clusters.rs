@@ -99,7 +99,7 @@ pub fn unready(objects: &mut Objects, pod: &str) {
 }
 
 /// Adds a volume that only nodes with this label can use, and its claim, which has the same name.
-fn add_volume(objects: &mut Objects, name: &str, label: &str, value: &str) {
+pub fn add_volume(objects: &mut Objects, name: &str, label: &str, value: &str) {
     let reached = json!({"required": {"nodeSelectorTerms": [{
         "matchExpressions": [{"key": label, "operator": "In", "values": [value]}],
     }]}});

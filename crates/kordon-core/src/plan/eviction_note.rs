@@ -9,7 +9,7 @@ use super::{
     owner::{self, Recreation},
 };
 use crate::cluster::{
-    Cluster, FeedKind, Key, Name, Namespace, NodeName, OwnerKind, Pod, Scope, scheduling::PodVolume,
+    Cluster, FeedKind, Key, Name, Namespace, NodeName, OwnerKind, Phase, Pod, Scope, scheduling::PodVolume,
 };
 
 /// A fact about the eviction of a pod by a taint.
@@ -30,6 +30,8 @@ pub enum EvictionNote {
     /// The volume of this claim, which only one node at a time can use, is detached once the pod's kubelet has ended
     /// the pod.
     VolumeReleased { claim: Name },
+    /// The pod's replacement exists already, and starts on this node once it gets the pod's volume.
+    ReplacementWaits { replacement: Key, node: NodeName },
 }
 
 impl EvictionNote {
@@ -125,6 +127,9 @@ impl fmt::Display for EvictionNote {
             Self::VolumeDetached { claim } => {
                 write!(f, "ReadWriteOnce volume {claim} is detached at once: its node is out of service")
             }
+            Self::ReplacementWaits { replacement, node } => {
+                write!(f, "{replacement} on {node} starts once it gets the volume")
+            }
         }
     }
 }
@@ -159,6 +164,18 @@ pub fn held_volume<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<(Name, &'a Arc
     };
     let holder = cluster.pods_in(&pod.key.namespace).find(uses)?;
     Some((claim, holder))
+}
+
+/// Returns the replacement of a pod that exists already, but starts only once a volume of the pod is detached from the
+/// pod's node: a starting pod of the same owner on another node. `None` if no such pod is known.
+pub(super) fn waiting_replacement<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<&'a Arc<Pod>> {
+    let claim = attached_once(cluster, pod)?;
+    let waits = |other: &&Arc<Pod>| {
+        let is_elsewhere = other.node.is_some() && other.node != pod.node;
+        let is_starting = other.lives() && other.phase == Phase::Pending;
+        is_elsewhere && is_starting && lasting_claims(other).any(|name| *name == claim)
+    };
+    cluster.pods_owned_by(&pod.owner.as_ref()?.uid).find(waits)
 }
 
 /// Returns the claims that still exist after the pod is deleted.

@@ -145,6 +145,16 @@ impl PodPlan {
         }
     }
 
+    /// Adds the replacement that exists already, and the time at which it is likely Ready.
+    pub(super) fn add_waiting_replacement(&mut self, replacement: &Pod, ready: Option<Timestamp>) {
+        self.ready_again = ready;
+        let waits = |node: &NodeName| EvictionNote::ReplacementWaits {
+            replacement: replacement.key.clone(),
+            node: node.clone(),
+        };
+        self.eviction_notes.extend(replacement.node.as_ref().map(waits));
+    }
+
     /// Removes the predicted node and time of the replacement, if it is not known whether the pod is replaced.
     pub(super) fn keep_only_what_is_known(&mut self) {
         if self.outcome.kind() == OutcomeKind::Unknown {
