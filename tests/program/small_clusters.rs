@@ -448,6 +448,45 @@ async fn a_pod_whose_namespace_is_being_deleted_waits_for_that() {
     assert_eq!(actions, ["wait", "delete"]);
 }
 
+/// A volume that the kubelet of a dead node uses is detached 6 min after its pod is gone (kubernetes 1.37.1
+/// `pkg/controller/volume/attachdetach/reconciler/reconciler.go`). Until then no other pod may hold it.
+#[tokio::test]
+async fn a_starting_pod_waits_for_a_volume_that_a_dead_node_still_uses() {
+    let mut objects = cluster("2026-11-29T14:53:00Z");
+    lose(&mut objects, "n1", "2026-11-29T14:54:00Z");
+    add_deployment(&mut objects, "api", &["n2"], budget("api"));
+    add_volume(&mut objects, "data", "kubernetes.io/hostname", "n2");
+    let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let pod = objects.named("Pod", "api-1-0");
+    pod["spec"]["volumes"] = volumes;
+    pod["status"] = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]});
+    let old = pod.clone();
+    let used = "kubernetes.io/csi/example.com^data";
+    let status = &mut objects.named("Node", "n1")["status"];
+    (status["volumesAttached"], status["volumesInUse"]) =
+        (json!([{"name": used, "devicePath": ""}]), json!([used]));
+    let why = objects.answer("why pod -n shop api-1-0", DONE).await;
+    let waits = "waits for ReadWriteOnce volume data, which is still attached to n1, whose kubelet is down: detached \
+                 by force 6m after the pod that used it was gone, at once if n1 is Ready or tainted out-of-service";
+    assert!(why["steps"].to_string().contains(waits), "{:#}", why["steps"]);
+    let actions = why["actions"].as_array().expect("actions");
+    assert_eq!((actions.len(), &actions[0]["action"]), (1, &json!("wait")), "{actions:#?}");
+    assert_eq!(actions[0]["text"], "until volume data is detached from n1");
+
+    // The node is deleted before the old pod is gone.
+    let mut holder = old;
+    (holder["metadata"]["name"], holder["metadata"]["uid"]) = ("api-1-old".into(), "api-1-old".into());
+    holder["metadata"]["deletionTimestamp"] = "2026-11-29T14:59:30Z".into();
+    holder["metadata"]["deletionGracePeriodSeconds"] = 30.into();
+    (holder["spec"]["nodeName"], holder["status"]["phase"]) = ("n1".into(), "Running".into());
+    objects.0.push(holder);
+    objects.without("Node", "n1");
+    let why = objects.answer("why pod -n shop api-1-0", DONE).await;
+    let waits = "which shop/api-1-old holds on n1, whose Node object is gone: shop/api-1-old is removed 40s to 1m20s \
+                 after that, and the volume is detached by force 6m later";
+    assert!(why["steps"].to_string().contains(waits), "{:#}", why["steps"]);
+}
+
 /// During a resize, a pod counts with the largest of its requested, allocated and actual resources. A request that is
 /// infeasible on its node does not count (component-helpers 0.37.1 `resource/helpers.go`,
 /// `AggregateContainerRequests`).
