@@ -187,9 +187,9 @@ impl Model {
 }
 
 /// Returns the loops that are about to begin: replacements come back to the node that evicts them and are evicted
-/// again, by a taint of the node or of a device. A node that is Ready again evicts no pods by the taints of its failure.
-/// The toleration time of a device taint counts from the time of the taint. Once this time is over, each replacement is
-/// therefore evicted at once (upstream `claimEvictionTime`).
+/// again, by a taint of the node or of a device. The taints of a failure do not evict pods from a node that is Ready
+/// again. The toleration time of a device taint counts from the time of the taint. Once this time is over, each
+/// replacement is therefore evicted at once (upstream `claimEvictionTime`).
 fn expected<'a>(
     cluster: &Cluster,
     version: ServerVersion,

@@ -223,16 +223,16 @@ fn written_at(object: &Value) -> Option<Timestamp> {
     fields.iter().filter_map(|entry| Timestamp::parse(entry["time"].as_str()?)).max()
 }
 
-/// Whether the times in a Lease show that its kubelet's clock is wrong. Also true if somebody changed the Lease of a dead
-/// node. The times by the kubelet of such a node are old and therefore never the newest ones.
+/// Whether the times in a Lease show that its kubelet's clock is wrong. Also true if somebody changed the Lease of a
+/// dead node. The times by the kubelet of such a node are old and therefore never the newest ones.
 fn has_wrong_clock(lease: &Value) -> bool {
     let renewed = lease["spec"]["renewTime"].as_str().and_then(ClusterTime::parse);
     let written = written_at(lease).map(ClusterTime::new);
     Lease { renewed, written, ..Lease::default() }.clock_difference().is_some()
 }
 
-/// The node whose kubelet writes times into an object of this kind, outside of its metadata and spec; none if no kubelet
-/// does.
+/// The node whose kubelet writes times into an object of this kind, outside of its metadata and spec; none if no
+/// kubelet does.
 fn kubelet_of<'a>(kind: &KindId, object: &'a Value) -> Option<&'a str> {
     match kind.1 {
         "nodes" => object["metadata"]["name"].as_str(),
@@ -332,14 +332,15 @@ mod tests {
         let at = |text: &str| Timestamp::parse(text);
         let (created, ahead) = ("2026-01-01T00:00:00Z", "2026-01-01T08:05:00Z");
         let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"name": "n1", "namespace": "kube-node-lease", "managedFields": [{"time": "2026-01-01T00:05:00Z"}]},
+            "metadata": {"name": "n1", "namespace": "kube-node-lease",
+                "managedFields": [{"time": "2026-01-01T00:05:00Z"}]},
             "spec": {"renewTime": ahead}});
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "creationTimestamp": created},
             "status": {"conditions": [{"type": "Ready", "lastHeartbeatTime": ahead}]}});
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p1", "creationTimestamp": created},
             "spec": {"nodeName": "n1"}, "status": {"startTime": ahead}});
-        let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1", "creationTimestamp": created},
-            "source": {"component": "kubelet", "host": "n1"}, "lastTimestamp": ahead});
+        let event = json!({"apiVersion": "v1", "kind": "Event",
+            "metadata": {"name": "e1", "creationTimestamp": created}, "source": {"component": "kubelet", "host": "n1"}, "lastTimestamp": ahead});
         let objects = [("lease", lease), ("node", node), ("pod", pod), ("event", event)];
         assert_eq!(set(&objects).newest(), at("2026-01-01T00:05:00Z"));
         assert_eq!(set(&objects[1..2]).newest(), at(ahead), "no Lease shows that the clock is wrong");

@@ -194,7 +194,7 @@ impl NodeHealth {
     }
 
     /// Explains why the controller finds the node silent, now or later. `renewed` is the last renewal of the node's
-    /// Lease. If the kubelet posted its status after that, the post is the heartbeat from which the grace period counts.
+    /// Lease. If the kubelet posted its status after that, the grace period counts from the post.
     pub fn why(&self, settings: &Settings, renewed: Option<Timestamp>) -> Why {
         let (flag, span) = self.grace_flag(settings);
         let is_posted =
