@@ -1,5 +1,7 @@
 //! `kordon departures`: the pods that left, and who removed each of them.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde::Serialize;
 
@@ -144,7 +146,8 @@ impl DeparturesReport {
     fn new(model: &Model, filter: Filter, at: Timestamp) -> Self {
         let gaps = model.cluster.gaps(FeedKind::PREDICTION);
         let loops = DepartureLoops::find(&model.departures, &model.cluster);
-        let going_on = loops.going_on(&model.cluster, model.settings.version, std::iter::empty(), at);
+        let going_on =
+            loops.going_on(&model.cluster, model.settings.version, std::iter::empty(), &BTreeMap::new(), at);
         let kind = |(kind, count): (DepartureKind, usize)| KindReport {
             kind: kind.as_str(),
             count,

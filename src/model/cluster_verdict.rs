@@ -337,7 +337,7 @@ fn will_have_nowhere(model: &Model) -> usize {
 
 /// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until the nodes are back, deleted or tainted
 /// out-of-service`. After a finding that names the pods, the text is shorter: `stuck until the node is back or
-/// deleted`. The out-of-service taint is named only for pods that do not tolerate it.
+/// deleted`. The out-of-service taint is named only for pods that do not tolerate it. Finalizers keep pods even then.
 fn remedy_for_stuck(model: &Model) -> Option<Finding> {
     let stuck = stuck(model);
     let are = if model.views.counts.stuck_on == 1 { "the node is" } else { "the nodes are" };
@@ -347,7 +347,11 @@ fn remedy_for_stuck(model: &Model) -> Option<Finding> {
         fenced if fenced == stuck => "back, deleted or tainted out-of-service".to_owned(),
         fenced => format!("back, deleted or (for {fenced}) tainted out-of-service"),
     };
-    let text = format!("{which} until {are} {help}");
+    let held = match model.views.counts.held {
+        0 => String::new(),
+        pods => format!(" and the finalizers of {} are removed", counted(pods, "pod", "pods")),
+    };
+    let text = format!("{which} until {are} {help}{held}");
     (stuck > 0 && model.views.is_predicted()).then(|| Finding::new(VerdictLevel::Notice, text))
 }
 

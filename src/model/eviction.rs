@@ -26,18 +26,24 @@ pub enum EvictionState {
     /// DaemonSet.
     Never,
     /// The deletion has started; the grace period ends at the deadline.
-    Terminating { deadline: Timestamp, finalizers: SharedList<Name>, kubelet_silent: bool },
+    Terminating {
+        deadline: Timestamp,
+        /// Time at which the pod garbage collector removes the pod by force; `None` if it does not.
+        removed: Option<Timestamp>,
+        finalizers: SharedList<Name>,
+        kubelet_silent: bool,
+    },
     /// The eviction was scheduled, but is not scheduled any more, for example because the taint was removed.
     Cancelled { at: Timestamp },
 }
 
 impl EvictionState {
-    /// Time of the eviction, of the end of the grace period, or of the cancellation, depending on the state. `None` for
-    /// a pod that is never evicted.
+    /// Time of the eviction, of the removal by force, of the end of the grace period, or of the cancellation, depending
+    /// on the state. `None` for a pod that is never evicted.
     pub fn at(&self) -> Option<Timestamp> {
         match self {
             Self::Scheduled { at, .. } | Self::Predicted { at, .. } | Self::Cancelled { at } => Some(*at),
-            Self::Terminating { deadline, .. } => Some(*deadline),
+            Self::Terminating { deadline, removed, .. } => Some(removed.unwrap_or(*deadline)),
             Self::Never => None,
         }
     }

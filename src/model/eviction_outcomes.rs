@@ -14,7 +14,7 @@ use super::{
 use kordon_core::{
     cluster::{Cluster, Key, NodeName, OUT_OF_SERVICE, Pod, SortedWalk, Taint, TaintEffect, ZoneKey},
     engine::{Tolerance, tolerance},
-    plan::{OutcomeCounts, OutcomeKind, PodOutcome, PreemptedFor, TerminatingPods},
+    plan::{OutcomeCounts, OutcomeKind, PodOutcome, PreemptedFor, StuckReason, TerminatingPods},
 };
 use kordon_time::Timestamp;
 
@@ -96,6 +96,8 @@ pub struct EvictionCounts {
     pub stuck_on: usize,
     /// Number of hanging pods (see `hanging`) that nothing evicts, even if their node is tainted out-of-service.
     pub unfenced: usize,
+    /// Number of hanging pods (see `hanging`) that finalizers keep even if their node is tainted out-of-service.
+    pub held: usize,
     pub cancelled: usize,
     /// Number of pods that are never evicted (`EvictionState::Never`).
     pub never: usize,
@@ -184,6 +186,8 @@ impl EvictionCounts {
                         counts.hanging.count(outcome.kind());
                         counts.pending_replacements +=
                             usize::from(matches!(outcome, PodOutcome::Replaced { is_pending: true, .. }));
+                        counts.held +=
+                            usize::from(matches!(outcome, PodOutcome::Stuck(StuckReason::Finalizers { .. })));
                         stuck_on.extend((outcome.kind() == OutcomeKind::Stuck).then_some(&row.node));
                     }
                 }

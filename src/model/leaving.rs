@@ -257,9 +257,9 @@ impl Sources<'_> {
         self.add_shutdown_ends(&mut rows);
         for pod in cluster.terminating_pods() {
             let node = pod.node.as_ref().and_then(|node| cluster.node(node));
-            let Some(row) = node.and_then(|node| terminating(cluster, pod, node)) else { continue };
-            let why = rows.remove(&pod.key).map(|row| row.why).unwrap_or_default();
-            rows.insert(pod.key.clone(), EvictionRow { why, ..row });
+            let known = rows.get(&pod.key);
+            let Some(row) = node.and_then(|node| terminating(cluster, pod, node, known)) else { continue };
+            rows.insert(pod.key.clone(), row);
         }
         rows
     }
@@ -380,15 +380,35 @@ fn by_urgency(evictions: &BTreeMap<Key, EvictionRow>) -> Vec<Key> {
     ranked.into_iter().map(|(_, key)| key.clone()).collect()
 }
 
-fn terminating(cluster: &Cluster, pod: &Pod, node: &Node) -> Option<EvictionRow> {
+/// Returns the row of a terminating pod. `known` is the pod's row by the forecast and the engine. A pod with finalizers
+/// stays even if the pod garbage collector removes it by force.
+fn terminating(
+    cluster: &Cluster,
+    pod: &Pod,
+    node: &Node,
+    known: Option<&EvictionRow>,
+) -> Option<EvictionRow> {
     let termination = pod.termination.as_ref()?;
     let kubelet_silent = node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown);
     let state = EvictionState::Terminating {
         deadline: cluster.local(termination.deadline),
+        removed: known.and_then(removal).filter(|_| !pod.is_held()),
         finalizers: pod.finalizers.clone(),
         kubelet_silent,
     };
-    Some(EvictionRow { node: node.name.clone(), state, why: Why::default() })
+    let why = known.map(|row| row.why.clone()).unwrap_or_default();
+    Some(EvictionRow { node: node.name.clone(), state, why })
+}
+
+/// Time at which the forecast removes a terminating pod by force; `None` if it does not.
+const fn removal(row: &EvictionRow) -> Option<Timestamp> {
+    match row.state {
+        EvictionState::Predicted { at, .. } => Some(at),
+        EvictionState::Scheduled { .. }
+        | EvictionState::Never
+        | EvictionState::Terminating { .. }
+        | EvictionState::Cancelled { .. } => None,
+    }
 }
 
 /// Adds an event for each node that has none: the node's first eviction, with the number of its evictions.
@@ -421,8 +441,12 @@ mod tests {
     fn pods_that_leave_soonest_come_first_and_equals_by_name() {
         let at = |secs| Timestamp::from_secs(secs);
         let scheduled = |secs| EvictionState::Scheduled { at: at(secs), certainty: Certainty::Observed };
-        let terminating =
-            EvictionState::Terminating { deadline: at(1), finalizers: [].into(), kubelet_silent: false };
+        let terminating = EvictionState::Terminating {
+            deadline: at(1),
+            removed: None,
+            finalizers: [].into(),
+            kubelet_silent: false,
+        };
         let states = [
             ("stays", EvictionState::Never),
             ("third", scheduled(9)),

@@ -110,17 +110,19 @@ impl DepartureLoops {
         }
     }
 
-    /// Returns the loops that continue, and the loops that are about to begin with the evictions in `evicted`.
+    /// Returns the loops that continue, and the loops that are about to begin with the evictions in `evicted`. `back`
+    /// has the nodes that recover within the forecast ([`recovered`](kordon_core::forecast::Forecast::recovered)).
     pub fn going_on<'a>(
         &self,
         cluster: &Cluster,
         version: ServerVersion,
         evicted: impl Iterator<Item = (&'a Key, &'a PodOutcome)>,
+        back: &BTreeMap<NodeName, Timestamp>,
         now: Timestamp,
     ) -> Vec<EvictionLoop> {
         let mut loops: Vec<EvictionLoop> =
             self.0.iter().filter_map(|found| found.shown(cluster, now)).collect();
-        let expected = expected(cluster, version, evicted).filter(|new| {
+        let expected = expected(cluster, version, evicted, back).filter(|new| {
             !loops.iter().any(|begun| (&begun.workload, &begun.node) == (&new.workload, &new.node))
         });
         let expected: Vec<EvictionLoop> = expected.collect();
@@ -178,17 +180,21 @@ impl Model {
     /// Returns the loops that continue, and those that the scheduled evictions are about to begin.
     pub fn eviction_loops(&self, now: Timestamp) -> Vec<EvictionLoop> {
         let evicted = self.predictions.outcomes_by_pod().into_iter().flatten();
-        self.views.loops.going_on(&self.cluster, self.settings.version, evicted, now)
+        let none = BTreeMap::new();
+        let back = self.predictions.forecast().map_or(&none, |forecast| &forecast.recovered);
+        self.views.loops.going_on(&self.cluster, self.settings.version, evicted, back, now)
     }
 }
 
 /// Returns the loops that are about to begin: replacements come back to the node that evicts them and are evicted
-/// again, by a taint of the node or of a device. The toleration time of a device taint counts from the time of the
-/// taint. Once this time is over, each replacement is therefore evicted at once (upstream `claimEvictionTime`).
+/// again, by a taint of the node or of a device. The taints of a failure do not evict pods from a node that is Ready
+/// again. The toleration time of a device taint counts from the time of the taint. Once this time is over, each
+/// replacement is therefore evicted at once (upstream `claimEvictionTime`).
 fn expected<'a>(
     cluster: &Cluster,
     version: ServerVersion,
     evicted: impl Iterator<Item = (&'a Key, &'a PodOutcome)>,
+    back: &BTreeMap<NodeName, Timestamp>,
 ) -> impl Iterator<Item = EvictionLoop> {
     let evicted: Vec<_> = evicted.filter(|(_, outcome)| outcome.kind() == OutcomeKind::SameNode).collect();
     let by_device = if evicted.is_empty() { Vec::new() } else { device_evictions(cluster, version) };
@@ -197,7 +203,7 @@ fn expected<'a>(
     for (key, outcome) in evicted {
         let again = |pod: &Pod| match has_tainted_device(key) {
             true => Some((DepartureKind::DeviceTaintEviction, Span::ZERO)),
-            false => Some((DepartureKind::TaintEviction, evicted_again_after(cluster, pod)?)),
+            false => Some((DepartureKind::TaintEviction, evicted_again_after(cluster, pod, back)?)),
         };
         if let Some(node) = outcome.node()
             && let Some(pod) = cluster.pod(key)

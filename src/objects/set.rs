@@ -1,12 +1,15 @@
 //! A set of objects, by kind and name.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use serde_json::Value;
 
-use kordon_core::engine::ServerVersion;
+use kordon_core::{cluster::Lease, engine::ServerVersion};
 use kordon_demo::api::kinds::{KINDS, Kind};
-use kordon_time::Timestamp;
+use kordon_time::{ClusterTime, Timestamp};
 
 use super::{
     ObjectsError,
@@ -139,11 +142,28 @@ impl ObjectSet {
     }
 
     /// The newest time in the objects. For an object with `metadata.managedFields`, only the server's write times
-    /// count, because other times may come from clocks that are ahead. Deletion timestamps are ignored, because they
-    /// lie in the future.
+    /// count, because other times may come from clocks that are ahead. Times by kubelets whose Lease shows that their
+    /// clock is wrong are ignored. Deletion timestamps are ignored, because they lie in the future.
     pub fn newest(&self) -> Option<Timestamp> {
-        let objects = self.kinds.values().flat_map(BTreeMap::values);
-        objects.filter_map(|object| written_at(object).or_else(|| newest_in(object))).max()
+        let wrong = self.nodes_with_wrong_clocks();
+        let newest = |kind: &KindId, object: &Value| match written_at(object) {
+            Some(written) => Some(written),
+            None if kubelet_of(kind, object).is_some_and(|node| wrong.contains(node)) => {
+                newest_in(&object["metadata"]).max(newest_in(&object["spec"]))
+            }
+            None => newest_in(object),
+        };
+        let objects =
+            self.kinds.iter().flat_map(|(kind, objects)| objects.values().map(move |object| (kind, object)));
+        objects.filter_map(|(kind, object)| newest(kind, object)).max()
+    }
+
+    /// The nodes whose clock differs from the server's clock, by their Leases.
+    fn nodes_with_wrong_clocks(&self) -> BTreeSet<&str> {
+        let leases = self.kinds.get(&("coordination.k8s.io", "leases")).into_iter().flatten();
+        let wrong =
+            leases.filter(|((namespace, _), lease)| namespace == "kube-node-lease" && has_wrong_clock(lease));
+        wrong.map(|((_, node), _)| node.as_str()).collect()
     }
 
     /// The highest release of the kubelets. The release of the API server is at least as high.
@@ -201,6 +221,25 @@ fn kind_of_file(name: &str) -> Option<&'static Kind> {
 fn written_at(object: &Value) -> Option<Timestamp> {
     let fields = object["metadata"]["managedFields"].as_array()?;
     fields.iter().filter_map(|entry| Timestamp::parse(entry["time"].as_str()?)).max()
+}
+
+/// Whether the times in a Lease show that its kubelet's clock is wrong. Also true if somebody changed the Lease of a
+/// dead node. The times by the kubelet of such a node are old and therefore never the newest ones.
+fn has_wrong_clock(lease: &Value) -> bool {
+    let renewed = lease["spec"]["renewTime"].as_str().and_then(ClusterTime::parse);
+    let written = written_at(lease).map(ClusterTime::new);
+    Lease { renewed, written, ..Lease::default() }.clock_difference().is_some()
+}
+
+/// The node whose kubelet writes times into an object of this kind, outside of its metadata and spec; none if no
+/// kubelet does.
+fn kubelet_of<'a>(kind: &KindId, object: &'a Value) -> Option<&'a str> {
+    match kind.1 {
+        "nodes" => object["metadata"]["name"].as_str(),
+        "pods" => object["spec"]["nodeName"].as_str(),
+        "events" => object["source"]["host"].as_str().or_else(|| object["deprecatedSource"]["host"].as_str()),
+        _ => None,
+    }
 }
 
 /// The newest time anywhere in a value, except in annotations, labels and deletion timestamps.
@@ -286,5 +325,24 @@ mod tests {
             "deletionTimestamp": "2026-01-01T00:10:00Z", "creationTimestamp": "2026-01-01T00:06:00Z"}});
         assert_eq!(set(&[("a", ahead.clone())]).newest(), at("2026-01-01T00:05:00Z"));
         assert_eq!(set(&[("a", ahead), ("b", deleted)]).newest(), at("2026-01-01T00:06:00Z"));
+    }
+
+    #[test]
+    fn a_kubelet_with_a_wrong_clock_does_not_set_the_clock() {
+        let at = |text: &str| Timestamp::parse(text);
+        let (created, ahead) = ("2026-01-01T00:00:00Z", "2026-01-01T08:05:00Z");
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "n1", "namespace": "kube-node-lease",
+                "managedFields": [{"time": "2026-01-01T00:05:00Z"}]},
+            "spec": {"renewTime": ahead}});
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "creationTimestamp": created},
+            "status": {"conditions": [{"type": "Ready", "lastHeartbeatTime": ahead}]}});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p1", "creationTimestamp": created},
+            "spec": {"nodeName": "n1"}, "status": {"startTime": ahead}});
+        let event = json!({"apiVersion": "v1", "kind": "Event",
+            "metadata": {"name": "e1", "creationTimestamp": created}, "source": {"component": "kubelet", "host": "n1"}, "lastTimestamp": ahead});
+        let objects = [("lease", lease), ("node", node), ("pod", pod), ("event", event)];
+        assert_eq!(set(&objects).newest(), at("2026-01-01T00:05:00Z"));
+        assert_eq!(set(&objects[1..2]).newest(), at(ahead), "no Lease shows that the clock is wrong");
     }
 }

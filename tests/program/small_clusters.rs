@@ -99,7 +99,7 @@ pub fn unready(objects: &mut Objects, pod: &str) {
 }
 
 /// Adds a volume that only nodes with this label can use, and its claim, which has the same name.
-fn add_volume(objects: &mut Objects, name: &str, label: &str, value: &str) {
+pub fn add_volume(objects: &mut Objects, name: &str, label: &str, value: &str) {
     let reached = json!({"required": {"nodeSelectorTerms": [{
         "matchExpressions": [{"key": label, "operator": "In", "values": [value]}],
     }]}});
@@ -386,6 +386,36 @@ async fn a_node_that_recovers_takes_replacements_again() {
     assert!(replaced.iter().all(|pod| pod["landingNode"] == "n1"), "{replaced:#?}");
 }
 
+/// A status post is a heartbeat too (kubernetes 1.37.1 `pkg/controller/nodelifecycle/node_lifecycle_controller.go`,
+/// `tryUpdateNodeHealth`). The grace period of 50 s counts from the last heartbeat.
+#[tokio::test]
+async fn a_status_that_is_newer_than_the_lease_is_the_reason_for_the_end_of_the_grace_period() {
+    let mut objects = cluster("2026-11-29T14:59:15Z");
+    objects.named("Node", "n1")["status"]["conditions"][0]["lastHeartbeatTime"] =
+        "2026-11-29T14:59:55Z".into();
+    let table = objects.table("status").await;
+    assert!(table.contains("status posted 14:59:55 → node-monitor-grace-period 50s"), "{table}");
+    objects.named("Node", "n1")["status"]["conditions"][0]["lastHeartbeatTime"] = BEFORE.into();
+    let table = objects.table("status").await;
+    assert!(table.contains("lease renewed 14:59:15 → node-monitor-grace-period 50s"), "{table}");
+}
+
+/// The controller removes its taints from a node that is Ready again, so they do not evict the pods that come back.
+#[tokio::test]
+async fn pods_that_come_back_to_a_node_that_recovers_are_no_loop() {
+    let mut objects = cluster("2026-11-29T14:55:00Z");
+    add_deployment(&mut objects, "api", &["n1"], budget("api"));
+    lose(&mut objects, "n1", "2026-11-29T14:58:00Z");
+    let template = &mut objects.named("ReplicaSet", "api-1")["spec"]["template"]["spec"];
+    template["nodeSelector"] = json!({"kubernetes.io/hostname": "n1"});
+    template["tolerations"] = json!([{
+        "key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
+    }]);
+    let forecast = objects.answer("forecast --recover n1@6m", DONE).await;
+    assert_eq!(forecast["totals"]["outcomes"], json!({"sameNode": 1}), "{forecast:#}");
+    assert_eq!(forecast["loops"], json!([]));
+}
+
 /// Built-in pod security admission refuses the replacement (kubernetes 1.37.1
 /// `staging/src/k8s.io/pod-security-admission/policy/check_privileged.go`).
 #[tokio::test]
@@ -402,6 +432,59 @@ async fn pod_security_refuses_a_privileged_replacement() {
         assert_eq!(row["outcome"], outcome, "{row:#}");
         assert_eq!(row.to_string().contains(&format!("Pod Security level {level}")), outcome == "pending");
     }
+}
+
+/// In a namespace that is being deleted, the API server refuses evictions with 403, because an eviction is a create
+/// request (apiserver 0.37.1 `pkg/admission/plugin/namespace/lifecycle/admission.go`, `Admit`).
+#[tokio::test]
+async fn a_pod_whose_namespace_is_being_deleted_waits_for_that() {
+    let mut objects = cluster(NOW);
+    objects.named("Namespace", "shop")["status"]["phase"] = "Terminating".into();
+    let why = objects.answer("why pod -n shop web-1-1", DONE).await;
+    let steps = why["steps"].to_string();
+    assert!(steps.contains("is answered with 403: waits: deleted with its namespace"), "{steps}");
+    let actions: Vec<&Value> =
+        why["actions"].as_array().expect("actions").iter().map(|action| &action["action"]).collect();
+    assert_eq!(actions, ["wait", "delete"]);
+}
+
+/// A volume that the kubelet of a dead node uses is detached 6 min after its pod is gone (kubernetes 1.37.1
+/// `pkg/controller/volume/attachdetach/reconciler/reconciler.go`). Until then no other pod may hold it.
+#[tokio::test]
+async fn a_starting_pod_waits_for_a_volume_that_a_dead_node_still_uses() {
+    let mut objects = cluster("2026-11-29T14:53:00Z");
+    lose(&mut objects, "n1", "2026-11-29T14:54:00Z");
+    add_deployment(&mut objects, "api", &["n2"], budget("api"));
+    add_volume(&mut objects, "data", "kubernetes.io/hostname", "n2");
+    let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let pod = objects.named("Pod", "api-1-0");
+    pod["spec"]["volumes"] = volumes;
+    pod["status"] = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]});
+    let old = pod.clone();
+    let used = "kubernetes.io/csi/example.com^data";
+    let status = &mut objects.named("Node", "n1")["status"];
+    (status["volumesAttached"], status["volumesInUse"]) =
+        (json!([{"name": used, "devicePath": ""}]), json!([used]));
+    let why = objects.answer("why pod -n shop api-1-0", DONE).await;
+    let waits = "waits for ReadWriteOnce volume data, which is still attached to n1, whose kubelet is down: detached \
+                 by force 6m after the pod that used it was gone, at once if n1 is Ready or tainted out-of-service";
+    assert!(why["steps"].to_string().contains(waits), "{:#}", why["steps"]);
+    let actions = why["actions"].as_array().expect("actions");
+    assert_eq!((actions.len(), &actions[0]["action"]), (1, &json!("wait")), "{actions:#?}");
+    assert_eq!(actions[0]["text"], "until volume data is detached from n1");
+
+    // The node is deleted before the old pod is gone.
+    let mut holder = old;
+    (holder["metadata"]["name"], holder["metadata"]["uid"]) = ("api-1-old".into(), "api-1-old".into());
+    holder["metadata"]["deletionTimestamp"] = "2026-11-29T14:59:30Z".into();
+    holder["metadata"]["deletionGracePeriodSeconds"] = 30.into();
+    (holder["spec"]["nodeName"], holder["status"]["phase"]) = ("n1".into(), "Running".into());
+    objects.0.push(holder);
+    objects.without("Node", "n1");
+    let why = objects.answer("why pod -n shop api-1-0", DONE).await;
+    let waits = "which shop/api-1-old holds on n1, whose Node object is gone: shop/api-1-old is removed 40s to 1m20s \
+                 after that, and the volume is detached by force 6m later";
+    assert!(why["steps"].to_string().contains(waits), "{:#}", why["steps"]);
 }
 
 /// During a resize, a pod counts with the largest of its requested, allocated and actual resources. A request that is

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     case_objects::{DONE, Objects},
-    small_clusters::{NOW, add_deployment, budget, cluster, lose, unready},
+    small_clusters::{NOW, add_deployment, add_volume, budget, cluster, lose, unready},
 };
 
 /// Time at which n1 was lost. Its pods were evicted at [`EVICTED`].
@@ -29,6 +29,62 @@ fn evicted(pods: usize) -> Objects {
         pod["status"]["conditions"].as_array_mut().expect("conditions").push(target);
     }
     objects
+}
+
+/// The pod garbage collector removes the terminating pods of a node out of service in its next pass, every 20 s
+/// (kubernetes 1.37.1 `pkg/controller/podgc/gc_controller.go`, `gcTerminating`).
+#[tokio::test]
+async fn a_terminating_pod_of_a_node_out_of_service_is_about_to_be_removed() {
+    let mut objects = evicted(1);
+    let taint = json!({"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute", "timeAdded": NOW});
+    objects.named("Node", "n1")["spec"]["taints"].as_array_mut().expect("taints").push(taint);
+    let evictions = objects.answer("evictions", DONE).await;
+    let row = &evictions["evictions"][0];
+    let left = row["inSeconds"].as_f64().expect("a time");
+    assert!(left > 0.0 && left <= 20.0, "{row:#}");
+    assert_eq!((&row["state"], &row["certainty"]), (&json!("terminating"), &json!("estimated")));
+    let text = objects.answer("status", DONE).await["verdict"]["text"].to_string();
+    assert!(text.contains("1 pod of n1 is removed by force in "), "{text}");
+    let node = objects.answer("why node n1", DONE).await;
+    assert!(node["steps"].to_string().contains("1 pod is removed by force"), "{:#}", node["steps"]);
+    let wait = node["actions"][0]["text"].to_string();
+    assert!(wait.contains("but not out-of-service: remove that taint yourself"), "{wait}");
+    let plan = objects.answer("plan drain n1", DONE).await;
+    assert!(
+        !plan["warnings"].to_string().contains("pods deleted there stay Terminating"),
+        "{:#}",
+        plan["warnings"]
+    );
+}
+
+/// The volume of a pod is detached when the pod is gone from a node out of service, and 6 min after that from a node
+/// that is deleted (kubernetes 1.37.1 `pkg/controller/volume/attachdetach/reconciler/reconciler.go`). Then the
+/// replacement starts, which was created when the deletion of the pod started.
+#[tokio::test]
+async fn the_replacement_that_waits_for_a_volume_starts_once_the_volume_is_detached() {
+    let mut objects = evicted(1);
+    add_volume(&mut objects, "data", "kubernetes.io/hostname", "n2");
+    let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let old = objects.named("Pod", "api-1-0");
+    old["spec"]["volumes"] = volumes;
+    let mut new = old.clone();
+    new["metadata"] = json!({
+        "name": "api-1-new", "namespace": "shop", "uid": "api-1-new", "creationTimestamp": EVICTED,
+        "labels": new["metadata"]["labels"], "ownerReferences": new["metadata"]["ownerReferences"],
+    });
+    new["spec"]["nodeName"] = "n2".into();
+    new["status"] = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]});
+    objects.0.push(new);
+    let taint = "plan taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
+    for (command, times) in [(taint, 12.0..60.0), ("plan delete node n1", 412.0..460.0)] {
+        let plan = objects.answer(command, DONE).await;
+        let pod = &plan["pods"][0];
+        let ready = pod["readyAgainInSeconds"].as_f64().expect("a time");
+        assert!(times.contains(&ready), "{command}: {pod:#}");
+        assert_eq!(pod["outcome"], "replaced");
+        let text = pod["text"].to_string();
+        assert!(text.contains("shop/api-1-new on n2 starts once it gets the volume"), "{text}");
+    }
 }
 
 /// Adds a quota with this limit of pods, and this number of used pods in its status. The quota also counts the three

@@ -161,7 +161,8 @@ impl HorizonArgs {
         };
         let evicted = succession.replacements().map(|successor| (&successor.of, &successor.outcome));
         let loops = DepartureLoops::find(&model.departures, &model.cluster);
-        let loops = loops.going_on(&model.cluster, model.settings.version, evicted, shot.at);
+        let loops =
+            loops.going_on(&model.cluster, model.settings.version, evicted, &forecast.recovered, shot.at);
         let subject = ForecastSubject {
             engine,
             cluster: &model.cluster,

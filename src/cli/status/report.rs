@@ -449,11 +449,13 @@ pub struct EvictionReport {
     /// yet; the time comes from the forecast), `terminating` (its deletion has started) or `never` (it tolerates the
     /// taint without a limit).
     pub state: &'static str,
-    /// When the pod is deleted; for a `terminating` pod when its grace period ends; `null` for `never`.
+    /// When the pod is deleted; for a `terminating` pod when its grace period ends or, on a node out of service, when
+    /// the pod garbage collector removes it by force; `null` for `never`.
     pub at: Option<Timestamp>,
     /// Seconds from `takenAt` to `at`; negative if `at` has passed.
     pub in_seconds: Option<f64>,
-    /// How certain `at` is, as in `probeCertainty`; `null` unless `scheduled`.
+    /// How certain `at` is, as in `probeCertainty`: `estimated` for a removal by force; `null` for other pods that are
+    /// not `scheduled`.
     pub certainty: Option<&'static str>,
     /// The probability, from 0 to 1, that the pod is deleted at `at`. It is below 1 if several nodes wait for one token
     /// of their zone's rate limiter; `null` unless `predicted`.
@@ -732,8 +734,9 @@ impl EvictionReport {
                 ("scheduled", Some(certainty_word(*certainty)), Vec::new())
             }
             EvictionState::Predicted { .. } => ("predicted", None, Vec::new()),
-            EvictionState::Terminating { finalizers, .. } => {
-                ("terminating", None, finalizers.iter().map(ToString::to_string).collect())
+            EvictionState::Terminating { finalizers, removed, .. } => {
+                let certainty = removed.map(|_| certainty_word(Certainty::Estimated));
+                ("terminating", certainty, finalizers.iter().map(ToString::to_string).collect())
             }
             EvictionState::Never => ("never", None, Vec::new()),
             EvictionState::Cancelled { .. } => return None,

@@ -82,6 +82,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         kernel_version: pool.name(&status.node_info.kernel_version),
         terminating: metadata.deletion_timestamp.is_present(),
         finalizers: pool.names(&finalizers),
+        held_volumes: status.held_volumes(pool),
         cordon_note: metadata.annotations.cordon.clone(),
         drain_claim: metadata.annotations.drain.clone(),
         drained: metadata.annotations.drained.clone(),
@@ -207,6 +208,10 @@ struct Status<'a> {
     addresses: LenientList<Address<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
     node_info: NodeInfo<'a>,
+    #[serde(borrow)]
+    volumes_in_use: LenientList<Text<'a>>,
+    #[serde(borrow)]
+    volumes_attached: LenientList<AttachedVolume<'a>>,
     /// Whether images in protobuf are skipped.
     #[serde(skip)]
     without_images: bool,
@@ -221,8 +226,30 @@ impl<'a> Message<'a> for Status<'a> {
             5 => self.addresses.read(value),
             7 => self.node_info.read(value),
             8 if !self.without_images => self.images.read(value),
+            9 => self.volumes_in_use.read(value),
+            10 => self.volumes_attached.read(value),
             _ => Ok(()),
         }
+    }
+}
+
+impl Status<'_> {
+    /// Returns the CSI volumes that are attached to the node and in use by its kubelet, by driver and handle. Empty for
+    /// a Ready node, whose kubelet unmounts the volumes of pods that are gone.
+    fn held_volumes(&self, pool: &mut SharedParts) -> Arc<[(Name, Name)]> {
+        let is_ready = |condition: &WireCondition<'_>| {
+            *condition.kind == *"Ready" && ConditionStatus::parse(&condition.status) == ConditionStatus::True
+        };
+        if self.conditions.iter().any(is_ready) {
+            return Arc::default();
+        }
+        let is_in_use =
+            |volume: &&AttachedVolume<'_>| self.volumes_in_use.iter().any(|name| **name == *volume.name);
+        let held = self.volumes_attached.iter().filter(is_in_use).filter_map(|volume| {
+            let (driver, handle) = volume.name.strip_prefix("kubernetes.io/csi/")?.split_once('^')?;
+            Some((pool.name(driver), Name::from(handle)))
+        });
+        held.collect()
     }
 }
 
@@ -262,6 +289,12 @@ fn resources(allocatable: &Amounts<'_>) -> Resources {
         cpu_milli: allocatable.amount("cpu").map_or(0, Quantity::milli),
         memory_bytes: units("memory"),
         pods: units("pods"),
+    }
+}
+
+wire! {
+    struct AttachedVolume<'a> {
+        name: Text<'a> = 1,
     }
 }
 

@@ -35,6 +35,21 @@ fn a_node_keeps_what_is_read() {
 }
 
 #[test]
+fn a_node_that_is_not_ready_keeps_the_volumes_that_its_kubelet_uses() {
+    let held = |ready: &str| {
+        let node = node(json!({"metadata": {"name": "n1"}, "status": {
+            "conditions": [{"type": "Ready", "status": ready}],
+            "volumesInUse": ["kubernetes.io/csi/disk.example.com^used"],
+            "volumesAttached": [
+                {"name": "kubernetes.io/csi/disk.example.com^used", "devicePath": ""},
+                {"name": "kubernetes.io/csi/disk.example.com^unmounted", "devicePath": ""}]}}));
+        node.held_volumes.iter().map(|(driver, handle)| format!("{driver} {handle}")).collect::<Vec<_>>()
+    };
+    assert_eq!(held("Unknown"), ["disk.example.com used"]);
+    assert_eq!(held("True"), [""; 0]);
+}
+
+#[test]
 fn a_pod_keeps_why_it_ended_and_a_healthy_one_nothing_of_it() {
     let terminated = |reason: &str, code: i32| {
         json!({"terminated": {"reason": reason, "exitCode": code,

@@ -1,7 +1,7 @@
 //! Findings about pods that are to be evicted or were evicted, and about the next events of nodes.
 
 use super::{Finding, Phrase, VerdictLevel, coarse, is_missing, runs_nowhere, stuck, time_until};
-use crate::model::{Model, NextEventKind, NodeState};
+use crate::model::{EvictionState, Model, NextEventKind, NodeState};
 use kordon_core::{
     cluster::{FeedKind, NodeName},
     engine::controllers_own,
@@ -40,6 +40,11 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
                     first,
                     now,
                 ));
+            } else if let Some((pods, first)) = removed_by_force(model, node) {
+                let are = if pods == 1 { "is" } else { "are" };
+                let pods = counted(pods, "pod", "pods");
+                let phrase = Phrase::from(format!("{pods} of {node} {are} removed by force "));
+                phrases.push(phrase.time(time_until(first, now)));
             } else if is_evicted(model, node) && stuck(model) == 0 {
                 phrases.push(format!("no pod of {node} is left to evict").into());
             }
@@ -134,6 +139,19 @@ pub(super) fn node_leaving(model: &Model, node: &NodeName) -> (usize, Option<Tim
     let rows = model.views.leaving.evictions.values().filter(|row| row.node == *node);
     let times: Vec<Timestamp> = rows.filter_map(|row| row.state.leaves_at()).collect();
     (times.len(), times.iter().min().copied())
+}
+
+/// Number of terminating pods of a node that the pod garbage collector removes by force, and the time of the first
+/// removal; `None` if there are no such pods.
+fn removed_by_force(model: &Model, node: &NodeName) -> Option<(usize, Timestamp)> {
+    let rows = model.views.leaving.evictions.values().filter(|row| row.node == *node);
+    let times: Vec<Timestamp> = rows
+        .filter_map(|row| match row.state {
+            EvictionState::Terminating { removed, .. } => removed,
+            _ => None,
+        })
+        .collect();
+    Some((times.len(), times.iter().min().copied()?))
 }
 
 /// Whether the time of every eviction on the node is known: the node has its taint, and the pods are known.

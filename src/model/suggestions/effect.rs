@@ -4,15 +4,15 @@ use kordon_core::{
     cluster::Cluster,
     operation::{Guards, approval::Objection},
     plan::{
-        Action, Failover, Landing, NodeChange, OutcomeCounts, Plan, PodPlan, PreemptedPod, Prospect, Verdict,
-        Warning, words::counted,
+        Action, Failover, NodeChange, OutcomeCounts, OutcomeKind, Plan, PodPlan, Prospect, Verdict, Warning,
+        words::counted,
     },
 };
 
 /// Effect of an action's plan, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanEffect {
-    /// The effect, for example `7 pods leave: 6 move, 1 finds no node; ends in ~40s`. Empty if the plan adds nothing to
+    /// The effect, for example `7 pods leave: 1 Pending, 6 move; ends in ~40s`. Empty if the plan adds nothing to
     /// the description of the action.
     pub text: String,
     /// The objections that must be overridden before the plan is applied, and the plan's warnings.
@@ -133,19 +133,22 @@ fn of_pod(pod: &PodPlan, plan: &Plan) -> String {
 fn of_pods(plan: &Plan) -> String {
     let totals = &plan.totals;
     let removed = removed_by_force(plan);
-    let is_lost = |preempted: &&PreemptedPod| preempted.lost.is_some();
     let counts = LeavingPods {
-        leave: totals.leave_now + totals.leave_later + totals.undecided,
-        pending: pending_of_leaving(plan),
-        lost: totals.lost - plan.pods.iter().flat_map(PodPlan::preempted).filter(is_lost).count(),
+        leave: outcomes_of_leaving(plan),
         data_lost: totals.data_lost,
         wait: totals.wait,
         blocked: totals.blocked,
         terminating: totals.already_terminating - removed.total(),
         removed,
     };
-    let is_done = counts.leave + counts.wait + counts.blocked + removed.total() == 0;
+    let is_done = counts.leave.total() + counts.wait + counts.blocked + removed.total() == 0;
     if is_done { counts.text() } else { format!("{}; ends {}", counts.text(), plan.ends()) }
+}
+
+/// Counts the pods that leave by their outcome. Pods that were already terminating before the action are left out.
+fn outcomes_of_leaving(plan: &Plan) -> OutcomeCounts {
+    let leaves = |pod: &&PodPlan| pod.verdict.as_if_granted().may_leave();
+    plan.pods.iter().filter(leaves).map(|pod| pod.outcome.kind()).collect()
 }
 
 /// Counts the pods that were already terminating before the action, and that the plan removes by force.
@@ -154,22 +157,11 @@ fn removed_by_force(plan: &Plan) -> OutcomeCounts {
     plan.pods.iter().filter(removed).map(|pod| pod.outcome.kind()).collect()
 }
 
-/// Counts the leaving pods whose replacements find no node.
-fn pending_of_leaving(plan: &Plan) -> usize {
-    let leaves = |pod: &&PodPlan| pod.verdict != Verdict::Terminating;
-    let is_pending = |pod: &&PodPlan| matches!(pod.landing, Some(Landing::Pending { .. }));
-    plan.pods.iter().filter(leaves).filter(is_pending).count()
-}
-
-/// Numbers of pods, by their outcome.
+/// Numbers of pods in the effect of a plan.
 #[derive(Clone, Copy, Debug, Default)]
 struct LeavingPods {
-    /// Pods that leave, whether they have a replacement or not.
-    leave: usize,
-    /// Pods whose replacements find no node.
-    pending: usize,
-    /// Pods that no controller recreates.
-    lost: usize,
+    /// Outcomes of the pods that leave.
+    leave: OutcomeCounts,
     data_lost: usize,
     wait: usize,
     blocked: usize,
@@ -179,15 +171,9 @@ struct LeavingPods {
 }
 
 impl LeavingPods {
-    /// Returns the counts as text: `7 pods leave: 5 move, 1 finds no node, 1 is not recreated; 1 is blocked`.
+    /// Returns the counts as text: `7 pods leave: 1 lost, 1 Pending, 5 move; 1 is blocked`.
     fn text(self) -> String {
-        let moved = self.leave.saturating_sub(self.pending + self.lost);
-        let become_of = joined([
-            (moved, "moves", "move"),
-            (self.pending, "finds no node", "find no node"),
-            (self.lost, "is not recreated", "are not recreated"),
-            (self.data_lost, "loses data", "lose data"),
-        ]);
+        let data_lost = joined([(self.data_lost, "loses data", "lose data")]);
         let others = joined([
             (self.blocked, "is blocked", "are blocked"),
             (self.wait, "waits for its budget", "wait for their budgets"),
@@ -201,18 +187,21 @@ impl LeavingPods {
                 self.removed.text()
             )),
         };
-        let leave = match self.leave {
+        let moved = self.leave.of(OutcomeKind::Moves);
+        let leave = match self.leave.total() {
             0 if forced.is_some() => String::new(),
-            0 => "no pod leaves".to_owned(),
-            leave if moved == leave && self.data_lost == 0 => counted(leave, "pod moves", "pods move"),
-            leave => format!("{}: {become_of}", counted(leave, "pod leaves", "pods leave")),
+            pods if pods > 0 && pods == moved && self.data_lost == 0 => {
+                counted(pods, "pod moves", "pods move")
+            }
+            _ if self.data_lost > 0 => format!("{}, {data_lost}", leaving(&self.leave)),
+            _ => leaving(&self.leave),
         };
         let parts = [leave, forced.unwrap_or_default(), others];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
     }
 }
 
-/// Returns the counts above zero in words: `1 finds no node, 2 lose data`.
+/// Returns the counts above zero in words: `1 is blocked, 2 wait for their budgets`.
 fn joined<const N: usize>(counts: [(usize, &str, &str); N]) -> String {
     let there = counts.into_iter().filter(|(count, ..)| *count > 0);
     there.map(|(count, one, many)| counted(count, one, many)).collect::<Vec<_>>().join(", ")

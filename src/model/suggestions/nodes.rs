@@ -73,7 +73,7 @@ impl NodeCase {
             let missing = [RestartKubelet, Cordon].into_iter().filter(|kind| !kinds.contains(kind));
             kinds.splice(place..place, missing.collect::<Vec<_>>());
         }
-        let is_marked = self.node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE);
+        let is_marked = self.is_marked();
         if is_marked && self.node.is_ready() {
             kinds.insert(0, BackInService);
         }
@@ -85,6 +85,11 @@ impl NodeCase {
             _ => true,
         });
         kinds
+    }
+
+    /// Whether the node has the out-of-service taint.
+    fn is_marked(&self) -> bool {
+        self.node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
     }
 
     pub fn suggestions(&self, cluster: &Cluster, now: Timestamp) -> Vec<Suggestion> {
@@ -154,6 +159,10 @@ impl NodeCase {
             }
             NodeState::Unknown | NodeState::NotReady | NodeState::Evicting if self.next.is_some() => {
                 "until it is Ready: then its pods stay; without that pods are evicted".into()
+            }
+            NodeState::Unknown | NodeState::NotReady | NodeState::Evicting if self.is_marked() => {
+                "until it is Ready: then its taints are removed, but not out-of-service: remove that taint yourself"
+                    .into()
             }
             NodeState::Unknown | NodeState::NotReady | NodeState::Evicting => {
                 "until it is Ready: then its taints are removed".into()
@@ -357,6 +366,8 @@ mod tests {
         let mut unknown = case(NodeState::Unknown);
         change(&mut unknown, |node| node.taints = [taint.clone()].into());
         assert_eq!(words(&unknown), "wait restartKubelet deleteNode");
+        let wait = &unknown.suggestions(&Cluster::default(), NOW)[0].text;
+        assert!(wait.ends_with("but not out-of-service: remove that taint yourself"), "{wait}");
         let mut ready = case(NodeState::Ready);
         change(&mut ready, |node| node.taints = [taint].into());
         assert_eq!(words(&ready), "backInService cordon drain whatIf");

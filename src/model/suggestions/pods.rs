@@ -8,11 +8,11 @@ use super::{
 };
 use crate::model::{node_state::NodeState, pending_pods::until_gone};
 use kordon_core::{
-    cluster::{Cluster, Key, Name, Node, NodeName, Phase, Pod},
+    cluster::{Cluster, Key, Node, NodeName, Phase, Pod},
     plan::{
         Action, BlockPattern, EvictionRules, PodOutcome, RemovalOptions, Verdict,
         environment::has_running_kubelet,
-        eviction_note::held_volume,
+        eviction_note::{HeldVolume, held_volume},
         forced_removal::{collected_within, removes_by_force},
         kubectl, refusal,
     },
@@ -61,11 +61,7 @@ pub enum PodTrouble {
         victims: Vec<Key>,
     },
     /// The pod has a node, but starts only once its volume is detached from another node.
-    WaitsForVolume {
-        claim: Name,
-        /// The pod that holds the volume.
-        holder: Key,
-    },
+    WaitsForVolume(HeldVolume),
     /// The node of the pod does not exist.
     NodeGone,
     /// The node is down, or will be declared down.
@@ -95,7 +91,7 @@ impl PodTrouble {
             None => Self::Pending,
             Some((_, state)) if state.is_failing() => Self::NodeDown,
             Some(_) => match held_volume(cluster, pod).filter(|_| pod.phase == Phase::Pending) {
-                Some((claim, holder)) => Self::WaitsForVolume { claim, holder: holder.key.clone() },
+                Some(held) => Self::WaitsForVolume(held),
                 None => refusal(cluster, pod, rules, now)
                     .map_or(Self::Running, |verdict| Self::Blocked(Box::new(verdict))),
             },
@@ -154,7 +150,7 @@ impl PodCase {
             PodTrouble::Terminating
             | PodTrouble::Pending
             | PodTrouble::WaitsForVictims { .. }
-            | PodTrouble::WaitsForVolume { .. }
+            | PodTrouble::WaitsForVolume(_)
             | PodTrouble::NodeGone => vec![Wait],
             PodTrouble::NodeDown => vec![Wait, RestartKubelet, Delete, OutOfService],
             PodTrouble::Blocked(_) => vec![Wait, Delete],
@@ -230,8 +226,11 @@ impl PodCase {
             PodTrouble::WaitsForVictims { node, victims } => {
                 format!("{}: nothing is needed", until_gone(victims, node))
             }
-            PodTrouble::WaitsForVolume { claim, holder } => {
+            PodTrouble::WaitsForVolume(HeldVolume { claim, holder: Some(holder), .. }) => {
                 format!("until volume {claim} is detached from the node of {holder}, which holds it")
+            }
+            PodTrouble::WaitsForVolume(HeldVolume { claim, node, holder: None }) => {
+                format!("until volume {claim} is detached from {node}")
             }
             PodTrouble::NodeGone => format!(
                 "until the pod garbage collector removes it, {} after its node was deleted",
@@ -319,7 +318,11 @@ mod tests {
             (PodTrouble::Pending, "wait", "wait"),
             (PodTrouble::NodeGone, "wait", "wait"),
             (
-                PodTrouble::WaitsForVolume { claim: "data".into(), holder: Key::new("d", "old") },
+                PodTrouble::WaitsForVolume(HeldVolume {
+                    claim: "data".into(),
+                    node: "gone".into(),
+                    holder: Some(Key::new("d", "old")),
+                }),
                 "wait",
                 "wait",
             ),

@@ -213,6 +213,8 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
         }
         EvictionState::Predicted { at, .. } => Cell::new("~", scene.style(Role::Faint))
             .and(&text::left(*at, scene.now), scene.style(Role::EvictionPredicted)),
+        EvictionState::Terminating { removed: Some(at), .. } => Cell::new("~", scene.style(Role::Faint))
+            .and(&text::left(*at, scene.now), scene.style(Role::EvictionTerminating)),
         EvictionState::Terminating { deadline, .. } if *deadline <= scene.now => {
             let stuck = format!("stuck {}", text::age(scene.now, *deadline));
             Cell::new(&stuck, scene.style(Role::EvictionTerminating))
@@ -290,9 +292,12 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
 
 /// What a terminating pod waits for.
 fn waits_for(state: &EvictionState, scene: &Scene) -> (String, Role) {
-    let EvictionState::Terminating { deadline, finalizers, kubelet_silent } = state else {
+    let EvictionState::Terminating { deadline, removed, finalizers, kubelet_silent } = state else {
         return (String::new(), Role::Dim);
     };
+    if removed.is_some() {
+        return ("removed by force".into(), Role::Dim);
+    }
     if !finalizers.is_empty() {
         let names: Vec<&str> = finalizers.iter().map(|name| name.as_str()).collect();
         return (format!("blocked by {}", names.join(", ")), Role::NodeNotice);

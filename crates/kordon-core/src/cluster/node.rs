@@ -95,6 +95,10 @@ pub struct Node {
     #[n(23)]
     #[cbor(default)]
     pub finalizers: SharedList<Name>,
+    /// CSI volumes that are attached to the node and in use by its kubelet (`status.volumesAttached`,
+    /// `status.volumesInUse`), by driver and handle. Empty for a Ready node, and in recordings of older releases.
+    #[cbor(n(24), with = "encoding::inline", default)]
+    pub held_volumes: Arc<[(Name, Name)]>,
     /// kured's lock, if the node holds it. The lock comes from kured's DaemonSet
     /// ([`Cluster::apply`](super::Cluster::apply)), so it is known only if DaemonSets are known.
     #[cbor(skip)]

@@ -17,6 +17,9 @@ use kordon_time::{ClusterTime, Span, Timestamp};
 const PERIOD: Span = Span::from_secs(20);
 /// How long a node's name must be missing before its pods are orphans.
 const QUARANTINE: Span = Span::from_secs(40);
+/// Maximum time from the deletion of a node to the deletion of its pods: the node goes just after a pass, and its
+/// quarantine ends just after a later pass.
+const LONGEST: Span = Span::from_secs(80);
 /// The reason of a pod that its kubelet evicted under resource pressure.
 const EVICTED: &str = "Evicted";
 
@@ -32,7 +35,8 @@ pub struct Collector {
     not_before: Timestamp,
     /// Missing nodes, to which pods are bound although no node has the name, and whether their deletion was observed.
     missing: BTreeMap<NodeName, bool>,
-    /// Time at which each missing node's name leaves quarantine. A name stays in quarantine even if its node comes
+    /// Time at which each missing node's name leaves quarantine; if it is not known since when the node is missing, the
+    /// latest time at which its pods are deleted. A name stays in quarantine even if its node comes
     /// back.
     quarantine: BTreeMap<NodeName, Timestamp>,
     /// Nodes with the out-of-service taint.
@@ -187,10 +191,14 @@ impl Collector {
         // The quarantine starts at the scheduled time of this pass. If it started at `now` and this pass were late, the
         // quarantine would end after the pass that has to end it.
         let pass = now - Span::from_nanos(now.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos()));
-        for node in self.missing.keys() {
-            if !self.quarantine.contains_key(node) {
-                self.quarantine.insert(node.clone(), pass + QUARANTINE);
-            }
+        let names: Vec<NodeName> =
+            self.missing.keys().filter(|node| !self.quarantine.contains_key(*node)).cloned().collect();
+        for node in names {
+            let until = match self.certainty(&node) {
+                Certainty::Observed | Certainty::Estimated => pass + QUARANTINE,
+                Certainty::AtLatest => pass + LONGEST,
+            };
+            self.quarantine.insert(node, until);
         }
         orphaned
     }
@@ -201,7 +209,8 @@ impl Collector {
     }
 
     /// How well the time is known at which the pods of a missing node are deleted. It is the latest one possible if the
-    /// deletion of the node was not observed, because the node may have been in quarantine for some time.
+    /// deletion of the node was not observed, because the node may have gone just now, or may have been in quarantine
+    /// for some time.
     pub fn certainty(&self, node: &NodeName) -> Certainty {
         let is_shadow = self.certainty != Certainty::Observed;
         let is_deletion_seen = self.missing.get(node).copied().unwrap_or_default();
@@ -310,5 +319,20 @@ mod tests {
         collector.not_before = after(51);
         assert_eq!(collector.next(0), Some(after(40_000)));
         assert_eq!(collector.update_quarantine(&cluster, after(40_001)), ["nowhere".into()]);
+    }
+
+    #[test]
+    fn the_latest_time_assumes_that_the_node_went_just_now() {
+        let start = Timestamp::from_secs(1_800_000_000);
+        let mut cluster = Cluster::default();
+        let pod = Pod { key: Key::new("shop", "orphan"), node: Some("nowhere".into()), ..Pod::default() };
+        cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
+        let mut collector = Collector::new(&cluster, start, Certainty::Estimated, start);
+        assert_eq!(collector.update_quarantine(&cluster, start), []);
+        let due = Due::At { at: start + LONGEST, certainty: Certainty::AtLatest };
+        assert_eq!(
+            collector.pending(&cluster).iter().map(|eviction| eviction.due).collect::<Vec<_>>(),
+            [due]
+        );
     }
 }

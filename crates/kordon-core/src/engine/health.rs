@@ -194,9 +194,12 @@ impl NodeHealth {
     }
 
     /// Explains why the controller finds the node silent, now or later. `renewed` is the last renewal of the node's
-    /// Lease.
+    /// Lease. If the kubelet posted its status after that, the grace period counts from the post.
     pub fn why(&self, settings: &Settings, renewed: Option<Timestamp>) -> Why {
         let (flag, span) = self.grace_flag(settings);
+        let is_posted =
+            |renewed: Timestamp| self.heartbeat_source == HeartbeatSource::Status && renewed < self.posted.1;
+        let renewed = renewed.filter(|renewed| !is_posted(*renewed));
         let (source, at) = renewed.map_or(self.posted, |at| (HeartbeatSource::Lease, at));
         let heartbeat = Cause::LastHeartbeat { source, at, noticed: self.probe };
         let restarted = self.heartbeat_source.restarts_grace();

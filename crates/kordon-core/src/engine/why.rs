@@ -227,9 +227,14 @@ impl fmt::Display for Cause {
             Self::NodeEvicted => write!(f, "node already evicted"),
             Self::OfDaemonSet => write!(f, "DaemonSet pod: never evicted"),
             Self::CollectorPass => write!(f, "pod garbage collector pass"),
-            Self::Orphaned { node, certainty } => {
-                let about = if *certainty == Certainty::Observed { "" } else { "about " };
-                write!(f, "node {node} missing for {about}40s or more")
+            Self::Orphaned { node, certainty: Certainty::Observed } => {
+                write!(f, "node {node} missing for 40s or more")
+            }
+            Self::Orphaned { node, certainty: Certainty::Estimated } => {
+                write!(f, "node {node} missing for about 40s or more")
+            }
+            Self::Orphaned { node, certainty: Certainty::AtLatest } => {
+                write!(f, "node {node} missing; when it went is not known, so this is the latest time")
             }
             Self::OutOfService => write!(f, "node is not ready and has the out-of-service taint"),
             Self::NeverScheduled => write!(f, "deleted before it was scheduled"),

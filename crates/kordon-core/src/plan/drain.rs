@@ -7,8 +7,9 @@ use super::{
     action::{Action, DrainOptions, RemovalMode},
     context::PlanContext,
     cordon::{self, CordonChange},
-    environment::{self, Environment},
+    environment::Environment,
     filter::{self, Screening, Skip},
+    forced_removal::keeps_pods,
     gaps,
     landing::Landing,
     node_plan::{NodeDrain, NodePlan},
@@ -210,7 +211,7 @@ impl Plan {
 
 fn drain_warnings(cluster: &Cluster, node: &NodeName, drain: &NodeDrain, pods: &[PodPlan]) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    if !environment::has_running_kubelet(cluster, node) {
+    if keeps_pods(cluster, node) {
         warnings.push(Warning::KubeletDown { node: node.clone() });
     }
     let is_unselected = |pod: &&PodPlan| pod.verdict == Verdict::Skipped(Skip::NotSelected);

@@ -9,7 +9,7 @@ use super::{
     owner::{self, Recreation},
 };
 use crate::cluster::{
-    Cluster, FeedKind, Key, Name, Namespace, NodeName, OwnerKind, Pod, Scope, scheduling::PodVolume,
+    Cluster, FeedKind, Key, Name, Namespace, NodeName, OwnerKind, Phase, Pod, Scope, scheduling::PodVolume,
 };
 
 /// A fact about the eviction of a pod by a taint.
@@ -30,6 +30,8 @@ pub enum EvictionNote {
     /// The volume of this claim, which only one node at a time can use, is detached once the pod's kubelet has ended
     /// the pod.
     VolumeReleased { claim: Name },
+    /// The pod's replacement exists already, and starts on this node once it gets the pod's volume.
+    ReplacementWaits { replacement: Key, node: NodeName },
 }
 
 impl EvictionNote {
@@ -125,6 +127,9 @@ impl fmt::Display for EvictionNote {
             Self::VolumeDetached { claim } => {
                 write!(f, "ReadWriteOnce volume {claim} is detached at once: its node is out of service")
             }
+            Self::ReplacementWaits { replacement, node } => {
+                write!(f, "{replacement} on {node} starts once it gets the volume")
+            }
         }
     }
 }
@@ -148,17 +153,52 @@ fn claims_attached_once<'a>(cluster: &'a Cluster, pod: &'a Pod) -> impl Iterator
     lasting_claims(pod).filter(is_attached_once)
 }
 
-/// Returns a claim of a pod whose volume another pod still uses on another node, and this other pod. Only one node at
-/// a time can use the volume, so the pod does not start before the volume is detached from the other node. `None` if
-/// no such claim is known.
-pub fn held_volume<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<(Name, &'a Arc<Pod>)> {
+/// A volume that a pod waits for. Only one node at a time can use the volume, so the pod does not start before the
+/// volume is detached from another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldVolume {
+    pub claim: Name,
+    /// The node to which the volume is attached.
+    pub node: NodeName,
+    /// The pod that uses the volume there; `None` if that pod is gone.
+    pub holder: Option<Key>,
+}
+
+/// Returns the volume of a pod that is still attached to another node: a pod there uses it, or the kubelet there has
+/// not unmounted it. `None` if no such volume is known.
+pub fn held_volume(cluster: &Cluster, pod: &Pod) -> Option<HeldVolume> {
     let claim = claims_attached_once(cluster, pod).next()?.clone();
     let uses = |other: &&Arc<Pod>| {
         let is_elsewhere = other.node.is_some() && other.node != pod.node;
         is_elsewhere && !other.is_finished() && lasting_claims(other).any(|name| *name == claim)
     };
-    let holder = cluster.pods_in(&pod.key.namespace).find(uses)?;
-    Some((claim, holder))
+    if let Some(holder) = cluster.pods_in(&pod.key.namespace).find(uses) {
+        let (node, holder) = (holder.node.clone()?, Some(holder.key.clone()));
+        return Some(HeldVolume { claim, node, holder });
+    }
+    let node = attached_to(cluster, pod, &claim)?;
+    Some(HeldVolume { claim, node, holder: None })
+}
+
+/// Returns the node that is not Ready and still uses the volume of a pod's claim (upstream
+/// `attachdetach/reconciler`: a volume in use is not detached before 6 min have passed). `None` if no other node does.
+fn attached_to(cluster: &Cluster, pod: &Pod, claim: &Name) -> Option<NodeName> {
+    let claim = cluster.claims().get(&key(&pod.key.namespace, claim))?;
+    let handle = cluster.volumes().get(&claim.volume)?.handle.as_ref()?;
+    let mut others = cluster.nodes().iter().filter(|node| pod.node.as_ref() != Some(&node.name));
+    Some(others.find(|node| node.held_volumes.contains(handle))?.name.clone())
+}
+
+/// Returns the replacement of a pod that exists already, but starts only once a volume of the pod is detached from the
+/// pod's node: a starting pod of the same owner on another node. `None` if no such pod is known.
+pub(super) fn waiting_replacement<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<&'a Arc<Pod>> {
+    let claim = attached_once(cluster, pod)?;
+    let waits = |other: &&Arc<Pod>| {
+        let is_elsewhere = other.node.is_some() && other.node != pod.node;
+        let is_starting = other.lives() && other.phase == Phase::Pending;
+        is_elsewhere && is_starting && lasting_claims(other).any(|name| *name == claim)
+    };
+    cluster.pods_owned_by(&pod.owner.as_ref()?.uid).find(waits)
 }
 
 /// Returns the claims that still exist after the pod is deleted.

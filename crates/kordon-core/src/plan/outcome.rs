@@ -120,6 +120,15 @@ pub enum OutcomeKind {
 pub enum StuckReason {
     /// The pod's controller creates no replacement while the old pod exists.
     OldPod,
+    /// The pod's controller creates no replacement while the old pod exists, and finalizers keep the old pod even if it
+    /// is removed by force (upstream `podgc.PodGCController.markFailedAndDeletePod`).
+    Finalizers {
+        /// Names of the finalizers, separated by commas.
+        names: Name,
+        /// Whether the kubelet of the old pod is down and nothing else ends the pod, so that the pod stays even without
+        /// its finalizers.
+        hangs: bool,
+    },
     /// Nothing evicts the pod, because it tolerates the taints of a dead node without a limit.
     NotEvicted,
     /// The volume of this claim stays attached to the old node.
@@ -130,6 +139,17 @@ pub enum StuckReason {
     LowerOrdinal { pod: Name },
     /// The replacement is bound to this node, which sends no heartbeats.
     SilentNode { node: NodeName },
+}
+
+impl StuckReason {
+    /// Returns why the old pod stays, so that its controller creates no replacement. The kubelet of the pod is down.
+    pub(super) fn for_old_pod(pod: &Pod) -> Self {
+        if !pod.is_held() {
+            return Self::OldPod;
+        }
+        let names: Vec<&str> = pod.holding_finalizers().map(Name::as_str).collect();
+        Self::Finalizers { names: names.join(", ").into(), hangs: true }
+    }
 }
 
 /// Number of pods with each outcome.
@@ -472,7 +492,9 @@ impl Departing {
                 return PodOutcome::NotRecreated(why);
             }
             _ if !self.is_deleted => return PodOutcome::Stuck(StuckReason::NotEvicted),
-            Recreation::WhenGone if !self.is_gone => return PodOutcome::Stuck(StuckReason::OldPod),
+            Recreation::WhenGone if !self.is_gone => {
+                return PodOutcome::Stuck(StuckReason::for_old_pod(pod));
+            }
             Recreation::Immediately
             | Recreation::WhenGone
             | Recreation::OnSameNode
@@ -630,6 +652,7 @@ impl PodOutcome {
             Self::Pending { cause, .. } => format!("→ Pending: {cause}"),
             Self::Refused(refusal) => format!("→ refused: quota {}", refusal.quota.name),
             Self::Stuck(StuckReason::OldPod | StuckReason::NotEvicted) => "stuck with its node".into(),
+            Self::Stuck(StuckReason::Finalizers { .. }) => "stuck: held by finalizers".into(),
             Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
             Self::Stuck(StuckReason::SharedVolume { .. }) => "stuck: volume shared".into(),
             Self::Stuck(StuckReason::LowerOrdinal { pod }) => format!("stuck behind {pod}"),
@@ -723,6 +746,11 @@ impl fmt::Display for PodOutcome {
             Self::Stuck(StuckReason::OldPod) => f.write_str(
                 "stuck Terminating: no replacement until the node is back, deleted or tainted out-of-service",
             ),
+            Self::Stuck(StuckReason::Finalizers { names, hangs }) => {
+                write!(f, "stuck Terminating: no replacement until its finalizers are removed ({names})")?;
+                let until = if *hangs { " and the node is back, deleted or tainted out-of-service" } else { "" };
+                f.write_str(until)
+            }
             Self::Stuck(StuckReason::NotEvicted) => f.write_str(
                 "stuck: it tolerates the taint, no replacement until the node is back or deleted, or the pod is deleted",
             ),

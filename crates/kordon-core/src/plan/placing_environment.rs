@@ -443,7 +443,7 @@ pub(crate) fn tainted(node: &Node, effects: &[TaintEffect]) -> Node {
 }
 
 /// Returns a node as it is once its kubelet posts Ready again: without the taints of its failure.
-fn recovered(node: &Node) -> Node {
+pub(super) fn recovered(node: &Node) -> Node {
     let is_of_failure = |taint: &&Taint| CONDITION_TAINTS.contains(&taint.key.as_str());
     let taints = node.taints.iter().filter(|taint| !is_of_failure(taint)).cloned().collect();
     Node { taints, ..node.clone() }

@@ -99,6 +99,22 @@ impl PodPlan {
 
     /// Decides the outcome of the pod. `pod` is the object of the pod in this row.
     pub(super) fn decide_outcome(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
+        match self.outcome_by_verdict(cluster, pod) {
+            PodOutcome::Stuck(StuckReason::Finalizers { names, .. }) if self.is_kept_by_finalizers() => {
+                PodOutcome::Stuck(StuckReason::Finalizers { names, hangs: false })
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Returns whether the plan ends the pod, and only finalizers keep its object.
+    pub(super) fn is_kept_by_finalizers(&self) -> bool {
+        self.gone.likely.is_none()
+            && self.warnings.contains(&PodWarning::HeldByFinalizer)
+            && !self.warnings.contains(&PodWarning::KubeletDown)
+    }
+
+    fn outcome_by_verdict(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
         match &self.verdict {
             Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => {
                 PodOutcome::Stays { why: self.verdict.to_string().into() }
@@ -129,6 +145,16 @@ impl PodPlan {
         }
     }
 
+    /// Adds the replacement that exists already, and the time at which it is likely Ready.
+    pub(super) fn add_waiting_replacement(&mut self, replacement: &Pod, ready: Option<Timestamp>) {
+        self.ready_again = ready;
+        let waits = |node: &NodeName| EvictionNote::ReplacementWaits {
+            replacement: replacement.key.clone(),
+            node: node.clone(),
+        };
+        self.eviction_notes.extend(replacement.node.as_ref().map(waits));
+    }
+
     /// Removes the predicted node and time of the replacement, if it is not known whether the pod is replaced.
     pub(super) fn keep_only_what_is_known(&mut self) {
         if self.outcome.kind() == OutcomeKind::Unknown {
@@ -150,13 +176,14 @@ impl PodPlan {
     }
 
     fn outcome_of_leaving(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
-        let is_gone =
+        let is_ended =
             self.gone.likely.is_some() || pod.node.as_ref().is_some_and(|node| !keeps_pods(cluster, node));
+        let is_gone = is_ended && !self.is_kept_by_finalizers();
         let running = Departing::from_running_node(cluster, pod, false);
         let recreation = self.lost.map_or(running.recreation, Recreation::Never);
         let quota = self.quota.clone();
         let volume = running.volume.clone().filter(|_| !self.is_removed_by_force());
-        let departing = Departing { is_gone, is_detached: is_gone, quota, volume, ..running };
+        let departing = Departing { is_gone, is_detached: is_ended, quota, volume, ..running };
         let departing = departing.with_recreation(cluster, pod, recreation);
         let replacement = self.landing.as_ref().map(|landing| PlacedReplacement {
             landing,

@@ -1,6 +1,9 @@
 //! Plans that taint nodes, including the pods that NoExecute taints delete (docs/upstream/operator-actions.md#2).
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     action::Action,
@@ -8,7 +11,7 @@ use super::{
     departure::Departure,
     environment::{Environment, Estimate, Quality},
     eviction,
-    eviction_note::EvictionNote,
+    eviction_note::{EvictionNote, waiting_replacement},
     forced_removal::{Detachment, FORCED_REMOVAL, removes_by_force},
     gaps,
     job_failures::JobConsequences,
@@ -29,7 +32,9 @@ use super::{
     warning::{self, PodWarning, Warning},
 };
 use crate::{
-    cluster::{Cluster, Node, NodeName, OUT_OF_SERVICE, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind},
+    cluster::{
+        Cluster, Key, Node, NodeName, OUT_OF_SERVICE, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind,
+    },
     engine::{Tolerance, first_timer, tolerance},
 };
 use kordon_time::{Span, Timestamp};
@@ -121,6 +126,12 @@ impl Plan {
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
         let mut refusals = quota_delay::refusals(cluster, &departures);
         let jobs = JobConsequences::new(cluster, &departures);
+        let waiting = |departure: &Departure| {
+            let waiting = waiting_replacement(cluster, &departure.pod)?;
+            let takes = environment.time_to_ready(waiting, &Landing::Unknown).likely?;
+            Some((departure.pod.key.clone(), (waiting, takes)))
+        };
+        let waiting: BTreeMap<Key, (&Arc<Pod>, Span)> = departures.iter().filter_map(waiting).collect();
         let PlacedReplacements { by_pod: replacements, mut waits_for, trace } =
             replacements(cluster, &departures, &refusals, environment);
         for plan in &mut self.pods {
@@ -131,11 +142,16 @@ impl Plan {
                 let (of, quota) = (plan.pod.clone(), refusal.quota.clone());
                 self.timeline.push(PlanMoment { at, event: PlanEvent::NotReplaced { of, quota } });
             }
+            let detached = plan.gone.likely.map(|gone| detachment.of(cluster, plan.node.as_ref(), gone));
+            if let Some((replacement, takes)) = waiting.get(&plan.pod) {
+                plan.add_waiting_replacement(replacement, detached.map(|at| at + *takes));
+                let (ready, of) = (plan.ready_again, plan.pod.clone());
+                self.timeline.extend(ready.map(|at| PlanMoment { at, event: PlanEvent::Ready { of } }));
+            }
             let Some(replacement) = replacements.get(&plan.pod) else { continue };
             let (of, landing) = (plan.pod.clone(), replacement.landing.clone());
             plan.landing = Some(landing.clone());
             let old = cluster.pod(&plan.pod);
-            let detached = plan.gone.likely.map(|gone| detachment.of(cluster, plan.node.as_ref(), gone));
             plan.ready_again = old.and_then(|old| replacement.ready_after(cluster, old, detached));
             plan.placement = trace.placements.get(&plan.pod).cloned();
             let event = PlanEvent::Replaced { of: of.clone(), landing };

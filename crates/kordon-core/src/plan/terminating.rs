@@ -73,7 +73,7 @@ impl<'a> TerminatingPods<'a> {
             Recreation::WhenGone if !owner::needs_another(cluster, pod) => {
                 PodOutcome::NotRecreated(NotNeeded::EnoughPods)
             }
-            Recreation::WhenGone if hangs => PodOutcome::Stuck(StuckReason::OldPod),
+            Recreation::WhenGone if hangs => PodOutcome::Stuck(StuckReason::for_old_pod(pod)),
             Recreation::WhenGone => PodOutcome::WaitsForOldPod,
             Recreation::Immediately => self.replaced_at_once(pod, hangs),
             Recreation::Never(NotRecreated::Finished) => PodOutcome::Finished,

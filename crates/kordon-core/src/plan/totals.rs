@@ -132,7 +132,11 @@ impl PlanTotals {
             totals.add(pod, made);
         }
         let last = |time: fn(&PodPlan) -> Option<Timestamp>| {
-            let stays = |pod: &PodPlan| pod.verdict.as_if_granted().may_leave() && time(pod).is_none();
+            // A pod that was terminating before the plan may end at any time, unless the plan removes it by force.
+            let is_removed =
+                |pod: &PodPlan| pod.verdict == Verdict::Terminating && pod.is_kept_by_finalizers();
+            let leaves = |pod: &PodPlan| pod.verdict.as_if_granted().may_leave() || is_removed(pod);
+            let stays = |pod: &PodPlan| leaves(pod) && time(pod).is_none();
             if pods.iter().any(stays) { None } else { pods.iter().filter_map(time).max().or(Some(made)) }
         };
         totals.ends = Window {

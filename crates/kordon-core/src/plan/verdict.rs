@@ -195,7 +195,7 @@ impl Verdict {
     }
 
     /// Returns whether the pod leaves because of the plan. Undecided pods count as leaving.
-    pub(super) const fn may_leave(&self) -> bool {
+    pub const fn may_leave(&self) -> bool {
         matches!(
             self,
             Self::Leaves(_)

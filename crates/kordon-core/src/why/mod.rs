@@ -550,6 +550,7 @@ impl Explainer<'_> {
         }
         let pending = self.engine.evictions_left_on(self.cluster, node, self.now);
         let mut due: Vec<(Timestamp, bool)> = Vec::new();
+        let mut removed = 0;
         let mut stay = 0;
         for eviction in &pending {
             match eviction.due {
@@ -559,9 +560,9 @@ impl Explainer<'_> {
         }
         let known: Vec<&Key> = pending.iter().map(|eviction| &eviction.pod).collect();
         due.extend(self.steps(node).filter_map(|step| match &step.kind {
-            ForecastKind::Deleted { pod, .. } | ForecastKind::Removed { pod, .. }
-                if !known.contains(&pod) =>
-            {
+            ForecastKind::Deleted { pod, .. } if !known.contains(&pod) => Some((step.at, true)),
+            ForecastKind::Removed { pod, .. } if !known.contains(&pod) => {
+                removed += 1;
                 Some((step.at, true))
             }
             ForecastKind::Deleted { .. }
@@ -572,9 +573,10 @@ impl Explainer<'_> {
         }));
         due.sort_unstable();
         if let (Some(first), Some(last)) = (due.first(), due.last()) {
+            let leave = if removed == due.len() { "removed by force" } else { "evicted" };
             let mut text = match due.len() {
-                1 => "1 pod is evicted".to_owned(),
-                pods => format!("{pods} pods are evicted, the last {} later", last.0.since(first.0)),
+                1 => format!("1 pod is {leave}"),
+                pods => format!("{pods} pods are {leave}, the last {} later", last.0.since(first.0)),
             };
             if self.renews_again(node) {
                 text += ", if its status stays Unknown";

@@ -6,6 +6,7 @@
 //! | pods of the node | its evictions, and the number of pods that leave endpoints when it becomes Unknown |
 //! | finished pods | whether pod garbage collection removes a finished pod: it keeps a fixed number of them |
 //! | the pod; its budgets, owner and volumes | its eviction, and what the eviction ignores |
+//! | the namespace of the pod | whether it is being deleted: the API server then refuses the pod's eviction |
 //! | budgets of the pods on a node that is drained or cordoned | what blocks the drain |
 //! | pods of a budget that refuses an eviction, and their owners | what would make the budget allow the eviction |
 //! | pods of the namespace of a starting pod with a ReadWriteOnce volume | which pod still holds the volume |
@@ -56,6 +57,7 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
     let Some(pod) = cluster.pod(pod) else { return needs };
     needs.extend(pod.node.iter().flat_map(|node| of_its_pods(node, settings)));
     needs.extend(EvictionNote::needs(cluster, pod));
+    needs.insert(Scope::Namespace(pod.key.namespace.clone()));
     needs.extend(of_devices(pod, settings));
     needs.extend(plan::needs::of_refusals(cluster, std::iter::once(&**pod)));
     if pod.phase == Phase::Pending && pod.node.is_some() && attached_once(cluster, pod).is_some() {

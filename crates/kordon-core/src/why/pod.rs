@@ -15,8 +15,8 @@ use crate::{
         Recreation,
         environment::has_running_kubelet,
         eviction,
-        eviction_note::held_volume,
-        forced_removal::{keeps_pods, removes_by_force},
+        eviction_note::{HeldVolume, held_volume},
+        forced_removal::{collected_within, keeps_pods, removes_by_force},
         refusal,
     },
 };
@@ -222,24 +222,41 @@ impl Explainer<'_> {
         explanation.extend(volumes.map(|text| Step::new(Tense::Present, Topic::Volume, text)));
     }
 
-    /// Adds the volume that a starting pod waits for, because another pod still holds it on another node.
+    /// Adds the volume that a starting pod waits for, because it is still attached to another node.
     fn explain_held_volume(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         if pod.phase != Phase::Pending {
             return;
         }
-        let Some((claim, holder)) = held_volume(self.cluster, pod) else { return };
-        let Some(node) = &holder.node else { return };
-        let key = &holder.key;
-        let until = if keeps_pods(self.cluster, node) {
-            format!(
-                "whose kubelet is down: detached by force 6m after {key} is gone, at once if {node} is Ready or tainted \
-                 out-of-service"
-            )
-        } else {
-            format!("detached once {key} is gone")
+        let Some(held) = held_volume(self.cluster, pod) else { return };
+        let until = self.until_detached(&held);
+        let HeldVolume { claim, node, holder } = held;
+        let held = match holder {
+            Some(holder) => format!("which {holder} holds on {node}"),
+            None => format!("which is still attached to {node}"),
         };
-        let text = format!("waits for ReadWriteOnce volume {claim}, which {key} holds on {node}, {until}");
+        let text = format!("waits for ReadWriteOnce volume {claim}, {held}, {until}");
         explanation.push(Step::new(Tense::Present, Topic::Volume, text));
+    }
+
+    /// Returns when a held volume is detached, in words that follow the name of its node.
+    fn until_detached(&self, HeldVolume { node, holder, .. }: &HeldVolume) -> String {
+        match (self.cluster.node(node), holder) {
+            (None, Some(holder)) => format!(
+                "whose Node object is gone: {holder} is removed {} after that, and the volume is detached by force 6m \
+                 later",
+                collected_within()
+            ),
+            (_, Some(holder)) if keeps_pods(self.cluster, node) => format!(
+                "whose kubelet is down: detached by force 6m after {holder} is gone, at once if {node} is Ready or \
+                 tainted out-of-service"
+            ),
+            (_, Some(holder)) => format!("detached once {holder} is gone"),
+            (_, None) if keeps_pods(self.cluster, node) => format!(
+                "whose kubelet is down: detached by force 6m after the pod that used it was gone, at once if {node} is \
+                 Ready or tainted out-of-service"
+            ),
+            (_, None) => "detached once it is unmounted there".into(),
+        }
     }
 
     /// Adds why the API server would refuse a request to evict the pod; adds nothing if it would grant the request. A

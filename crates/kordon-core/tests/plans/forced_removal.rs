@@ -3,7 +3,9 @@
 use kordon_core::{
     cluster::{Condition, ConditionStatus, Key, READY, WorkloadKind},
     engine::ServerVersion,
-    plan::{Action, OutcomeKind, Plan, PodWarning, RemovalOptions, TaintEdits, Verdict},
+    plan::{
+        Action, OutcomeKind, Plan, PodOutcome, PodWarning, Prospect, RemovalOptions, TaintEdits, Verdict,
+    },
 };
 use kordon_time::Span;
 
@@ -47,8 +49,28 @@ fn a_pod_that_the_taint_deletes_is_removed_too_and_a_finalizer_holds_either() {
     let (db, mq) = (of(&plan, "db-0"), of(&plan, "mq-0"));
     assert!(matches!(mq.verdict, Verdict::Deleted { .. }));
     assert_eq!((at(mq.gone.latest), mq.outcome.kind()), (Some(20), OutcomeKind::Moves));
-    assert_eq!((at(db.gone.latest), db.outcome.kind()), (None, OutcomeKind::Stuck));
+    assert_eq!(at(db.gone.latest), None);
+    assert_eq!(
+        db.outcome.to_string(),
+        "stuck Terminating: no replacement until its finalizers are removed (example.com/backup)"
+    );
     assert!(db.warnings.contains(&PodWarning::HeldByFinalizer));
+    assert_eq!((at(plan.totals.ends.likely), plan.prospect()), (None, Prospect::Stalls));
+}
+
+/// A finalizer keeps a pod that the taint does not delete anew, and the way out that is named includes it.
+#[test]
+fn a_plan_whose_only_pod_a_finalizer_holds_does_not_complete() {
+    let mut fixture = with_stuck_pod();
+    fixture.pod("db-0", "n1", |pod| pod.finalizers = ["example.com/backup".into()].into());
+    let plan = mark(&fixture, OUT_OF_SERVICE);
+    assert_eq!((at(plan.totals.ends.likely), plan.prospect()), (None, Prospect::Stalls));
+    let pod = fixture.cluster.pod(&Key::new("default", "db-0")).expect("added");
+    assert_eq!(
+        PodOutcome::for_terminating(&fixture.cluster, pod).to_string(),
+        "stuck Terminating: no replacement until its finalizers are removed (example.com/backup) and the node is back, \
+         deleted or tainted out-of-service"
+    );
 }
 
 #[test]

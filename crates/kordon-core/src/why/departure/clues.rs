@@ -10,7 +10,7 @@ use super::{
 use crate::{
     cluster::{
         Cluster, ClusterEvent, ContainerExit, FeedKind, Key, Name, Node, OUT_OF_SERVICE, OwnerKind,
-        PREEMPTED, Phase, Pod, Workload, WorkloadKind, WorkloadStage,
+        PREEMPTED, Phase, Pod, Taint, Workload, WorkloadKind, WorkloadStage,
     },
     engine::{DELETION_BY_DEVICE_TAINT, DELETION_BY_TAINT, Tolerance, no_execute, tolerance},
     plan::owner::{self, OwnerLookup},
@@ -102,7 +102,7 @@ impl Clues {
             BY_API => (DepartureKind::ApiEviction, Certain),
             // On a node that is out of service, a taint starts the deletion of the pod, and pod garbage collection
             // finishes it by force. `TaintEviction` is rated only `Possible`, so that `OutOfService` is the result.
-            DELETION_BY_TAINT if node.is_some_and(is_out_of_service) => {
+            DELETION_BY_TAINT if node.is_some_and(|node| is_out_of_service(pod, node)) => {
                 (DepartureKind::TaintEviction, Possible)
             }
             DELETION_BY_TAINT => (DepartureKind::TaintEviction, Certain),
@@ -200,13 +200,14 @@ impl Clues {
             }
             return;
         };
-        if is_out_of_service(node) {
+        if is_out_of_service(pod, node) {
             // A kubelet that does not respond cannot set the phase Failed, so pod garbage collection has set it.
             let certainty = if pod.phase == Phase::Failed { Certain } else { Likely };
             let text = format!("node {name} is not Ready and has the taint {OUT_OF_SERVICE}");
             self.add(DepartureKind::OutOfService, certainty, source, text);
         }
-        let taints = no_execute(node);
+        let mut taints = no_execute(node);
+        taints.retain(|taint| may_have_deleted(taint, pod));
         let (certainty, text) = match tolerance(&pod.tolerations, &taints) {
             _ if taints.is_empty() => return,
             Tolerance::Forever => return,
@@ -358,8 +359,16 @@ fn is_by(pod: &Pod, reason: &str) -> bool {
     pod.disruption_target.as_deref() == Some(reason)
 }
 
-fn is_out_of_service(node: &Node) -> bool {
-    !node.is_ready() && node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
+/// Whether the node was out of service when the pod's deletion began. A pod in the phase Failed has been removed by pod
+/// garbage collection, whenever its node was tainted.
+fn is_out_of_service(pod: &Pod, node: &Node) -> bool {
+    let counts = |taint: &Taint| pod.phase == Phase::Failed || may_have_deleted(taint, pod);
+    !node.is_ready() && node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE && counts(taint))
+}
+
+/// Whether a taint of a node is old enough to be the cause of the pod's deletion.
+fn may_have_deleted(taint: &Taint, pod: &Pod) -> bool {
+    taint.time_added.zip(deletion_began(pod)).is_none_or(|(added, began)| added.since(began) <= DELAY)
 }
 
 /// The kind of departure that the kubelet states in `status.reason` and `status.message`; `None` if it states none.

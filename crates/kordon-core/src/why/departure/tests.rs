@@ -552,6 +552,13 @@ fn the_collector_ends_on_an_out_of_service_node_what_the_taint_began() {
             EvidenceSource::Node,
         ),
         ("its kubelet is back", marked(), TaintEviction, Certain, EvidenceSource::Condition),
+        (
+            "its node was marked after the deletion began",
+            marked().taint(taint, -2).not_ready(),
+            TaintEviction,
+            Certain,
+            EvidenceSource::Condition,
+        ),
     ]);
 }
 
