@@ -6,6 +6,7 @@ use super::{
     action::{Action, DrainOptions},
     filter,
     rules::EvictionRules,
+    switchover::instance_scopes,
     taint,
     taint_edits::TaintEdits,
 };
@@ -41,6 +42,7 @@ const MOST_SMALL_PARTS: usize = 10;
 /// | owner of each leaving pod, and the owner's Deployment | whether the pod is recreated; number of replicas |
 /// | pods of this owner | whether the last Ready pod leaves; how long a pod takes to be Ready |
 /// | pods of each budget, and the owners of these pods | the numbers of the budget |
+/// | nodes, owner and pods of the namespace of a pod with a role | whether an operator moves the role to another pod |
 pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> BTreeSet<Scope> {
     let mut needs = Needs { cluster, scopes: watched(action) };
     // A running maintenance renews the note of only one of its nodes.
@@ -89,8 +91,19 @@ pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>
         budgets.any(|budget| may_refuse(budget)) || cluster.budgets_of(pod).nth(1).is_some()
     };
     let mut needs = Needs { cluster, scopes: BTreeSet::new() };
-    pods.filter(refuses).for_each(|pod| needs.add_pods_of_budgets(pod));
+    for pod in pods.filter(refuses) {
+        needs.add_pods_of_budgets(pod);
+        needs.scopes.extend(instance_scopes(pod));
+    }
     uncovered(needs.scopes)
+}
+
+/// Returns the scopes (sets of objects) that show what Kubernetes operators do with the roles of pods on these nodes
+/// once the nodes are cordoned.
+pub fn of_switchovers(cluster: &Cluster, nodes: &[NodeName]) -> BTreeSet<Scope> {
+    let is_open = |name: &&NodeName| cluster.node(name).is_some_and(|node| !node.unschedulable);
+    let pods = nodes.iter().filter(is_open).flat_map(|node| cluster.pods_on(node));
+    uncovered(pods.flat_map(|pod| instance_scopes(pod)).collect())
 }
 
 /// Removes each scope (set of objects) that another scope [covers](Scope::covers). For example, a Deployment and its
@@ -229,6 +242,7 @@ impl<'a> Needs<'a> {
             self.select(namespace, selector);
         }
         self.add_pods_of_budgets(pod);
+        self.scopes.extend(instance_scopes(pod));
     }
 
     /// Adds the scopes (sets of objects) from which the numbers of a pod's budgets are computed: the pods of the
