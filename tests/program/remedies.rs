@@ -67,6 +67,21 @@ async fn what_an_operator_owns_is_left_to_it() {
     assert!(why.to_string().contains("the controller of Kafka/events"), "{why:#}");
 }
 
+/// A command reads only what its answer needs, which includes the other instances of a primary.
+#[tokio::test]
+async fn an_operator_is_waited_for_only_if_it_has_another_instance() {
+    let mut objects = Objects::of("01-operator-budget-switchover");
+    let cordon = objects.answer("plan cordon c9-n1", DONE).await;
+    let warnings = cordon["warnings"].to_string();
+    assert!(warnings.contains("CloudNativePG moves the role of 1 pod away from c9-n1"), "{warnings}");
+    let why = objects.answer("why pod db-1 -n c9", DONE).await.to_string();
+    assert!(why.contains("to its operator") && !why.contains("add an instance"), "{why}");
+    objects.without("Pod", "db-2");
+    objects.without("Pod", "db-3");
+    let why = objects.answer("why pod db-1 -n c9", DONE).await.to_string();
+    assert!(why.contains("add an instance") && !why.contains("to its operator"), "{why}");
+}
+
 /// The list of budgets agrees with the plan of a drain.
 #[tokio::test]
 async fn a_budget_that_an_operator_lifts_waits_for_no_other_pod() {
