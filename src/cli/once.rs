@@ -542,18 +542,18 @@ fn observer_of(connection: &Connection) -> ModelOptions {
 }
 
 /// Whether the engine has started or is not used, and every wanted kind is listed, forbidden or not requested,
-/// including the kinds of devices that pods need.
+/// including the kinds that are read on demand.
 fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
     let has_begun = model.engine.is_some() || model.effects.role() == ControllerRole::Observer;
     has_begun
         && wanted.iter().all(|kind| has_ended(model, *kind))
-        && awaited_devices(model, wanted).next().is_none()
+        && awaited_on_demand(model, wanted).next().is_none()
 }
 
-/// Returns the kinds of devices that pods need and that are not listed yet, if the answer depends on pods.
-fn awaited_devices(model: &Model, wanted: &[FeedKind]) -> impl Iterator<Item = FeedKind> {
+/// Returns the kinds that are read on demand, are needed and not listed yet, if the answer depends on pods.
+fn awaited_on_demand(model: &Model, wanted: &[FeedKind]) -> impl Iterator<Item = FeedKind> {
     let is_about_pods = wanted.contains(&FeedKind::Pods);
-    let needed = model.device_scopes().filter(move |_| is_about_pods).map(|scope| scope.kind());
+    let needed = model.scopes_on_demand().filter(move |_| is_about_pods).map(|scope| scope.kind());
     needed.filter(|kind| !has_ended(model, *kind))
 }
 
@@ -567,6 +567,6 @@ fn has_ended(model: &Model, kind: FeedKind) -> bool {
 fn missing(model: &Model, wanted: &[FeedKind]) -> String {
     let missing = wanted.iter().copied().filter(|kind| !has_ended(model, *kind));
     let missing: Vec<String> =
-        missing.chain(awaited_devices(model, wanted)).map(|kind| kind.to_string()).collect();
+        missing.chain(awaited_on_demand(model, wanted)).map(|kind| kind.to_string()).collect();
     if missing.is_empty() { "the controller's lease".into() } else { missing.join(", ") }
 }

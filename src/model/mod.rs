@@ -335,15 +335,20 @@ impl Model {
         self.cluster.gaps(kinds).not_listed()
     }
 
-    /// Returns the kinds of objects that decide about devices, if pods need devices: all pods and nodes are known, and
-    /// at least one pod requests something that only devices may provide. Returns no kinds for servers before 1.34,
-    /// which do not serve them.
-    pub fn device_scopes(&self) -> impl Iterator<Item = Scope> + use<> {
-        let is_served = self.settings.version >= SchedulerRules::FIRST_WITH_DEVICES;
-        let is_known =
-            || [FeedKind::Nodes, FeedKind::Pods].iter().all(|kind| self.cluster.known(*kind).is_known());
-        let needs = is_served && is_known() && self.cluster.needs_devices();
-        FeedKind::DEVICES.into_iter().filter(move |_| needs).map(Scope::Devices)
+    /// Returns the kinds of objects that are read [on demand](FeedKind::ON_DEMAND) and that answers about the known
+    /// objects depend on: devices if a pod requests something that only devices may provide, and the templates of claims
+    /// if a pod gets claims from them. Returns no kinds until all pods and nodes are known, and no kinds that the server
+    /// does not serve: devices before 1.34.
+    pub fn scopes_on_demand(&self) -> impl Iterator<Item = Scope> + use<> {
+        let cluster = &self.cluster;
+        let is_known = [FeedKind::Nodes, FeedKind::Pods].iter().all(|kind| cluster.known(*kind).is_known());
+        let has_devices = is_known && self.settings.version >= SchedulerRules::FIRST_WITH_DEVICES;
+        let (devices, templates) = (cluster.needs_devices(), cluster.needs_claim_templates());
+        let is_needed = move |kind: &FeedKind| match kind {
+            FeedKind::ClaimTemplates => has_devices && templates,
+            _ => has_devices && devices,
+        };
+        FeedKind::ON_DEMAND.into_iter().filter(is_needed).filter_map(Scope::all_of)
     }
 
     /// Whether the headroom has all its inputs, so that more data could not change it.

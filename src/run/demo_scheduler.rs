@@ -155,7 +155,8 @@ impl Work {
             | FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
             | FeedKind::ResourceSlices
-            | FeedKind::DeviceTaintRules => true,
+            | FeedKind::DeviceTaintRules
+            | FeedKind::ClaimTemplates => true,
         })
     }
 

@@ -20,7 +20,7 @@ pub struct ReadKind {
 }
 
 impl ReadKind {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self { name: "Node", path: "/api/v1/nodes" },
         Self { name: "Pod", path: "/api/v1/pods" },
         Self { name: "Namespace", path: "/api/v1/namespaces" },
@@ -41,6 +41,7 @@ impl ReadKind {
         Self { name: "Job", path: "/apis/batch/v1/jobs" },
         Self { name: "DeviceClass", path: "/apis/resource.k8s.io/v1/deviceclasses" },
         Self { name: "ResourceClaim", path: "/apis/resource.k8s.io/v1/resourceclaims" },
+        Self { name: "ResourceClaimTemplate", path: "/apis/resource.k8s.io/v1/resourceclaimtemplates" },
         Self { name: "ResourceSlice", path: "/apis/resource.k8s.io/v1/resourceslices" },
         Self { name: "DeviceTaintRule", path: "/apis/resource.k8s.io/v1/devicetaintrules" },
         Self { name: "CSIDriver", path: "/apis/storage.k8s.io/v1/csidrivers" },
@@ -68,6 +69,7 @@ impl ReadKind {
             "PodDisruptionBudget" => FeedKind::Budgets,
             "DeviceClass" => FeedKind::DeviceClasses,
             "ResourceClaim" => FeedKind::ResourceClaims,
+            "ResourceClaimTemplate" => FeedKind::ClaimTemplates,
             "ResourceSlice" => FeedKind::ResourceSlices,
             "DeviceTaintRule" => FeedKind::DeviceTaintRules,
             "Lease" => {

@@ -203,7 +203,7 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
 }
 
 /// Kinds in the order of [`ReadKind::ALL`].
-const KINDS: [FeedKind; 23] = [
+const KINDS: [FeedKind; 24] = [
     FeedKind::Nodes,
     FeedKind::Pods,
     FeedKind::Namespaces,
@@ -224,6 +224,7 @@ const KINDS: [FeedKind; 23] = [
     FeedKind::Workloads(WorkloadKind::Job),
     FeedKind::DeviceClasses,
     FeedKind::ResourceClaims,
+    FeedKind::ClaimTemplates,
     FeedKind::ResourceSlices,
     FeedKind::DeviceTaintRules,
     FeedKind::CsiDrivers,

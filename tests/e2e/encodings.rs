@@ -99,6 +99,11 @@ fn objects() -> Vec<(&'static str, Value)> {
             "constraints": [{"requests": ["a"], "matchAttribute": "x.io/model"}]}}}),
         ),
         (
+            "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates",
+            json!({"metadata": {"name": "gpus"}, "spec": {"spec": {"devices": {
+            "requests": [{"name": "a", "exactly": request}]}}}}),
+        ),
+        (
             "/apis/resource.k8s.io/v1/resourceslices",
             json!({"metadata": {"name": "slice"}, "spec": {"driver": "x.io", "nodeName": "n",
             "pool": {"name": "n", "generation": 3, "resourceSliceCount": 1}, "devices": [{"name": "gpu-0",

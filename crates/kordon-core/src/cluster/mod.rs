@@ -92,7 +92,7 @@ use std::{
 pub use autoscaler::{Autoscaler, KnownAutoscalers};
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
 pub use claim::{ClaimedSurge, CordonNote, DrainClaim, DrainedNote};
-pub use device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice};
+pub use device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
 pub use device_tables::{DeviceChange, DeviceTables};
 pub use drain_markers::DrainStage;
 pub use event::{
@@ -216,6 +216,7 @@ impl DeviceChange {
             Self::Claim(event) => found(event, |claim| claim.key.clone()),
             Self::Slice(event) => found(event, |slice| Key::new("", &slice.name)),
             Self::Rule(event) => found(event, |rule| Key::new("", &rule.name)),
+            Self::Template(event) => found(event, |template| template.key.clone()),
         }
     }
 }
@@ -389,10 +390,15 @@ impl Cluster {
         &self.autoscalers
     }
 
-    /// Whether a pod claims devices, or requests an extended resource that at least one node does not have, so that
-    /// devices may provide it.
+    /// Whether a pod, or the template of a workload, claims devices, or requests an extended resource that at least one
+    /// node does not have, so that devices may provide it.
     pub fn needs_devices(&self) -> bool {
         self.device_demand.needs_devices(&self.nodes)
+    }
+
+    /// Whether a pod, or the template of a workload, gets claims from ResourceClaimTemplates.
+    pub fn needs_claim_templates(&self) -> bool {
+        self.device_demand.needs_templates()
     }
 
     /// The quotas of a namespace, by name.
@@ -536,7 +542,8 @@ impl Cluster {
             FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
             | FeedKind::ResourceSlices
-            | FeedKind::DeviceTaintRules => self.devices.count(kind).unwrap_or_default(),
+            | FeedKind::DeviceTaintRules
+            | FeedKind::ClaimTemplates => self.devices.count(kind).unwrap_or_default(),
             FeedKind::Leader => usize::from(self.leader.is_some()),
         }
     }
@@ -560,7 +567,8 @@ impl Cluster {
             FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
             | FeedKind::ResourceSlices
-            | FeedKind::DeviceTaintRules => self.devices.is_listed(kind).unwrap_or_default(),
+            | FeedKind::DeviceTaintRules
+            | FeedKind::ClaimTemplates => self.devices.is_listed(kind).unwrap_or_default(),
             FeedKind::Leader => self.leader.is_some(),
         }
     }
@@ -671,7 +679,9 @@ impl Cluster {
         applied: &mut Vec<Applied>,
     ) {
         let mut changes_locks = false;
-        self.workloads[kind as usize].apply(event, |Delta { old, new }| {
+        let Self { workloads, device_demand, .. } = self;
+        workloads[kind as usize].apply(event, |Delta { old, new }| {
+            device_demand.follow(template(old.as_ref()), template(new.as_ref()));
             let [before, after] =
                 [&old, &new].map(|set| set.as_ref().map_or(&[][..], |set| &set.reboot_locks));
             changes_locks |= before != after;
@@ -812,7 +822,7 @@ impl PodIndexes<'_> {
         regroup(delta, self.by_node, |pod| pod.node.as_ref());
         regroup(delta, self.by_owner, |pod| pod.owner.as_ref().map(|owner| &owner.uid));
         node_load::count(old, new, self.loads);
-        self.device_demand.follow(delta);
+        self.device_demand.follow(old, new);
         let is_terminating = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.termination.is_some());
         match (old, new) {
             (_, Some(pod)) if is_terminating(new) => self.terminating.insert(pod.key.clone(), ()),
@@ -826,6 +836,11 @@ impl PodIndexes<'_> {
             _ => None,
         };
     }
+}
+
+/// The template of a workload, as a pod.
+fn template(workload: Option<&Arc<Workload>>) -> Option<&Pod> {
+    workload?.template.as_deref()
 }
 
 /// The object that an event reports; `None` if it reports none.

@@ -44,7 +44,7 @@ pub enum Scope {
     Volume(Name),
     Quotas,
     QuotasIn(Namespace),
-    /// All objects of one of the [kinds of devices](FeedKind::DEVICES).
+    /// All objects of one of the [kinds of devices](FeedKind::DEVICES), or all templates of claims.
     Devices(FeedKind),
 }
 
@@ -207,7 +207,8 @@ impl Scope {
             FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
             | FeedKind::ResourceSlices
-            | FeedKind::DeviceTaintRules => Some(Self::Devices(kind)),
+            | FeedKind::DeviceTaintRules
+            | FeedKind::ClaimTemplates => Some(Self::Devices(kind)),
         }
     }
 

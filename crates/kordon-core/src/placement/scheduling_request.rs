@@ -14,8 +14,9 @@ pub struct SchedulingRequest {
     pub name: Name,
     /// Uid of the pod, by which its own resource claims are found. For a new pod, the uid of the pod that it replaces.
     pub uid: Uid,
-    /// Whether the pod is new and replaces another pod. It then gets new claims, like those of the old pod.
-    pub replaces: bool,
+    /// The spec of the pod that this new pod replaces; `None` for a pod that exists. A new pod gets new claims from
+    /// templates. Where the templates are not known, the claims of the old pod show what they ask for.
+    pub replaces: Option<Arc<SchedulingSpec>>,
     pub namespace: Namespace,
     pub labels: Labels,
     pub priority: i32,
@@ -40,7 +41,7 @@ impl SchedulingRequest {
         Self {
             name: pod.key.name.clone(),
             uid: pod.uid.clone(),
-            replaces: false,
+            replaces: None,
             namespace: pod.key.namespace.clone(),
             labels: pod.labels.clone(),
             priority: pod.priority,

@@ -93,6 +93,7 @@ impl PlanFixture {
         fixture.list(|event| Change::Device(DeviceChange::Claim(event)));
         fixture.list(|event| Change::Device(DeviceChange::Slice(event)));
         fixture.list(|event| Change::Device(DeviceChange::Rule(event)));
+        fixture.list(|event| Change::Device(DeviceChange::Template(event)));
         for kind in WorkloadKind::ALL {
             fixture.list(|event| Change::Workload(kind, event));
         }

@@ -372,6 +372,13 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         group: DEVICES_GROUP,
+        plural: "resourceclaimtemplates",
+        singular: "resourceclaimtemplate",
+        name: "ResourceClaimTemplate",
+        ..PLAIN
+    },
+    Kind {
+        group: DEVICES_GROUP,
         plural: "resourceslices",
         singular: "resourceslice",
         name: "ResourceSlice",

@@ -32,6 +32,8 @@ pub(super) struct Devices {
     /// Extended resources that nodes of the cluster offer. Only filled while the device objects are unknown.
     on_nodes: Arc<[Name]>,
     state: Arc<DeviceState>,
+    /// What the templates of claims ask for; `None` if the templates are unknown.
+    templates: Option<Arc<BTreeMap<Key, Arc<DeviceClaimSpec>>>>,
 }
 
 /// Which claims have which devices.
@@ -90,12 +92,15 @@ impl Devices {
             return Self { unknown, on_nodes: on_nodes.into(), ..Self::default() };
         }
         let tables = cluster.devices();
+        let templates = tables.templates.iter().map(|template| (template.key.clone(), template.spec.clone()));
+        let are_known = cluster.known(FeedKind::ClaimTemplates).is_known();
+        let templates = are_known.then(|| Arc::new(templates.collect()));
         if tables.slices.is_empty() && tables.claims.is_empty() && tables.classes.is_empty() {
-            return Self::default();
+            return Self { templates, ..Self::default() };
         }
         let inventory = Inventory::from_tables(tables, rules);
         let state = DeviceState::from_cluster(cluster, &inventory);
-        Self { inventory: Arc::new(inventory), state: Arc::new(state), ..Self::default() }
+        Self { inventory: Arc::new(inventory), state: Arc::new(state), templates, ..Self::default() }
     }
 
     /// Whether a pod needs devices as far as is known: it claims some, or requests a resource that a DeviceClass backs.
@@ -180,6 +185,15 @@ impl DeviceState {
             state.claims.insert(key.clone(), ClaimState { spec, owner, allocation, users });
         }
         state
+    }
+
+    /// Returns the claim that was made for an entry in the `spec.resourceClaims` of a pod.
+    fn own_claim(&self, pod: &Uid, entry: &Name) -> Option<(&Key, &ClaimState)> {
+        let own = self.own.get(pod).into_iter().flatten();
+        let is_of_entry =
+            |claim: &ClaimState| claim.owner.as_ref().is_some_and(|owner| owner.entry == *entry);
+        let mut own = own.filter_map(|key| self.claims.get_key_value(key));
+        own.find(|(_, claim)| is_of_entry(claim))
     }
 
     fn count(&mut self, allocation: Option<&Allocation>, sign: i8) {

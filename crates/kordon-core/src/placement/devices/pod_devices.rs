@@ -1,6 +1,6 @@
 //! The devices that a pod needs, as a filter of nodes (DynamicResources).
 
-use std::{cell::Cell, sync::Arc};
+use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 
 use super::{
     Allocation, DeviceState, Devices,
@@ -14,7 +14,7 @@ use crate::{
         device::{
             ConstraintRule, DeviceAlternative, DeviceAmount, DeviceClaimSpec, DeviceNodes, DeviceRequest,
         },
-        scheduling::{NodeRequirement, NodeTerm, PodDeviceClaim},
+        scheduling::{NodeRequirement, NodeTerm, PodDeviceClaim, SchedulingSpec},
     },
     placement::{
         reason::{FilterRefusal, NodeRefusal, Reason, Remedy},
@@ -28,6 +28,7 @@ use crate::{
 pub(in crate::placement) struct PodDevices {
     inventory: Arc<Inventory>,
     state: Arc<DeviceState>,
+    templates: Option<Arc<BTreeMap<Key, Arc<DeviceClaimSpec>>>>,
     /// Claims that need devices. A claim for an extended resource needs devices only on nodes that do not have the
     /// resource.
     wanted: Vec<Wanted>,
@@ -46,7 +47,8 @@ pub(in crate::placement) struct PodDevices {
 impl PodDevices {
     pub fn new(devices: &Devices, request: &SchedulingRequest, rules: &SchedulerRules) -> Self {
         let (inventory, state) = (devices.inventory.clone(), devices.state.clone());
-        let mut needs = Self { inventory, state, ..Self::default() };
+        let templates = devices.templates.clone();
+        let mut needs = Self { inventory, state, templates, ..Self::default() };
         let spec = &request.spec;
         let scalars = request.resources.requests.scalars.iter();
         let extended: Vec<&(Name, i64)> = scalars
@@ -92,26 +94,43 @@ impl PodDevices {
             }
             return;
         }
-        let own = state.own.get(&request.uid).into_iter().flatten();
-        let own = own.filter_map(|key| state.claims.get_key_value(key));
-        let is_entry =
-            |claim: &super::ClaimState| claim.owner.as_ref().is_some_and(|owner| owner.entry == entry.entry);
-        let found = own.into_iter().find(|(_, claim)| is_entry(claim));
-        match found {
-            Some((_, claim)) if request.replaces => {
-                let name = format!("{}/{}", request.uid, entry.entry);
-                self.want(key(&name.as_str().into()), claim.spec.clone(), None);
-            }
+        if let Some(old) = &request.replaces {
+            self.add_new_claim(entry, old, request);
+            return;
+        }
+        match state.own_claim(&request.uid, &entry.entry) {
             Some((key, claim)) => match &claim.allocation {
                 Some(allocation) => self.use_allocated(key, allocation),
                 None => self.want(key.clone(), claim.spec.clone(), None),
             },
-            None if request.replaces => {
-                self.obstacle(&format!("no claim shows what the template of {} asks for", entry.entry));
-            }
             None => {
                 self.refusal.get_or_insert(Reason::DeviceClaimNotCreated(entry.entry.clone()));
             }
+        }
+    }
+
+    /// Adds the claim that a new pod gets from a template (upstream's resource claim controller, `handleClaim`). While
+    /// templates are unknown, the claim of the old pod `old` shows what the template asks for, unless the new pod has
+    /// another template.
+    fn add_new_claim(&mut self, entry: &PodDeviceClaim, old: &SchedulingSpec, request: &SchedulingRequest) {
+        let key = |name: &str| Key { namespace: request.namespace.clone(), name: name.into() };
+        let (state, templates) = (self.state.clone(), self.templates.clone());
+        let spec = match (&templates, &entry.template) {
+            (Some(templates), Some(template)) => {
+                let Some(spec) = templates.get(&key(template)) else {
+                    self.refusal.get_or_insert(Reason::DeviceTemplateMissing(template.clone()));
+                    return;
+                };
+                Some(spec)
+            }
+            (None, _) | (_, None) => {
+                let of_old = || state.own_claim(&request.uid, &entry.entry);
+                old.device_claims.contains(entry).then(of_old).flatten().map(|(_, claim)| &claim.spec)
+            }
+        };
+        match spec {
+            Some(spec) => self.want(key(&format!("{}/{}", request.uid, entry.entry)), spec.clone(), None),
+            None => self.obstacle(&format!("no claim shows what the template of {} asks for", entry.entry)),
         }
     }
 
