@@ -50,8 +50,8 @@ pub enum ObjectsError {
 }
 
 /// Kinds that stay unknown if they are missing in files that are complete, because other objects show that there are
-/// some: every node has a Lease, and pods have claims that were made from templates.
-const SUPPOSED: [&str; 2] = ["leases", "resourceclaimtemplates"];
+/// some: every node has a Lease, pods have claims that were made from templates, and Jobs have CronJobs.
+const SUPPOSED: [&str; 3] = ["leases", "resourceclaimtemplates", "cronjobs"];
 
 /// Connects to the objects of a file, folder or archive; the path `-` is standard input. The objects in the files
 /// `with` are laid over them. If `is_complete` is true, a kind that is missing in the files has no objects, except for

@@ -156,7 +156,8 @@ impl Work {
             | FeedKind::ResourceClaims
             | FeedKind::ResourceSlices
             | FeedKind::DeviceTaintRules
-            | FeedKind::ClaimTemplates => true,
+            | FeedKind::ClaimTemplates
+            | FeedKind::CronJobs => true,
         })
     }
 

@@ -187,6 +187,12 @@ fn objects() -> Vec<(&'static str, Value)> {
             json!({"metadata": {"name": "w"}, "spec": {"replicas": 2, "selector": labels, "template": template}}),
         ),
         (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            json!({"metadata": {"name": "c"}, "spec": {"schedule": "0 3 * * *", "timeZone": "Etc/UTC", "suspend": true,
+                "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [
+                    {"name": "a", "image": "img:1"}]}}}}}}),
+        ),
+        (
             "/apis/batch/v1/namespaces/default/jobs",
             json!({"metadata": {"name": "w"}, "spec": {"parallelism": 0,
             "podReplacementPolicy": "Failed", "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}),

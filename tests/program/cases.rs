@@ -137,6 +137,26 @@ async fn evictions_fail_a_job_without_back_off() {
     assert!(has_warning(&plan, "jobFails"));
 }
 
+/// CronJobs are read once one of their Jobs runs, with and without placements.
+#[tokio::test]
+async fn the_cron_job_of_a_job_that_fails_says_whether_another_job_starts() {
+    let mut objects = Objects::of("13-job-backoff-limit-0");
+    objects.named("Job", "train")["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "u", "controller": true,
+    }]);
+    let drain = "plan drain c12b-n1";
+    let plan = objects.answer(drain, LOSES).await;
+    let says = |plan: &Value, text: &str| assert!(plan["warnings"].to_string().contains(text), "{plan:#}");
+    says(&plan, "unless it is suspended, CronJob nightly starts another Job at its next time");
+    objects.0.push(json!({"apiVersion": "batch/v1", "kind": "CronJob",
+        "metadata": {"name": "nightly", "namespace": "c12-b-limit0", "uid": "u"},
+        "spec": {"schedule": "0 3 * * *", "suspend": true}}));
+    for placement in ["", " --placement=skip"] {
+        let (_, plan) = objects.run(&format!("{drain}{placement}")).await;
+        says(&plan, "CronJob nightly is suspended and starts no other Job");
+    }
+}
+
 #[tokio::test]
 async fn evictions_fail_all_indexes_of_a_job_and_with_them_the_job() {
     let plan = answer("14-job-indexed", "plan drain c12c-n1", LOSES).await;

@@ -3,6 +3,7 @@
 use super::{
     Decoder, Encoding, ListPurpose, PageEnd, StreamEvent, WatchEvent,
     budget::BudgetDecoder,
+    cron_job::CronJobDecoder,
     device::{
         DeviceClassDecoder, DeviceTaintRuleDecoder, ResourceClaimDecoder, ResourceClaimTemplateDecoder,
         ResourceSliceDecoder,
@@ -43,6 +44,7 @@ pub fn decoder_of(kind: FeedKind) -> Box<dyn AnyDecoder> {
         FeedKind::ResourceSlices => Box::new(ResourceSliceDecoder::default()),
         FeedKind::DeviceTaintRules => Box::new(DeviceTaintRuleDecoder::default()),
         FeedKind::ClaimTemplates => Box::new(ResourceClaimTemplateDecoder::default()),
+        FeedKind::CronJobs => Box::new(CronJobDecoder::default()),
     }
 }
 

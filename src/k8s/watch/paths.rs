@@ -42,6 +42,7 @@ pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
         }
         FeedKind::DeviceTaintRules => "/apis/resource.k8s.io/v1/devicetaintrules",
         FeedKind::ClaimTemplates => "/apis/resource.k8s.io/v1/resourceclaimtemplates",
+        FeedKind::CronJobs => "/apis/batch/v1/cronjobs",
     }
 }
 

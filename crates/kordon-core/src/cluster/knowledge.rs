@@ -54,6 +54,8 @@ pub enum FeedKind {
     CsiDrivers,
     #[n(19)]
     ClaimTemplates,
+    #[n(20)]
+    CronJobs,
 }
 
 /// The part of a prediction that the objects of a kind decide.
@@ -73,14 +75,14 @@ enum Decides {
     /// Objects of the kind decide which devices pods get, and which devices are tainted. Most clusters have no devices.
     Devices,
     /// Objects of the kind add details to an answer that kordon gives without them, too: what the claims of a new pod
-    /// ask for. If they are unknown, they are not reported as missing.
+    /// ask for, and when the next Job starts. If they are unknown, they are not reported as missing.
     Details,
     /// Objects of the kind decide nothing: plans and placements do not depend on them.
     Nothing,
 }
 
 impl FeedKind {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Nodes,
         Self::Leases,
         Self::Pods,
@@ -106,6 +108,7 @@ impl FeedKind {
         Self::ResourceSlices,
         Self::DeviceTaintRules,
         Self::ClaimTemplates,
+        Self::CronJobs,
     ];
 
     /// The kinds that decide whether and how pods can be removed. Kinds that decide only about heartbeats, placement or
@@ -134,7 +137,7 @@ impl FeedKind {
 
     /// The kinds that are read only once other objects show that an answer depends on them, such as devices once a pod
     /// needs devices ([`Cluster::needs_devices`](super::Cluster::needs_devices)).
-    pub const ON_DEMAND: [Self; 5] = Self::that_decide(&[Decides::Devices, Decides::Details]);
+    pub const ON_DEMAND: [Self; 6] = Self::that_decide(&[Decides::Devices, Decides::Details]);
 
     /// The kinds that must be known in every cluster for the state of the cluster, headroom, plans, placements and
     /// forecasts.
@@ -163,7 +166,7 @@ impl FeedKind {
             Self::DeviceClasses | Self::ResourceClaims | Self::ResourceSlices | Self::DeviceTaintRules => {
                 Decides::Devices
             }
-            Self::ClaimTemplates => Decides::Details,
+            Self::ClaimTemplates | Self::CronJobs => Decides::Details,
             Self::Leader => Decides::Nothing,
         }
     }
@@ -220,6 +223,7 @@ impl FeedKind {
             Self::ResourceSlices => "resourceslices.resource.k8s.io",
             Self::DeviceTaintRules => "devicetaintrules.resource.k8s.io",
             Self::ClaimTemplates => "resourceclaimtemplates.resource.k8s.io",
+            Self::CronJobs => "cronjobs.batch",
         }
     }
 }
@@ -252,6 +256,7 @@ impl fmt::Display for FeedKind {
             Self::ResourceSlices => "resourceslices",
             Self::DeviceTaintRules => "devicetaintrules",
             Self::ClaimTemplates => "resourceclaimtemplates",
+            Self::CronJobs => "cronjobs",
         })
     }
 }

@@ -46,6 +46,7 @@ pub enum Scope {
     QuotasIn(Namespace),
     /// All objects of one of the [kinds of devices](FeedKind::DEVICES), or all templates of claims.
     Devices(FeedKind),
+    CronJobs,
 }
 
 /// A scope (set of objects) that was read completely.
@@ -83,6 +84,7 @@ impl Scope {
             Self::Volumes | Self::Volume(_) => Self::Volumes,
             Self::Quotas | Self::QuotasIn(_) => Self::Quotas,
             Self::Devices(kind) => Self::Devices(*kind),
+            Self::CronJobs => Self::CronJobs,
         }
     }
 
@@ -209,6 +211,7 @@ impl Scope {
             | FeedKind::ResourceSlices
             | FeedKind::DeviceTaintRules
             | FeedKind::ClaimTemplates => Some(Self::Devices(kind)),
+            FeedKind::CronJobs => Some(Self::CronJobs),
         }
     }
 
@@ -226,6 +229,7 @@ impl Scope {
             Self::Volumes | Self::Volume(_) => FeedKind::Volumes,
             Self::Quotas | Self::QuotasIn(_) => FeedKind::Quotas,
             Self::Devices(kind) => *kind,
+            Self::CronJobs => FeedKind::CronJobs,
         }
     }
 }
@@ -260,6 +264,7 @@ impl fmt::Display for Scope {
             Self::Quotas => f.write_str("resourcequotas"),
             Self::QuotasIn(namespace) => write!(f, "resourcequotas of namespace {namespace}"),
             Self::Devices(kind) => write!(f, "{kind}"),
+            Self::CronJobs => f.write_str("cronjobs"),
         }
     }
 }

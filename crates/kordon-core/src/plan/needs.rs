@@ -11,8 +11,8 @@ use super::{
     taint_edits::TaintEdits,
 };
 use crate::cluster::{
-    Budget, Cluster, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector,
-    Workload, WorkloadKind,
+    Budget, Cluster, CronJob, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope,
+    Selector, Workload, WorkloadKind,
 };
 use kordon_time::Timestamp;
 
@@ -40,6 +40,7 @@ const MOST_SMALL_PARTS: usize = 10;
 /// | budgets and namespace of each leaving pod | whether the pod's eviction is allowed |
 /// | quotas of this namespace | when the pod's replacement is created |
 /// | owner of each leaving pod, and the owner's Deployment | whether the pod is recreated; number of replicas |
+/// | CronJobs, if one started a Job with leaving pods | whether and when another Job starts |
 /// | pods of this owner | whether the last Ready pod leaves; how long a pod takes to be Ready |
 /// | pods of each budget, and the owners of these pods | the numbers of the budget |
 /// | nodes, owner and pods of the namespace of a pod with a role | whether an operator moves the role to another pod |
@@ -236,7 +237,11 @@ impl<'a> Needs<'a> {
         self.scopes.insert(Scope::BudgetsIn(namespace.clone()));
         self.scopes.insert(Scope::Namespace(namespace.clone()));
         self.scopes.insert(Scope::QuotasIn(namespace.clone()));
-        if let Some(owner) = self.owner(pod)
+        let owner = self.owner(pod);
+        if owner.and_then(|owner| owner.owner.as_ref()).is_some_and(CronJob::is_owner) {
+            self.scopes.insert(Scope::CronJobs);
+        }
+        if let Some(owner) = owner
             && let Some(selector) = owner.selector.as_ref().filter(|_| owner.kind != WorkloadKind::DaemonSet)
         {
             self.select(namespace, selector);

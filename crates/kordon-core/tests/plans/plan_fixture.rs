@@ -89,6 +89,7 @@ impl PlanFixture {
         fixture.list(Change::CsiDriver);
         fixture.list(Change::Quota);
         fixture.list(Change::PriorityClass);
+        fixture.list(Change::CronJob);
         fixture.list(|event| Change::Device(DeviceChange::Class(event)));
         fixture.list(|event| Change::Device(DeviceChange::Claim(event)));
         fixture.list(|event| Change::Device(DeviceChange::Slice(event)));

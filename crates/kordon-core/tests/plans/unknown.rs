@@ -94,7 +94,8 @@ fn list(known: &mut Cluster, source: &Cluster, kind: FeedKind, state: &Known) {
         | FeedKind::ResourceClaims
         | FeedKind::ResourceSlices
         | FeedKind::DeviceTaintRules
-        | FeedKind::ClaimTemplates => {}
+        | FeedKind::ClaimTemplates
+        | FeedKind::CronJobs => {}
     }
 }
 

@@ -322,6 +322,17 @@ pub const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        group: "batch",
+        plural: "cronjobs",
+        singular: "cronjob",
+        name: "CronJob",
+        short_names: &["cj"],
+        categories: ALL,
+        subresources: STATUS,
+        generation: true,
+        ..PLAIN
+    },
+    Kind {
         group: "coordination.k8s.io",
         plural: "leases",
         singular: "lease",
