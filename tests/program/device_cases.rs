@@ -213,6 +213,17 @@ async fn unknown_slices_leave_the_placement_open() {
     assert_eq!(of_pod(&plan, "ext", "outcome"), "unknown", "{plan:#}");
 }
 
+/// Most clusters have no DeviceTaintRules, and releases before 1.37 do not serve them by default.
+#[tokio::test]
+async fn unknown_taint_rules_leave_no_placement_open() {
+    let plan = Objects::of(CLAIMS).partial(&["plan", "drain", "c30-n1", "-o", "json"]).await;
+    let ext = &plan["pods"][0];
+    assert_eq!(ext["verdict"], "undecided", "the files have no budgets: {plan:#}");
+    assert_eq!(ext["ifItLeaves"]["outcome"], "moves", "{ext:#}");
+    assert_eq!(ext["ifItLeaves"]["landingNode"], "c30-n2", "{ext:#}");
+    assert!(ext["placement"]["caveats"].to_string().contains("deviceRules"), "{ext:#}");
+}
+
 #[tokio::test]
 async fn a_rule_without_an_effect_shows_what_it_would_do() {
     let forecast = Objects::of(TAINTS).answer("forecast", DONE).await;

@@ -70,7 +70,7 @@ impl SchedulingRequest {
         (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
     }
 
-    /// Returns the request's caveats about the placement. The volume filter adds its own caveats.
+    /// Returns the request's caveats about the placement. The filters of volumes and devices add their own caveats.
     pub(super) fn caveats(&self) -> impl Iterator<Item = Caveat> {
         self.caveats.iter().copied()
     }
@@ -96,6 +96,8 @@ pub enum Caveat {
     Capacity,
     /// The services that select the pod are not known, although default spreading depends on them.
     Services,
+    /// The rules that taint devices are not known, so no device counts as tainted by a rule.
+    DeviceRules,
     /// The pod is scheduled together with a group of pods, which is not modelled.
     Group,
     /// An autoscaler may add a node for the pod, which is not modelled.
@@ -123,10 +125,11 @@ impl fmt::Display for Obstacle {
 }
 
 impl Caveat {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Volumes,
         Self::Capacity,
         Self::Services,
+        Self::DeviceRules,
         Self::Group,
         Self::NewNodes,
         Self::Newer,
@@ -140,6 +143,7 @@ impl Caveat {
             Self::Volumes => "volumes",
             Self::Capacity => "capacity",
             Self::Services => "services",
+            Self::DeviceRules => "deviceRules",
             Self::Group => "group",
             Self::NewNodes => "newNodes",
             Self::Newer => "newer",
@@ -155,6 +159,7 @@ impl fmt::Display for Caveat {
             Self::Volumes => "volume rules not checked",
             Self::Capacity => "storage capacity for new volumes not checked",
             Self::Services => "services unknown: spread by the owner's selector only",
+            Self::DeviceRules => "DeviceTaintRules unknown: their taints of devices not checked",
             Self::Group => "group scheduling not modelled",
             Self::NewNodes => "an autoscaler may add nodes: Pending may be short",
             Self::Newer => "the cluster is newer than the tested releases",

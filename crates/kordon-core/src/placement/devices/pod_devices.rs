@@ -19,7 +19,7 @@ use crate::{
     placement::{
         reason::{FilterRefusal, NodeRefusal, Reason, Remedy},
         rules::SchedulerRules,
-        scheduling_request::SchedulingRequest,
+        scheduling_request::{Caveat, SchedulingRequest},
     },
 };
 
@@ -36,6 +36,7 @@ pub(in crate::placement) struct PodDevices {
     reserved: Vec<Key>,
     /// Node selector terms of the claims in `reserved`: for each claim, the node must match one of the terms.
     pins: Vec<Box<[NodeTerm]>>,
+    lacks_rules: bool,
     /// Why no node takes the pod.
     refusal: Option<Reason>,
     /// Why it is not known which nodes take the pod.
@@ -47,8 +48,8 @@ pub(in crate::placement) struct PodDevices {
 impl PodDevices {
     pub fn new(devices: &Devices, request: &SchedulingRequest, rules: &SchedulerRules) -> Self {
         let (inventory, state) = (devices.inventory.clone(), devices.state.clone());
-        let templates = devices.templates.clone();
-        let mut needs = Self { inventory, state, templates, ..Self::default() };
+        let (templates, lacks_rules) = (devices.templates.clone(), devices.lacks_rules);
+        let mut needs = Self { inventory, state, templates, lacks_rules, ..Self::default() };
         let spec = &request.spec;
         let scalars = request.resources.requests.scalars.iter();
         let extended: Vec<&(Name, i64)> = scalars
@@ -181,6 +182,11 @@ impl PodDevices {
     /// Whether the pod needs no devices.
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty() && self.pins.is_empty() && self.refusal.is_none() && self.obstacle.is_none()
+    }
+
+    /// Returns what was not checked, if the pod needs devices.
+    pub fn caveat(&self) -> Option<Caveat> {
+        (self.lacks_rules && !self.is_empty()).then_some(Caveat::DeviceRules)
     }
 
     /// Returns why it is not known which nodes take the pod; `None` if all checks so far had a result.
