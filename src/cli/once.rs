@@ -41,6 +41,7 @@ use kordon_clock::Clock;
 use kordon_core::{
     cluster::{Change, Cluster, Known, KnownNodeClaims, Scope},
     engine::Settings,
+    placement::SchedulerRules,
     plan::{Action, EvictionRules, needs},
 };
 use kordon_time::{Span, Timestamp};
@@ -66,7 +67,8 @@ const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods
 /// Kinds of objects that the engine needs before it can start.
 const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader];
 
-/// Time limit for finding names similar to the name of a missing object.
+/// Time limit for reading objects that an answer can do without, such as those with names similar to the name of a
+/// missing object.
 const NEAR_PATIENCE: Span = Span::from_secs(2);
 
 /// Time limit for reading the usage of nodes.
@@ -444,6 +446,15 @@ impl OneShot {
                 () = read_scopes(connection, model, *clock, unread) => {}
                 () = clock.sleep(NEAR_PATIENCE) => {}
             }
+        }
+    }
+
+    /// Reads which devices drivers publish and which of them are allocated, for up to `NEAR_PATIENCE`, if the server
+    /// serves them. They are not watched unless a pod may need devices.
+    pub async fn read_devices(&mut self) {
+        if self.model.settings.version >= SchedulerRules::FIRST_WITH_DEVICES {
+            let kinds = [FeedKind::ResourceSlices, FeedKind::ResourceClaims];
+            self.read_near(kinds.map(Scope::Devices).into()).await;
         }
     }
 

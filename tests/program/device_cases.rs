@@ -152,6 +152,17 @@ async fn a_workload_may_name_another_claim_template_than_its_old_pod() {
 }
 
 #[tokio::test]
+async fn the_list_of_nodes_has_devices_that_no_pod_needs() {
+    let mut objects = Objects::of(CLAIMS);
+    objects.0.retain(|object| ["Node", "ResourceSlice"].iter().any(|kind| object["kind"] == *kind));
+    let nodes = objects.answer("nodes", DONE).await;
+    assert_eq!(nodes["nodes"][0]["devices"][0]["published"], 2, "{nodes:#}");
+    objects.without("ResourceSlice", "slice");
+    let nodes = objects.answer("nodes", DONE).await;
+    assert_eq!(nodes["nodes"][0]["devices"], json!([]), "there are none: {nodes:#}");
+}
+
+#[tokio::test]
 async fn devices_are_read_for_the_template_of_a_workload_too() {
     let mut objects = Objects::of(CLAIMS);
     for other in ["train", "ext"] {
