@@ -52,6 +52,7 @@ const fn leads_on(scope: &Scope) -> bool {
             | Scope::QuotasIn(_)
             | Scope::Devices(_)
             | Scope::CronJobs
+            | Scope::CsiDrivers
     )
 }
 

@@ -102,6 +102,29 @@ async fn a_finished_pod_that_terminates_on_a_dead_node_stays_there() {
     assert_eq!(plan["pods"][0]["deleted"]["likelySeconds"], Value::Null, "{plan:#}");
 }
 
+/// CSIDrivers say whether a volume is attached; a driver without such an object attaches its volumes.
+#[tokio::test]
+async fn csi_drivers_are_read_for_a_volume_that_may_stay_attached() {
+    let mut objects = Objects::of("24-terminating-on-dead-node");
+    let pod = objects.named("Pod", "db-0");
+    pod["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let namespace = pod["metadata"]["namespace"].clone();
+    let command = format!("why pod db-0 -n {}", namespace.as_str().expect("a namespace"));
+    objects.0.extend([
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": namespace, "uid": "claim"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "volume"}, "status": {"phase": "Bound"}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "volume", "uid": "volume"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "csi": {"driver": "csi.example.com", "volumeHandle": "v"}}}),
+    ]);
+    let why = objects.answer(&command, DONE).await.to_string();
+    assert!(why.contains("ReadWriteOnce volume data stays attached: detached by force"), "{why}");
+    objects.0.push(json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver",
+        "metadata": {"name": "csi.example.com"}, "spec": {"attachRequired": false}}));
+    let why = objects.answer(&command, DONE).await.to_string();
+    assert!(!why.contains("stays attached"), "{why}");
+}
+
 /// kubectl waits until the pod is gone or a pod of the same name has another UID (upstream `pkg/drain/drain.go`,
 /// `WaitForDelete`, 1.37), and drains one node after the other.
 #[tokio::test]

@@ -109,7 +109,8 @@ pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
         | Scope::Volumes
         | Scope::Quotas
         | Scope::Devices(_)
-        | Scope::CronJobs => all(),
+        | Scope::CronJobs
+        | Scope::CsiDrivers => all(),
         Scope::NodesWith(selector) | Scope::PodsWith(None, selector) => {
             all().with("labelSelector", &selector.to_string())
         }
@@ -185,6 +186,7 @@ pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<
         | Scope::Quotas
         | Scope::Devices(_)
         | Scope::CronJobs
+        | Scope::CsiDrivers
         | Scope::Namespaces
         | Scope::Workloads(
             WorkloadKind::ReplicaSet

@@ -796,6 +796,10 @@ impl Cluster {
                 let gone = read.gone(&self.cron_jobs, |_| true, |cron_job| cron_job.key.clone());
                 gone.map(|cron_job| Change::CronJob(Deleted(cron_job))).collect()
             }
+            Scope::CsiDrivers => {
+                let gone = read.gone(&self.csi_drivers, |_| true, |driver| Key::new("", &driver.name));
+                gone.map(|driver| Change::CsiDriver(Deleted(driver))).collect()
+            }
         }
     }
 

@@ -47,6 +47,7 @@ pub enum Scope {
     /// All objects of one of the [kinds of devices](FeedKind::DEVICES), or all templates of claims.
     Devices(FeedKind),
     CronJobs,
+    CsiDrivers,
 }
 
 /// A scope (set of objects) that was read completely.
@@ -85,6 +86,7 @@ impl Scope {
             Self::Quotas | Self::QuotasIn(_) => Self::Quotas,
             Self::Devices(kind) => Self::Devices(*kind),
             Self::CronJobs => Self::CronJobs,
+            Self::CsiDrivers => Self::CsiDrivers,
         }
     }
 
@@ -204,7 +206,6 @@ impl Scope {
             | FeedKind::Services
             | FeedKind::StorageClasses
             | FeedKind::CsiNodes
-            | FeedKind::CsiDrivers
             | FeedKind::Leader => None,
             FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
@@ -212,6 +213,7 @@ impl Scope {
             | FeedKind::DeviceTaintRules
             | FeedKind::ClaimTemplates => Some(Self::Devices(kind)),
             FeedKind::CronJobs => Some(Self::CronJobs),
+            FeedKind::CsiDrivers => Some(Self::CsiDrivers),
         }
     }
 
@@ -230,6 +232,7 @@ impl Scope {
             Self::Quotas | Self::QuotasIn(_) => FeedKind::Quotas,
             Self::Devices(kind) => *kind,
             Self::CronJobs => FeedKind::CronJobs,
+            Self::CsiDrivers => FeedKind::CsiDrivers,
         }
     }
 }
@@ -265,6 +268,7 @@ impl fmt::Display for Scope {
             Self::QuotasIn(namespace) => write!(f, "resourcequotas of namespace {namespace}"),
             Self::Devices(kind) => write!(f, "{kind}"),
             Self::CronJobs => f.write_str("cronjobs"),
+            Self::CsiDrivers => f.write_str("csidrivers"),
         }
     }
 }

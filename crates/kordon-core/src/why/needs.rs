@@ -6,6 +6,7 @@
 //! | pods of the node | its evictions, and the number of pods that leave endpoints when it becomes Unknown |
 //! | finished pods | whether pod garbage collection removes a finished pod: it keeps a fixed number of them |
 //! | the pod; its budgets, owner and volumes | its eviction, and what the eviction ignores |
+//! | CSIDrivers | whether its ReadWriteOnce volume is attached to the node |
 //! | budgets of the pods on a node that is drained or cordoned | what blocks the drain |
 //! | pods of a budget that refuses an eviction, and their owners | what would make the budget allow the eviction |
 //! | pods of the namespace of a starting pod with a ReadWriteOnce volume | which pod still holds the volume |
