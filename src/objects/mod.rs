@@ -55,8 +55,7 @@ const SUPPOSED: [&str; 3] = ["leases", "resourceclaimtemplates", "cronjobs"];
 
 /// Connects to the objects of a file, folder or archive; the path `-` is standard input. The objects in the files
 /// `with` are laid over them. If `is_complete` is true, a kind that is missing in the files has no objects, except for
-/// the kinds in `SUPPOSED`. The clock is stopped at the time that `at` returns
-/// for the newest time in the objects.
+/// the kinds in `SUPPOSED`. The clock is stopped at the time that `at` returns for the newest time in the objects.
 ///
 /// # Errors
 /// The files cannot be read, have no objects, or `at` returns no time.
