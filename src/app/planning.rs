@@ -93,12 +93,12 @@ impl App {
     /// are being listed, also the nodes on screen.
     pub fn wanted_scopes(&self) -> BTreeSet<Scope> {
         let cluster = &self.model.cluster;
-        let devices = self.model.device_scopes();
+        let on_demand = self.model.scopes_on_demand();
         let in_view = match cluster.known(FeedKind::Pods) {
             Known::Off { .. } => &[][..],
             Known::NotListed => self.screen.nodes.list.shown_keys(),
             Known::Live | Known::Stale { .. } | Known::Forbidden { .. } | Known::Absent => {
-                return devices.collect();
+                return on_demand.collect();
             }
         };
         let of_plan =
@@ -120,7 +120,7 @@ impl App {
         let is_of_node = |scope: &Scope| matches!(scope, Scope::PodsOn(_));
         let of_approval = of_approval.filter(is_of_node).take(MOST_NODES);
         let nodes = nodes.chain(in_view.iter().filter_map(NodeRow::node));
-        nodes.cloned().map(Scope::PodsOn).chain(of_approval).chain(devices).collect()
+        nodes.cloned().map(Scope::PodsOn).chain(of_approval).chain(on_demand).collect()
     }
 
     /// Whether the open plan or maintenance sheet may scale up Deployments, also while a question about it is open.

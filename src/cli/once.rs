@@ -41,6 +41,7 @@ use kordon_clock::Clock;
 use kordon_core::{
     cluster::{Change, Cluster, Known, KnownNodeClaims, Scope},
     engine::Settings,
+    placement::SchedulerRules,
     plan::{Action, EvictionRules, needs},
 };
 use kordon_time::{Span, Timestamp};
@@ -66,7 +67,8 @@ const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods
 /// Kinds of objects that the engine needs before it can start.
 const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader];
 
-/// Time limit for finding names similar to the name of a missing object.
+/// Time limit for reading objects that an answer can do without, such as those with names similar to the name of a
+/// missing object.
 const NEAR_PATIENCE: Span = Span::from_secs(2);
 
 /// Time limit for reading the usage of nodes.
@@ -447,6 +449,15 @@ impl OneShot {
         }
     }
 
+    /// Reads which devices drivers publish and which of them are allocated, for up to `NEAR_PATIENCE`, if the server
+    /// serves them. They are not watched unless a pod may need devices.
+    pub async fn read_devices(&mut self) {
+        if self.model.settings.version >= SchedulerRules::FIRST_WITH_DEVICES {
+            let kinds = [FeedKind::ResourceSlices, FeedKind::ResourceClaims];
+            self.read_near(kinds.map(Scope::Devices).into()).await;
+        }
+    }
+
     /// Reads the usage of all nodes from metrics.k8s.io. Without an answer within `USAGE_PATIENCE`, the usage stays
     /// unknown.
     pub async fn read_usage(&mut self) {
@@ -542,18 +553,18 @@ fn observer_of(connection: &Connection) -> ModelOptions {
 }
 
 /// Whether the engine has started or is not used, and every wanted kind is listed, forbidden or not requested,
-/// including the kinds of devices that pods need.
+/// including the kinds that are read on demand.
 fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
     let has_begun = model.engine.is_some() || model.effects.role() == ControllerRole::Observer;
     has_begun
         && wanted.iter().all(|kind| has_ended(model, *kind))
-        && awaited_devices(model, wanted).next().is_none()
+        && awaited_on_demand(model, wanted).next().is_none()
 }
 
-/// Returns the kinds of devices that pods need and that are not listed yet, if the answer depends on pods.
-fn awaited_devices(model: &Model, wanted: &[FeedKind]) -> impl Iterator<Item = FeedKind> {
+/// Returns the kinds that are read on demand, are needed and not listed yet, if the answer depends on pods.
+fn awaited_on_demand(model: &Model, wanted: &[FeedKind]) -> impl Iterator<Item = FeedKind> {
     let is_about_pods = wanted.contains(&FeedKind::Pods);
-    let needed = model.device_scopes().filter(move |_| is_about_pods).map(|scope| scope.kind());
+    let needed = model.scopes_on_demand().filter(move |_| is_about_pods).map(|scope| scope.kind());
     needed.filter(|kind| !has_ended(model, *kind))
 }
 
@@ -567,6 +578,6 @@ fn has_ended(model: &Model, kind: FeedKind) -> bool {
 fn missing(model: &Model, wanted: &[FeedKind]) -> String {
     let missing = wanted.iter().copied().filter(|kind| !has_ended(model, *kind));
     let missing: Vec<String> =
-        missing.chain(awaited_devices(model, wanted)).map(|kind| kind.to_string()).collect();
+        missing.chain(awaited_on_demand(model, wanted)).map(|kind| kind.to_string()).collect();
     if missing.is_empty() { "the controller's lease".into() } else { missing.join(", ") }
 }

@@ -38,7 +38,8 @@ pub struct PlacementReport {
     /// Where the pod's volumes can be attached, as text.
     pub volumes: Vec<String>,
     /// What was not considered: `volumes` (kordon may not list them), `capacity` (of storage for new volumes),
-    /// `services` (kordon may not list them; spreading uses the owner's selector alone), `group` (gang scheduling),
+    /// `services` (kordon may not list them; spreading uses the owner's selector alone), `deviceRules` (kordon may not
+    /// list DeviceTaintRules; no device counts as tainted by one), `group` (gang scheduling),
     /// `newNodes` (an autoscaler may add nodes: Pending may be short), `newer` (the cluster is newer than the
     /// schedulers that kordon was tested against), `sampled` (in a large cluster the scheduler scores only some of the
     /// nodes and may miss the best), `oneSample` (with `--percentage-of-nodes-to-score`: the nodes that were scored are

@@ -335,15 +335,23 @@ impl Model {
         self.cluster.gaps(kinds).not_listed()
     }
 
-    /// Returns the kinds of objects that decide about devices, if pods need devices: all pods and nodes are known, and
-    /// at least one pod requests something that only devices may provide. Returns no kinds for servers before 1.34,
-    /// which do not serve them.
-    pub fn device_scopes(&self) -> impl Iterator<Item = Scope> + use<> {
-        let is_served = self.settings.version >= SchedulerRules::FIRST_WITH_DEVICES;
-        let is_known =
-            || [FeedKind::Nodes, FeedKind::Pods].iter().all(|kind| self.cluster.known(*kind).is_known());
-        let needs = is_served && is_known() && self.cluster.needs_devices();
-        FeedKind::DEVICES.into_iter().filter(move |_| needs).map(Scope::Devices)
+    /// Returns the kinds of objects that are read [on demand](FeedKind::ON_DEMAND) and that answers about the known
+    /// objects depend on: devices if a pod requests something that only devices may provide, the templates of claims if a
+    /// pod gets claims from them, and CronJobs if one of their Jobs has not finished. Returns no kinds until all pods and
+    /// nodes are known, and no kinds that the server does not serve: devices before 1.34, CronJobs before 1.21.
+    pub fn scopes_on_demand(&self) -> impl Iterator<Item = Scope> + use<> {
+        let (cluster, version) = (&self.cluster, self.settings.version);
+        let is_known = [FeedKind::Nodes, FeedKind::Pods].iter().all(|kind| cluster.known(*kind).is_known());
+        let has_devices = version >= SchedulerRules::FIRST_WITH_DEVICES;
+        let devices = has_devices && cluster.needs_devices();
+        let templates = has_devices && cluster.needs_claim_templates();
+        let cron_jobs = version >= ServerVersion::new(1, 21) && cluster.needs_cron_jobs();
+        let is_needed = move |kind: &FeedKind| match kind {
+            FeedKind::ClaimTemplates => templates,
+            FeedKind::CronJobs => cron_jobs,
+            _ => devices,
+        };
+        FeedKind::ON_DEMAND.into_iter().filter(move |_| is_known).filter(is_needed).filter_map(Scope::all_of)
     }
 
     /// Whether the headroom has all its inputs, so that more data could not change it.

@@ -49,10 +49,13 @@ pub enum ObjectsError {
     Cluster { why: String },
 }
 
+/// Kinds that stay unknown if they are missing in files that are complete, because other objects show that there are
+/// some: every node has a Lease, pods have claims that were made from templates, and Jobs have CronJobs.
+const SUPPOSED: [&str; 3] = ["leases", "resourceclaimtemplates", "cronjobs"];
+
 /// Connects to the objects of a file, folder or archive; the path `-` is standard input. The objects in the files
-/// `with` are laid over them. If `is_complete` is true, a kind that is missing in the files has no objects. Leases are
-/// the exception, because without Leases every node would be dead. The clock is stopped at the time that `at` returns
-/// for the newest time in the objects.
+/// `with` are laid over them. If `is_complete` is true, a kind that is missing in the files has no objects, except for
+/// the kinds in `SUPPOSED`. The clock is stopped at the time that `at` returns for the newest time in the objects.
 ///
 /// # Errors
 /// The files cannot be read, have no objects, or `at` returns no time.
@@ -67,7 +70,7 @@ pub fn connect(
     let at = at(set.newest()).ok_or_else(|| ObjectsError::NoTime { path: shown.clone() })?;
     let notes = overlay::apply(&mut set, with, at)?;
     if is_complete {
-        KINDS.iter().filter(|kind| kind.plural != "leases").for_each(|kind| set.know(kind));
+        KINDS.iter().filter(|kind| !SUPPOSED.contains(&kind.plural)).for_each(|kind| set.know(kind));
     }
     let version = set.release().unwrap_or(ServerVersion::NEWEST_TESTED);
     let clock = Clock::stopped(at);

@@ -189,6 +189,10 @@ pub fn write_change(
         Change::Device(DeviceChange::Rule(event)) => {
             write_event(FeedKind::DeviceTaintRules, event, bytes, dictionary)
         }
+        Change::Device(DeviceChange::Template(event)) => {
+            write_event(FeedKind::ClaimTemplates, event, bytes, dictionary)
+        }
+        Change::CronJob(event) => write_event(FeedKind::CronJobs, event, bytes, dictionary),
         Change::Leader(leader) => put(&(FeedKind::Leader, APPLIED, leader), bytes, dictionary),
         // Autoscalers are read only for a plan, and NodeClaims only for the details of an object. Neither is recorded.
         Change::Autoscalers(_)
@@ -284,6 +288,8 @@ fn read_change(decoder: &mut Decoder<'_>, dictionary: &mut Dictionary) -> Result
         FeedKind::ResourceClaims => Change::Device(DeviceChange::Claim(read_event(decoder, dictionary)?)),
         FeedKind::ResourceSlices => Change::Device(DeviceChange::Slice(read_event(decoder, dictionary)?)),
         FeedKind::DeviceTaintRules => Change::Device(DeviceChange::Rule(read_event(decoder, dictionary)?)),
+        FeedKind::ClaimTemplates => Change::Device(DeviceChange::Template(read_event(decoder, dictionary)?)),
+        FeedKind::CronJobs => Change::CronJob(read_event(decoder, dictionary)?),
         FeedKind::Leader => {
             decoder.u8()?;
             Change::Leader(Option::<LeaderLease>::decode(decoder, dictionary)?)

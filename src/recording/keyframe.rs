@@ -79,6 +79,8 @@ fn put_objects<W: Write>(
         FeedKind::ResourceClaims => put_table(kind, cluster.devices().claims.clone(), now, blocks),
         FeedKind::ResourceSlices => put_table(kind, cluster.devices().slices.clone(), now, blocks),
         FeedKind::DeviceTaintRules => put_table(kind, cluster.devices().rules.clone(), now, blocks),
+        FeedKind::ClaimTemplates => put_table(kind, cluster.devices().templates.clone(), now, blocks),
+        FeedKind::CronJobs => put_table(kind, cluster.cron_jobs().clone(), now, blocks),
         FeedKind::Leader => {
             let leader = cluster.leader().map(|leader| Change::Leader(Some(leader.clone())));
             blocks.put_changes(leader.iter(), entry::write_change, now)

@@ -294,6 +294,8 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         Change::Device(DeviceChange::Claim(event)) => boundary(FeedKind::ResourceClaims, event),
         Change::Device(DeviceChange::Slice(event)) => boundary(FeedKind::ResourceSlices, event),
         Change::Device(DeviceChange::Rule(event)) => boundary(FeedKind::DeviceTaintRules, event),
+        Change::Device(DeviceChange::Template(event)) => boundary(FeedKind::ClaimTemplates, event),
+        Change::CronJob(event) => boundary(FeedKind::CronJobs, event),
         Change::Autoscalers(_)
         | Change::NodeClaims(_)
         | Change::Leader(_)

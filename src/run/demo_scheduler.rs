@@ -155,7 +155,9 @@ impl Work {
             | FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
             | FeedKind::ResourceSlices
-            | FeedKind::DeviceTaintRules => true,
+            | FeedKind::DeviceTaintRules
+            | FeedKind::ClaimTemplates
+            | FeedKind::CronJobs => true,
         })
     }
 

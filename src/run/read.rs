@@ -51,6 +51,8 @@ const fn leads_on(scope: &Scope) -> bool {
             | Scope::Quotas
             | Scope::QuotasIn(_)
             | Scope::Devices(_)
+            | Scope::CronJobs
+            | Scope::CsiDrivers
     )
 }
 

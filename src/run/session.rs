@@ -196,7 +196,7 @@ impl Session {
                     let is_renewal = is_renewal(&event);
                     model.on_watch_event(event, clock.now());
                     if !is_renewal {
-                        links.want(model.device_scopes());
+                        links.want(model.scopes_on_demand());
                     }
                 }
                 outcome = links.outcomes.recv() => {
@@ -224,7 +224,7 @@ impl Session {
 }
 
 /// Whether a message comes from the watch of Leases, as most messages do. After such a message, it is not checked
-/// whether devices have to be read, because this does not depend on Leases.
+/// what has to be read on demand, because this does not depend on Leases.
 fn is_renewal(event: &FeedEvent) -> bool {
     matches!(event, FeedEvent::Changes(changes) if matches!(changes.first(), Some(Change::Lease(_))))
 }

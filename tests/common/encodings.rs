@@ -20,7 +20,7 @@ pub struct ReadKind {
 }
 
 impl ReadKind {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self { name: "Node", path: "/api/v1/nodes" },
         Self { name: "Pod", path: "/api/v1/pods" },
         Self { name: "Namespace", path: "/api/v1/namespaces" },
@@ -39,8 +39,10 @@ impl ReadKind {
         Self { name: "DaemonSet", path: "/apis/apps/v1/daemonsets" },
         Self { name: "ReplicationController", path: "/api/v1/replicationcontrollers" },
         Self { name: "Job", path: "/apis/batch/v1/jobs" },
+        Self { name: "CronJob", path: "/apis/batch/v1/cronjobs" },
         Self { name: "DeviceClass", path: "/apis/resource.k8s.io/v1/deviceclasses" },
         Self { name: "ResourceClaim", path: "/apis/resource.k8s.io/v1/resourceclaims" },
+        Self { name: "ResourceClaimTemplate", path: "/apis/resource.k8s.io/v1/resourceclaimtemplates" },
         Self { name: "ResourceSlice", path: "/apis/resource.k8s.io/v1/resourceslices" },
         Self { name: "DeviceTaintRule", path: "/apis/resource.k8s.io/v1/devicetaintrules" },
         Self { name: "CSIDriver", path: "/apis/storage.k8s.io/v1/csidrivers" },
@@ -66,8 +68,10 @@ impl ReadKind {
             "CSIDriver" => FeedKind::CsiDrivers,
             "PriorityClass" => FeedKind::PriorityClasses,
             "PodDisruptionBudget" => FeedKind::Budgets,
+            "CronJob" => FeedKind::CronJobs,
             "DeviceClass" => FeedKind::DeviceClasses,
             "ResourceClaim" => FeedKind::ResourceClaims,
+            "ResourceClaimTemplate" => FeedKind::ClaimTemplates,
             "ResourceSlice" => FeedKind::ResourceSlices,
             "DeviceTaintRule" => FeedKind::DeviceTaintRules,
             "Lease" => {

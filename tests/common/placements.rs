@@ -133,6 +133,7 @@ impl BriefCluster {
             DeviceChange::Claim(ObjectEvent::ListDone),
             DeviceChange::Slice(ObjectEvent::ListDone),
             DeviceChange::Rule(ObjectEvent::ListDone),
+            DeviceChange::Template(ObjectEvent::ListDone),
         ] {
             cluster.apply(Change::Device(change), &mut Vec::new());
         }
@@ -451,6 +452,7 @@ fn words(reason: &Reason) -> String {
         Reason::DevicesElsewhere => "resourceclaim not available on the node".into(),
         Reason::DeviceClaimMissing(claim) => format!("resourceclaim.resource.k8s.io \"{claim}\" not found"),
         Reason::DeviceClaimNotCreated(entry) => format!("resource claim for {entry} was not created yet"),
+        Reason::DeviceTemplateMissing(template) => format!("resource claim template {template} not found"),
         Reason::DeviceClassMissing(class) => {
             format!("request references DeviceClass \"{class}\", which does not exist")
         }

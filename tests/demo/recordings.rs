@@ -203,7 +203,7 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
 }
 
 /// Kinds in the order of [`ReadKind::ALL`].
-const KINDS: [FeedKind; 23] = [
+const KINDS: [FeedKind; 25] = [
     FeedKind::Nodes,
     FeedKind::Pods,
     FeedKind::Namespaces,
@@ -222,8 +222,10 @@ const KINDS: [FeedKind; 23] = [
     FeedKind::Workloads(WorkloadKind::DaemonSet),
     FeedKind::Workloads(WorkloadKind::ReplicationController),
     FeedKind::Workloads(WorkloadKind::Job),
+    FeedKind::CronJobs,
     FeedKind::DeviceClasses,
     FeedKind::ResourceClaims,
+    FeedKind::ClaimTemplates,
     FeedKind::ResourceSlices,
     FeedKind::DeviceTaintRules,
     FeedKind::CsiDrivers,

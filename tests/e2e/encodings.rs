@@ -99,6 +99,11 @@ fn objects() -> Vec<(&'static str, Value)> {
             "constraints": [{"requests": ["a"], "matchAttribute": "x.io/model"}]}}}),
         ),
         (
+            "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates",
+            json!({"metadata": {"name": "gpus"}, "spec": {"spec": {"devices": {
+            "requests": [{"name": "a", "exactly": request}]}}}}),
+        ),
+        (
             "/apis/resource.k8s.io/v1/resourceslices",
             json!({"metadata": {"name": "slice"}, "spec": {"driver": "x.io", "nodeName": "n",
             "pool": {"name": "n", "generation": 3, "resourceSliceCount": 1}, "devices": [{"name": "gpu-0",
@@ -180,6 +185,12 @@ fn objects() -> Vec<(&'static str, Value)> {
         (
             "/api/v1/namespaces/default/replicationcontrollers",
             json!({"metadata": {"name": "w"}, "spec": {"replicas": 2, "selector": labels, "template": template}}),
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            json!({"metadata": {"name": "c"}, "spec": {"schedule": "0 3 * * *", "timeZone": "Etc/UTC", "suspend": true,
+                "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [
+                    {"name": "a", "image": "img:1"}]}}}}}}),
         ),
         (
             "/apis/batch/v1/namespaces/default/jobs",

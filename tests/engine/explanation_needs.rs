@@ -230,7 +230,8 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
 /// Returns all scopes (sets of objects) that explanations may read.
 fn all() -> Vec<Scope> {
     let workloads = WorkloadKind::ALL.map(Scope::Workloads);
-    [Scope::Pods, Scope::Budgets, Scope::Claims, Scope::Volumes].into_iter().chain(workloads).collect()
+    let others = [Scope::Pods, Scope::Budgets, Scope::Claims, Scope::Volumes, Scope::CsiDrivers];
+    others.into_iter().chain(workloads).collect()
 }
 
 fn model(settings: &Settings, nodes: &[RandomNode]) -> Model {

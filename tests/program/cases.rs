@@ -137,6 +137,55 @@ async fn evictions_fail_a_job_without_back_off() {
     assert!(has_warning(&plan, "jobFails"));
 }
 
+/// Budgets decide whether pods leave, not what becomes of them then.
+#[tokio::test]
+async fn files_without_budgets_leave_open_only_whether_pods_leave() {
+    for (case, drain, outcome, text) in [
+        ("13-job-backoff-limit-0", "c12b-n1", "failsJob", "BackoffLimitExceeded"),
+        ("14-job-indexed", "c12c-n1", "failsJob", "FailedIndexes"),
+        ("18-template-names-node", "c14-n1", "sameNode", "c14-n1"),
+        ("33-spread-help-honor", "c27b-a1", "pending", "Pending"),
+    ] {
+        let plan = Objects::of(case).partial(&["plan", "drain", drain, "-o", "json"]).await;
+        for pod in plan["pods"].as_array().expect("pods") {
+            assert_eq!(
+                (&pod["verdict"], &pod["outcome"]),
+                (&json!("undecided"), &json!("unknown")),
+                "{pod:#}"
+            );
+            assert_eq!(pod["ifItLeaves"]["outcome"], outcome, "{case}: {pod:#}");
+        }
+        let found = plan["pods"][0]["ifItLeaves"]["outcomeText"].as_str().expect("a text");
+        assert!(found.contains(text), "{case}: {found}");
+    }
+    let objects = Objects::of("33-spread-help-honor");
+    let plan = objects.partial(&["plan", "drain", "c27b-a1", "-o", "json"]).await;
+    assert!(
+        plan["pods"][0]["ifItLeaves"]["help"].to_string().contains("nodeTaintsPolicy: Honor"),
+        "{plan:#}"
+    );
+}
+
+/// CronJobs are read once one of their Jobs runs, with and without placements.
+#[tokio::test]
+async fn the_cron_job_of_a_job_that_fails_says_whether_another_job_starts() {
+    let mut objects = Objects::of("13-job-backoff-limit-0");
+    objects.named("Job", "train")["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "u", "controller": true,
+    }]);
+    let drain = "plan drain c12b-n1";
+    let plan = objects.answer(drain, LOSES).await;
+    let says = |plan: &Value, text: &str| assert!(plan["warnings"].to_string().contains(text), "{plan:#}");
+    says(&plan, "unless it is suspended, CronJob nightly starts another Job at its next time");
+    objects.0.push(json!({"apiVersion": "batch/v1", "kind": "CronJob",
+        "metadata": {"name": "nightly", "namespace": "c12-b-limit0", "uid": "u"},
+        "spec": {"schedule": "0 3 * * *", "suspend": true}}));
+    for placement in ["", " --placement=skip"] {
+        let (_, plan) = objects.run(&format!("{drain}{placement}")).await;
+        says(&plan, "CronJob nightly is suspended and starts no other Job");
+    }
+}
+
 #[tokio::test]
 async fn evictions_fail_all_indexes_of_a_job_and_with_them_the_job() {
     let plan = answer("14-job-indexed", "plan drain c12c-n1", LOSES).await;

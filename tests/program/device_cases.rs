@@ -106,6 +106,77 @@ async fn pods_that_share_a_claim_stay_near_its_devices() {
     assert_eq!(of_pod(&plan, "infer-second", "landingNode"), "c30-n3", "nodes 1 and 2 have free devices");
 }
 
+/// A ResourceClaimTemplate that asks for this number of devices.
+fn claim_template(name: &str, count: u32) -> Value {
+    let exactly =
+        json!({"deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": count});
+    json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": "c30b", "uid": format!("template-{name}")},
+        "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}})
+}
+
+const EVICT_INFER: &str = "plan evict c30b/infer-7fb98589b6-5625q";
+
+/// Upstream of 1.37, `pkg/controller/resourceclaim/controller.go` `handleClaim`: the claim of a new pod is made from the
+/// template as it is then.
+#[tokio::test]
+async fn the_claim_of_a_new_pod_is_made_from_its_template() {
+    for (count, outcome) in [(1, "moves"), (2, "pending")] {
+        let mut objects = Objects::of(CLAIMS);
+        objects.0.push(claim_template("gpu", count));
+        let plan = objects.answer(EVICT_INFER, DONE).await;
+        assert_eq!(of_pod(&plan, "infer", "outcome"), outcome, "the old claim has one device: {plan:#}");
+        objects.without("ResourceClaim", "infer");
+        let plan = objects.answer(EVICT_INFER, DONE).await;
+        assert_eq!(of_pod(&plan, "infer", "outcome"), outcome, "there is no old claim: {plan:#}");
+    }
+    let mut objects = Objects::of(CLAIMS);
+    objects.0.push(claim_template("other", 1));
+    let plan = objects.answer(EVICT_INFER, DONE).await;
+    assert_eq!(of_pod(&plan, "infer", "outcome"), "pending", "{plan:#}");
+    assert!(of_pod(&plan, "infer", "outcomeText").contains("template gpu not found"), "{plan:#}");
+}
+
+/// The claim of the old pod shows what its own template asks for, not what another template does.
+#[tokio::test]
+async fn a_workload_may_name_another_claim_template_than_its_old_pod() {
+    let mut objects = Objects::of(CLAIMS);
+    let replica_set = objects.named("ReplicaSet", "infer");
+    let entry = &mut replica_set["spec"]["template"]["spec"]["resourceClaims"][0];
+    entry["resourceClaimTemplateName"] = "pair".into();
+    let plan = objects.answer(EVICT_INFER, DONE).await;
+    assert_eq!(of_pod(&plan, "infer", "outcome"), "unknown", "the files have no templates: {plan:#}");
+    objects.0.push(claim_template("pair", 2));
+    let plan = objects.answer(EVICT_INFER, DONE).await;
+    assert_eq!(of_pod(&plan, "infer", "outcome"), "pending", "{plan:#}");
+}
+
+#[tokio::test]
+async fn the_list_of_nodes_has_devices_that_no_pod_needs() {
+    let mut objects = Objects::of(CLAIMS);
+    objects.0.retain(|object| ["Node", "ResourceSlice"].iter().any(|kind| object["kind"] == *kind));
+    let nodes = objects.answer("nodes", DONE).await;
+    assert_eq!(nodes["nodes"][0]["devices"][0]["published"], 2, "{nodes:#}");
+    objects.without("ResourceSlice", "slice");
+    let nodes = objects.answer("nodes", DONE).await;
+    assert_eq!(nodes["nodes"][0]["devices"], json!([]), "there are none: {nodes:#}");
+}
+
+#[tokio::test]
+async fn devices_are_read_for_the_template_of_a_workload_too() {
+    let mut objects = Objects::of(CLAIMS);
+    for other in ["train", "ext"] {
+        ["Pod", "ReplicaSet", "Deployment", "ResourceClaim"]
+            .into_iter()
+            .for_each(|kind| objects.without(kind, other));
+    }
+    objects.without("ResourceClaim", "infer");
+    objects.named("Pod", "infer")["spec"].as_object_mut().expect("a spec").remove("resourceClaims");
+    objects.0.push(claim_template("gpu", 1));
+    let plan = objects.answer(EVICT_INFER, DONE).await;
+    assert_eq!(of_pod(&plan, "infer", "outcome"), "moves", "{plan:#}");
+}
+
 /// Upstream of 1.36, `pkg/controller/resourceclaim/controller.go` `syncClaim`: the allocation of a claim is cleared
 /// when its last pod is gone. Until then, pods of the claim can run only on the node with the allocated devices.
 #[tokio::test]
@@ -151,6 +222,17 @@ async fn unknown_slices_leave_the_placement_open() {
     let output = shell.run(&["plan", "drain", "c30-n1", "--from", &file, "-o", "json"]).await;
     let plan: Value = serde_json::from_str(&output.out).expect("JSON");
     assert_eq!(of_pod(&plan, "ext", "outcome"), "unknown", "{plan:#}");
+}
+
+/// Most clusters have no DeviceTaintRules, and releases before 1.37 do not serve them by default.
+#[tokio::test]
+async fn unknown_taint_rules_leave_no_placement_open() {
+    let plan = Objects::of(CLAIMS).partial(&["plan", "drain", "c30-n1", "-o", "json"]).await;
+    let ext = &plan["pods"][0];
+    assert_eq!(ext["verdict"], "undecided", "the files have no budgets: {plan:#}");
+    assert_eq!(ext["ifItLeaves"]["outcome"], "moves", "{ext:#}");
+    assert_eq!(ext["ifItLeaves"]["landingNode"], "c30-n2", "{ext:#}");
+    assert!(ext["placement"]["caveats"].to_string().contains("deviceRules"), "{ext:#}");
 }
 
 #[tokio::test]

@@ -67,6 +67,21 @@ async fn what_an_operator_owns_is_left_to_it() {
     assert!(why.to_string().contains("the controller of Kafka/events"), "{why:#}");
 }
 
+/// A command reads only what its answer needs, which includes the other instances of a primary.
+#[tokio::test]
+async fn an_operator_is_waited_for_only_if_it_has_another_instance() {
+    let mut objects = Objects::of("01-operator-budget-switchover");
+    let cordon = objects.answer("plan cordon c9-n1", DONE).await;
+    let warnings = cordon["warnings"].to_string();
+    assert!(warnings.contains("CloudNativePG moves the role of 1 pod away from c9-n1"), "{warnings}");
+    let why = objects.answer("why pod db-1 -n c9", DONE).await.to_string();
+    assert!(why.contains("to its operator") && !why.contains("add an instance"), "{why}");
+    objects.without("Pod", "db-2");
+    objects.without("Pod", "db-3");
+    let why = objects.answer("why pod db-1 -n c9", DONE).await.to_string();
+    assert!(why.contains("add an instance") && !why.contains("to its operator"), "{why}");
+}
+
 /// The list of budgets agrees with the plan of a drain.
 #[tokio::test]
 async fn a_budget_that_an_operator_lifts_waits_for_no_other_pod() {
@@ -85,6 +100,29 @@ async fn a_finished_pod_that_terminates_on_a_dead_node_stays_there() {
     objects.named("Pod", "db-0")["status"]["phase"] = "Succeeded".into();
     let plan = objects.answer("plan drain c23-n1", STALLS).await;
     assert_eq!(plan["pods"][0]["deleted"]["likelySeconds"], Value::Null, "{plan:#}");
+}
+
+/// CSIDrivers say whether a volume is attached; a driver without such an object attaches its volumes.
+#[tokio::test]
+async fn csi_drivers_are_read_for_a_volume_that_may_stay_attached() {
+    let mut objects = Objects::of("24-terminating-on-dead-node");
+    let pod = objects.named("Pod", "db-0");
+    pod["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let namespace = pod["metadata"]["namespace"].clone();
+    let command = format!("why pod db-0 -n {}", namespace.as_str().expect("a namespace"));
+    objects.0.extend([
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": namespace, "uid": "claim"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "volume"}, "status": {"phase": "Bound"}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "volume", "uid": "volume"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "csi": {"driver": "csi.example.com", "volumeHandle": "v"}}}),
+    ]);
+    let why = objects.answer(&command, DONE).await.to_string();
+    assert!(why.contains("ReadWriteOnce volume data stays attached: detached by force"), "{why}");
+    objects.0.push(json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver",
+        "metadata": {"name": "csi.example.com"}, "spec": {"attachRequired": false}}));
+    let why = objects.answer(&command, DONE).await.to_string();
+    assert!(!why.contains("stays attached"), "{why}");
 }
 
 /// kubectl waits until the pod is gone or a pod of the same name has another UID (upstream `pkg/drain/drain.go`,

@@ -32,6 +32,7 @@ pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliEr
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     if !args.once.is_recorded() {
         shot.read_usage().await;
+        shot.read_devices().await;
     }
     shot.run_forecast();
     args.once.output.print(&NodeListReport::new(&shot.model, filter, sort, shot.at), table)?;

@@ -17,7 +17,7 @@ pub use args::{
 use kordon_core::{
     cluster::{Gaps, Scope},
     placement::Snapshot,
-    plan::{Action, Loss, Plan, PlanError, Prospect},
+    plan::{Action, Loss, Plan, PlanError, Prospect, needs},
 };
 use report::{PlanReport, UnknownPlanReport};
 use source::{Landings, PlanSource};
@@ -49,9 +49,11 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
         PlanSource::read(&target, print, PlacementMode::Auto, connection).await?;
     let action = target.action(&shot.model.cluster, &shot.namespace);
     if let Action::Cordon { nodes } = &action {
-        // Reads the nodes' pods, to warn about operators that may switch over to an instance on another node. The wait
-        // is short, because a cordon should not be slow.
+        // Reads the nodes' pods, then the other instances of those that have a role, to warn about operators that may
+        // switch over to an instance on another node. The waits are short, because a cordon should not be slow.
         shot.read_near(nodes.iter().cloned().map(Scope::PodsOn).collect()).await;
+        let instances = needs::of_switchovers(&shot.model.cluster, nodes);
+        shot.read_near(instances).await;
     }
     if action.surges() {
         shot.read_autoscalers().await;

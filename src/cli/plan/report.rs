@@ -14,8 +14,8 @@ use kordon_core::{
     cluster::{FeedKind, Gaps, NodeName},
     plan::{
         Action, Arrival, BudgetPlan, KubectlDifference, NodeChange, NodeDrain, NodePlan, NotModelled,
-        NotRecreated, Plan, PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodCount, PodPlan,
-        QuotaRefusal, Surge, SurgeFate, SurgePlan, SurgeRefusal, SurgeRun, Verdict, Window,
+        NotRecreated, Plan, PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodCount, PodOutcome,
+        PodPlan, QuotaRefusal, Surge, SurgeFate, SurgePlan, SurgeRefusal, SurgeRun, Verdict, Window,
         budget::BudgetNumbers, parts, undo::UndoStep,
     },
 };
@@ -221,6 +221,8 @@ pub struct PlanPodReport {
     pub outcome: &'static str,
     /// What becomes of the pod, as text; not for parsing.
     pub outcome_text: String,
+    /// What becomes of an undecided pod if it leaves; `null` for other pods, and if this is unknown.
+    pub if_it_leaves: Option<IfItLeavesReport>,
     /// The verdict if all required flags are given; the same as `verdict` if none is missing.
     pub verdict_with_flags: &'static str,
     /// The verdict as text, with the budget's numbers and what to do; not for parsing.
@@ -268,6 +270,35 @@ pub struct PlanPodReport {
     /// The quality of the times: `guess`, `declared` (from grace periods), `measured` (from pods of the same workload),
     /// `certain`.
     pub quality: &'static str,
+}
+
+/// What becomes of an undecided pod if it leaves.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct IfItLeavesReport {
+    /// What becomes of the pod: a word of [outcomes.md](../outcomes.md).
+    pub outcome: &'static str,
+    /// What becomes of the pod, as text; not for parsing.
+    pub outcome_text: String,
+    /// The node that the replacement lands on.
+    pub landing_node: Option<NodeName>,
+    /// Why the replacement lands on this node, or why on none; also why a Job fails.
+    pub reason: Option<String>,
+    /// What would help to place the replacement, if it stays Pending.
+    pub help: Vec<String>,
+}
+
+impl IfItLeavesReport {
+    fn new(outcome: &PodOutcome) -> Self {
+        Self {
+            outcome: outcome.kind().word(),
+            outcome_text: outcome.to_string(),
+            landing_node: outcome.node().cloned(),
+            reason: outcome.reasons().into_iter().next(),
+            help: outcome.help().to_vec(),
+        }
+    }
 }
 
 /// What `--surge` does for one workload: scales it up by one while its pods leave, or refuses to.
@@ -685,6 +716,7 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
         verdict: pod.verdict.word(),
         outcome: pod.outcome.kind().word(),
         outcome_text: pod.outcome.to_string(),
+        if_it_leaves: pod.if_it_leaves.as_ref().map(IfItLeavesReport::new),
         verdict_with_flags: pod.verdict.as_if_granted().word(),
         text: std::iter::once(pod.verdict.to_string())
             .chain(pod.eviction_notes.iter().map(ToString::to_string))

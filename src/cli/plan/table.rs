@@ -208,6 +208,9 @@ fn notes(pod: &PlanPodReport) -> String {
 }
 
 fn lands_on(pod: &PlanPodReport) -> String {
+    if let Some(outcome) = &pod.if_it_leaves {
+        return format!("if it leaves: {}", outcome.outcome_text.trim_start_matches("→ "));
+    }
     match (pod.landing, &pod.landing_node, &pod.landing_reason) {
         (Some("node"), Some(node), Some(reason)) => format!("{node} ({reason})"),
         (Some("pending"), ..) => "Pending".into(),
@@ -220,6 +223,20 @@ fn lands_on(pod: &PlanPodReport) -> String {
     }
 }
 
+/// Returns why the replacement of a pod stays Pending, or would if the pod leaves, and then what would help to place it;
+/// `None` if the replacement does not stay Pending.
+fn why_pending(pod: &PlanPodReport) -> Option<Vec<String>> {
+    let (why, help) = match (&pod.if_it_leaves, &pod.placement) {
+        (Some(outcome), _) if outcome.outcome == "pending" => (outcome.reason.as_ref(), &outcome.help),
+        (None, Some(placement)) if pod.landing == Some("pending") => {
+            (pod.landing_reason.as_ref(), &placement.help)
+        }
+        _ => return None,
+    };
+    let why = why.cloned().unwrap_or_else(none);
+    Some(std::iter::once(why).chain(help.iter().map(|help| format!("to place it: {help}"))).collect())
+}
+
 /// Prints three parts: proposals for pods that stay Pending, the preempted pods, and the load of the nodes that receive
 /// pods.
 fn placements(out: &mut Page, report: &PlanReport) {
@@ -230,14 +247,10 @@ fn placements(out: &mut Page, report: &PlanReport) {
         caveats.extend(placement.caveats.iter().map(|word| caveat(word)));
         caveats.extend(placement.obstacle.clone());
     }
-    let is_pending = |pod: &&PlanPodReport| pod.placement.is_some() && pod.landing == Some("pending");
-    PageTable::new(&report.pods.iter().filter(is_pending).collect::<Vec<_>>())
-        .key("STAYS PENDING", |pod| format!("{}/{}", pod.namespace, pod.pod))
-        .essential("WHY", |pod| {
-            let why = pod.landing_reason.clone().unwrap_or_else(none);
-            let help = pod.placement.iter().flat_map(|placement| &placement.help);
-            std::iter::once(why).chain(help.map(|help| format!("to place it: {help}"))).collect::<Vec<_>>()
-        })
+    let pending = report.pods.iter().filter_map(|pod| Some((pod, why_pending(pod)?)));
+    PageTable::new(&pending.collect::<Vec<_>>())
+        .key("STAYS PENDING", |(pod, _)| format!("{}/{}", pod.namespace, pod.pod))
+        .essential("WHY", |(_, why)| why.clone())
         .flexible()
         .print(out);
     PageTable::new(&preempted)

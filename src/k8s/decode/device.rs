@@ -1,4 +1,4 @@
-//! Devices: classes, claims, slices and taint rules (resource.k8s.io).
+//! Devices: classes, claims and their templates, slices, and taint rules (resource.k8s.io).
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -14,8 +14,8 @@ use super::{
     protobuf::{Message, NotAMessage, WireValue, wire},
 };
 use kordon_core::cluster::{
-    Change, DeviceChange, DeviceClass, DeviceTaintRule, Name, NodeName, ResourceClaim, ResourceSlice,
-    TolerationOperator, Uid,
+    Change, DeviceChange, DeviceClass, DeviceTaintRule, Name, NodeName, ResourceClaim, ResourceClaimTemplate,
+    ResourceSlice, TolerationOperator, Uid,
     device::{
         AllocatedDevice, ClaimOwner, ConstraintRule, Device, DeviceAllocation, DeviceAlternative,
         DeviceAmount, DeviceAttribute, DeviceClaimSpec, DeviceConstraint, DeviceCounter, DeviceId,
@@ -30,6 +30,10 @@ pub struct DeviceClassDecoder(SharedParts);
 /// Reads ResourceClaims.
 #[derive(Debug, Default)]
 pub struct ResourceClaimDecoder(SharedParts);
+
+/// Reads ResourceClaimTemplates.
+#[derive(Debug, Default)]
+pub struct ResourceClaimTemplateDecoder(SharedParts);
 
 /// Reads ResourceSlices.
 #[derive(Debug, Default)]
@@ -63,6 +67,7 @@ macro_rules! decoders {
 decoders! {
     DeviceClassDecoder: WireDeviceClass => Class,
     ResourceClaimDecoder: WireResourceClaim => Claim,
+    ResourceClaimTemplateDecoder: WireResourceClaimTemplate => Template,
     ResourceSliceDecoder: WireResourceSlice => Slice,
     DeviceTaintRuleDecoder: WireDeviceTaintRule => Rule,
 }
@@ -147,6 +152,34 @@ impl WireResourceClaim<'_> {
             allocation: status.allocation.as_ref().map(|allocation| allocation.allocation(pool)),
             reserved_for: pods.map(|user| Uid::from(&*user.uid)).collect(),
         }
+    }
+}
+
+wire! {
+    /// A ResourceClaimTemplate on the wire.
+    pub struct WireResourceClaimTemplate<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: TemplateSpec<'a> = 2,
+    }
+}
+
+impl WireResourceClaimTemplate<'_> {
+    fn object(&self, pool: &mut SharedParts) -> ResourceClaimTemplate {
+        let Self { metadata, spec } = self;
+        ResourceClaimTemplate {
+            key: metadata.key(pool),
+            version: metadata.version(),
+            spec: Arc::new(spec.spec.devices.spec(pool)),
+        }
+    }
+}
+
+wire! {
+    struct TemplateSpec<'a> {
+        #[serde(deserialize_with = "or_default")]
+        spec: ClaimSpec<'a> = 2,
     }
 }
 

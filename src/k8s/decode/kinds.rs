@@ -3,7 +3,11 @@
 use super::{
     Decoder, Encoding, ListPurpose, PageEnd, StreamEvent, WatchEvent,
     budget::BudgetDecoder,
-    device::{DeviceClassDecoder, DeviceTaintRuleDecoder, ResourceClaimDecoder, ResourceSliceDecoder},
+    cron_job::CronJobDecoder,
+    device::{
+        DeviceClassDecoder, DeviceTaintRuleDecoder, ResourceClaimDecoder, ResourceClaimTemplateDecoder,
+        ResourceSliceDecoder,
+    },
     lease::{LeaderDecoder, LeaseDecoder},
     namespace::NamespaceDecoder,
     node::NodeDecoder,
@@ -39,6 +43,8 @@ pub fn decoder_of(kind: FeedKind) -> Box<dyn AnyDecoder> {
         FeedKind::ResourceClaims => Box::new(ResourceClaimDecoder::default()),
         FeedKind::ResourceSlices => Box::new(ResourceSliceDecoder::default()),
         FeedKind::DeviceTaintRules => Box::new(DeviceTaintRuleDecoder::default()),
+        FeedKind::ClaimTemplates => Box::new(ResourceClaimTemplateDecoder::default()),
+        FeedKind::CronJobs => Box::new(CronJobDecoder::default()),
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod affinity;
 pub mod budget;
+pub mod cron_job;
 pub mod device;
 pub mod event;
 pub mod image;

@@ -415,15 +415,17 @@ wire! {
     struct WireDeviceClaim<'a> {
         name: Text<'a> = 1,
         resource_claim_name: Text<'a> = 3,
+        resource_claim_template_name: Text<'a> = 4,
     }
 }
 
 impl WireDeviceClaim<'_> {
     fn claim(&self, pool: &mut SharedParts) -> PodDeviceClaim {
-        let named = !self.resource_claim_name.is_empty();
+        let mut named = |name: &str| (!name.is_empty()).then(|| pool.name(name));
         PodDeviceClaim {
+            claim: named(&self.resource_claim_name),
+            template: named(&self.resource_claim_template_name),
             entry: pool.name(&self.name),
-            claim: named.then(|| pool.name(&self.resource_claim_name)),
         }
     }
 }

@@ -582,7 +582,7 @@ impl Follower {
                 // at the same time.
                 self.pause(Duration::from_secs(2), None).await
             }
-            WatchError::NotServed(_) if FeedKind::DEVICES.contains(&self.kind) && self.scope.is_none() => {
+            WatchError::NotServed(_) if FeedKind::ON_DEMAND.contains(&self.kind) && self.scope.is_none() => {
                 self.without_objects().await
             }
             WatchError::Forbidden(words) | WatchError::NotServed(words) if self.is_refused_at_first() => {

@@ -133,7 +133,7 @@ async fn supervise(
     let mut tasks = JoinSet::new();
     let mut kinds = std::collections::BTreeMap::new();
     let (mut later, at_once): (Vec<FeedKind>, Vec<FeedKind>) =
-        shared.options.kinds.iter().partition(|kind| FeedKind::DEVICES.contains(kind));
+        shared.options.kinds.iter().partition(|kind| FeedKind::ON_DEMAND.contains(kind));
     for kind in at_once {
         if let Some(task) = start(kind, None, &shared, &mut tasks) {
             kinds.insert(task.id(), kind);
@@ -147,7 +147,8 @@ async fn supervise(
             ended = tasks.join_next_with_id() => ended,
             changed = wanted.changed(), if follows_wanted => {
                 let now = wanted.borrow_and_update().clone();
-                for kind in later.extract_if(.., |kind| now.contains(&Scope::Devices(*kind))) {
+                let is_wanted = |kind: FeedKind| Scope::all_of(kind).is_some_and(|scope| now.contains(&scope));
+                for kind in later.extract_if(.., |kind| is_wanted(*kind)) {
                     if let Some(task) = start(kind, None, &shared, &mut tasks) {
                         kinds.insert(task.id(), kind);
                     }

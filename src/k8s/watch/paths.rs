@@ -41,6 +41,8 @@ pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
             "/apis/resource.k8s.io/v1beta2/devicetaintrules"
         }
         FeedKind::DeviceTaintRules => "/apis/resource.k8s.io/v1/devicetaintrules",
+        FeedKind::ClaimTemplates => "/apis/resource.k8s.io/v1/resourceclaimtemplates",
+        FeedKind::CronJobs => "/apis/batch/v1/cronjobs",
     }
 }
 

@@ -108,7 +108,9 @@ pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
         | Scope::Claims
         | Scope::Volumes
         | Scope::Quotas
-        | Scope::Devices(_) => all(),
+        | Scope::Devices(_)
+        | Scope::CronJobs
+        | Scope::CsiDrivers => all(),
         Scope::NodesWith(selector) | Scope::PodsWith(None, selector) => {
             all().with("labelSelector", &selector.to_string())
         }
@@ -183,6 +185,8 @@ pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<
         | Scope::Budgets
         | Scope::Quotas
         | Scope::Devices(_)
+        | Scope::CronJobs
+        | Scope::CsiDrivers
         | Scope::Namespaces
         | Scope::Workloads(
             WorkloadKind::ReplicaSet

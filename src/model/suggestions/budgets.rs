@@ -9,9 +9,9 @@ use kordon_core::{
         UnhealthyPolicy, Version, Workload, WorkloadKind,
     },
     plan::{
-        EvictionRules, Verdict, budget,
+        EvictionRules, Switchover, Verdict, budget,
         eviction::{self, EvictionBlock, EvictionDecision},
-        kubectl, operator_budgets, owner,
+        kubectl, operator_budgets, owner, switchover,
     },
 };
 use kordon_time::Timestamp;
@@ -80,6 +80,9 @@ pub fn suggestions(
 ) -> Vec<Suggestion> {
     let of_budget = |refusing: &RefusingBudget<'_>| {
         let RefusingBudget { budget, pod, .. } = refusing;
+        if has_no_replica(cluster, pod, now) {
+            return Vec::new();
+        }
         match leave_to_operator(budget, pod) {
             Some(wait) => vec![wait],
             None => [
@@ -93,6 +96,13 @@ pub fn suggestions(
         }
     };
     budgets.iter().take(MOST_BUDGETS).flat_map(of_budget).collect()
+}
+
+/// Returns whether the operator of a pod moves roles, but has no other instance that could take the role of this pod.
+/// Waiting for the operator does not help, and the operator would undo a change of the budget.
+fn has_no_replica(cluster: &Cluster, pod: &Pod, now: Timestamp) -> bool {
+    let closed = pod.node.iter().cloned().collect();
+    switchover(cluster, pod, &closed, now) == Some(Switchover::NoReplica)
 }
 
 /// Suggests leaving the budget to the operator that handles it, or to the controller that owns it and would undo a

@@ -56,6 +56,19 @@ pub struct ResourceClaim {
     pub reserved_for: Box<[Uid]>,
 }
 
+/// A ResourceClaimTemplate: what the claims ask for that are made from it, one for each pod.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct ResourceClaimTemplate {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub version: Version,
+    /// `spec.spec`.
+    #[cbor(n(2), with = "encoding::inline")]
+    pub spec: Arc<DeviceClaimSpec>,
+}
+
 /// The pod for which a claim was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
@@ -439,6 +452,16 @@ impl TableObject for DeviceClass {
 }
 
 impl TableObject for ResourceClaim {
+    type Key = Key;
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+impl TableObject for ResourceClaimTemplate {
     type Key = Key;
     fn key(&self) -> Key {
         self.key.clone()

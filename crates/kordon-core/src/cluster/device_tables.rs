@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Cluster, Delta, Node, Pod,
-    device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
+    Cluster, Node, Pod,
+    device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice},
     knowledge::FeedKind,
     names::{Key, Name, Namespace},
     scope::ScopeRead,
@@ -12,13 +12,14 @@ use super::{
     uid::Uid,
 };
 
-/// The objects of the [kinds of devices](FeedKind::DEVICES).
+/// The objects of the [kinds of devices](FeedKind::DEVICES), and the templates of claims.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceTables {
     pub classes: Table<DeviceClass>,
     pub claims: Table<ResourceClaim>,
     pub slices: Table<ResourceSlice>,
     pub rules: Table<DeviceTaintRule>,
+    pub templates: Table<ResourceClaimTemplate>,
 }
 
 /// A change of a device object, as its watch reported it.
@@ -28,6 +29,7 @@ pub enum DeviceChange {
     Claim(ObjectEvent<ResourceClaim>),
     Slice(ObjectEvent<ResourceSlice>),
     Rule(ObjectEvent<DeviceTaintRule>),
+    Template(ObjectEvent<ResourceClaimTemplate>),
 }
 
 impl DeviceTables {
@@ -54,27 +56,30 @@ impl DeviceTables {
             DeviceChange::Claim(event) => self.claims.apply(event, |_| on_change()),
             DeviceChange::Slice(event) => self.slices.apply(event, |_| on_change()),
             DeviceChange::Rule(event) => self.rules.apply(event, |_| on_change()),
+            DeviceChange::Template(event) => self.templates.apply(event, |_| on_change()),
         }
     }
 
-    /// Number of objects of a kind; `None` for kinds other than the [kinds of devices](FeedKind::DEVICES).
+    /// Number of objects of a kind; `None` for a kind without a table here.
     pub(super) fn count(&self, kind: FeedKind) -> Option<usize> {
         Some(match kind {
             FeedKind::DeviceClasses => self.classes.len(),
             FeedKind::ResourceClaims => self.claims.len(),
             FeedKind::ResourceSlices => self.slices.len(),
             FeedKind::DeviceTaintRules => self.rules.len(),
+            FeedKind::ClaimTemplates => self.templates.len(),
             _ => return None,
         })
     }
 
-    /// Whether a kind has been listed; `None` for kinds other than the [kinds of devices](FeedKind::DEVICES).
+    /// Whether a kind has been listed; `None` for a kind without a table here.
     pub(super) fn is_listed(&self, kind: FeedKind) -> Option<bool> {
         Some(match kind {
             FeedKind::DeviceClasses => self.classes.is_synced(),
             FeedKind::ResourceClaims => self.claims.is_synced(),
             FeedKind::ResourceSlices => self.slices.is_synced(),
             FeedKind::DeviceTaintRules => self.rules.is_synced(),
+            FeedKind::ClaimTemplates => self.templates.is_synced(),
             _ => return None,
         })
     }
@@ -99,39 +104,54 @@ impl DeviceTables {
                 let gone = read.gone(&self.rules, |_| true, |rule| named(&rule.name));
                 gone.map(|key| DeviceChange::Rule(ObjectEvent::Deleted(key))).collect()
             }
+            FeedKind::ClaimTemplates => {
+                let gone = read.gone(&self.templates, |_| true, |template| template.key.clone());
+                gone.map(|key| DeviceChange::Template(ObjectEvent::Deleted(key))).collect()
+            }
             _ => Vec::new(),
         }
     }
 }
 
-/// Numbers of unfinished pods that request something that devices may provide.
+/// Numbers of pods that request something that devices may provide. Templates of workloads count like pods, because a
+/// new pod may request what no pod requests yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeviceDemand {
     /// Number of pods with `spec.resourceClaims`.
     claiming: usize,
+    /// Number of pods that get claims from templates.
+    templated: usize,
     /// Number of pods that request each extended resource.
     extended: BTreeMap<Name, usize>,
 }
 
 impl DeviceDemand {
-    pub(super) fn follow(&mut self, delta: &Delta<Pod>) {
-        if let Some(pod) = &delta.old {
+    /// Updates the numbers after a pod, or the template of a workload, changed.
+    pub(super) fn follow(&mut self, old: Option<&Pod>, new: Option<&Pod>) {
+        if let Some(pod) = old {
             self.claiming -= usize::from(pod.scheduling.claims_devices);
+            self.templated -= usize::from(gets_claims_from_templates(pod));
             for resource in extended_resources(pod) {
                 if let Some(pods) = self.extended.get_mut(resource) {
                     *pods -= 1;
                 }
             }
         }
-        if let Some(pod) = &delta.new {
+        if let Some(pod) = new {
             self.claiming += usize::from(pod.scheduling.claims_devices);
+            self.templated += usize::from(gets_claims_from_templates(pod));
             for resource in extended_resources(pod) {
                 *self.extended.entry(resource.clone()).or_default() += 1;
             }
         }
-        if delta.old.is_some() {
+        if old.is_some() {
             self.extended.retain(|_, pods| *pods > 0);
         }
+    }
+
+    /// Whether some pod gets claims from templates.
+    pub(super) const fn needs_templates(&self) -> bool {
+        self.templated > 0
     }
 
     /// Whether some pod may need devices: it has a resource claim, or it requests an extended resource that some node
@@ -140,6 +160,10 @@ impl DeviceDemand {
         let is_missing = |resource: &Name| !nodes.iter().all(|node| node.has_extended(resource));
         self.claiming > 0 || self.extended.keys().any(is_missing)
     }
+}
+
+fn gets_claims_from_templates(pod: &Pod) -> bool {
+    pod.scheduling.device_claims.iter().any(|entry| entry.template.is_some())
 }
 
 /// The pods that claim devices, by namespace and uid, because claims refer to their pods by uid. The pods of a

@@ -52,6 +52,10 @@ pub enum FeedKind {
     DeviceTaintRules,
     #[n(18)]
     CsiDrivers,
+    #[n(19)]
+    ClaimTemplates,
+    #[n(20)]
+    CronJobs,
 }
 
 /// The part of a prediction that the objects of a kind decide.
@@ -70,12 +74,15 @@ enum Decides {
     Attachment,
     /// Objects of the kind decide which devices pods get, and which devices are tainted. Most clusters have no devices.
     Devices,
+    /// Objects of the kind add details to an answer that kordon gives without them, too: what the claims of a new pod
+    /// ask for, and when the next Job starts. If they are unknown, they are not reported as missing.
+    Details,
     /// Objects of the kind decide nothing: plans and placements do not depend on them.
     Nothing,
 }
 
 impl FeedKind {
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Nodes,
         Self::Leases,
         Self::Pods,
@@ -100,6 +107,8 @@ impl FeedKind {
         Self::ResourceClaims,
         Self::ResourceSlices,
         Self::DeviceTaintRules,
+        Self::ClaimTemplates,
+        Self::CronJobs,
     ];
 
     /// The kinds that decide whether and how pods can be removed. Kinds that decide only about heartbeats, placement or
@@ -113,8 +122,7 @@ impl FeedKind {
     pub const REPLACEMENTS: [Self; 8] =
         Self::that_decide(&[Decides::Placement, Decides::Replacement, Decides::Attachment]);
 
-    /// The kinds that are read from every cluster. The [kinds of devices](Self::DEVICES) are read once a pod needs
-    /// devices ([`Cluster::needs_devices`](super::Cluster::needs_devices)).
+    /// The kinds that are read from every cluster. Those that are read [on demand](Self::ON_DEMAND) are left out.
     pub const ALWAYS: [Self; 20] = Self::that_decide(&[
         Decides::Removal,
         Decides::Heartbeats,
@@ -126,6 +134,10 @@ impl FeedKind {
 
     /// The kinds that decide which devices pods get, and which devices are tainted.
     pub const DEVICES: [Self; 4] = Self::that_decide(&[Decides::Devices]);
+
+    /// The kinds that are read only once other objects show that an answer depends on them, such as devices once a pod
+    /// needs devices ([`Cluster::needs_devices`](super::Cluster::needs_devices)).
+    pub const ON_DEMAND: [Self; 6] = Self::that_decide(&[Decides::Devices, Decides::Details]);
 
     /// The kinds that must be known in every cluster for the state of the cluster, headroom, plans, placements and
     /// forecasts.
@@ -154,6 +166,7 @@ impl FeedKind {
             Self::DeviceClasses | Self::ResourceClaims | Self::ResourceSlices | Self::DeviceTaintRules => {
                 Decides::Devices
             }
+            Self::ClaimTemplates | Self::CronJobs => Decides::Details,
             Self::Leader => Decides::Nothing,
         }
     }
@@ -161,7 +174,7 @@ impl FeedKind {
     /// Whether plans may do without objects of this kind. kordon then assumes what is true of most objects of the kind
     /// and does not name the kind among the unknown kinds.
     pub(super) const fn may_be_missing(self) -> bool {
-        matches!(self.decides(), Decides::Attachment)
+        matches!(self.decides(), Decides::Attachment | Decides::Details)
     }
 
     /// Returns the kinds whose [`Decides`] is in `what`, in the order of `ALL`. `COUNT` must be the number of these
@@ -209,6 +222,8 @@ impl FeedKind {
             Self::ResourceClaims => "resourceclaims.resource.k8s.io",
             Self::ResourceSlices => "resourceslices.resource.k8s.io",
             Self::DeviceTaintRules => "devicetaintrules.resource.k8s.io",
+            Self::ClaimTemplates => "resourceclaimtemplates.resource.k8s.io",
+            Self::CronJobs => "cronjobs.batch",
         }
     }
 }
@@ -240,6 +255,8 @@ impl fmt::Display for FeedKind {
             Self::ResourceClaims => "resourceclaims",
             Self::ResourceSlices => "resourceslices",
             Self::DeviceTaintRules => "devicetaintrules",
+            Self::ClaimTemplates => "resourceclaimtemplates",
+            Self::CronJobs => "cronjobs",
         })
     }
 }

@@ -39,6 +39,7 @@ mod autoscaler;
 pub mod budget;
 pub mod claim;
 pub mod cow_map;
+pub mod cron_job;
 pub mod device;
 pub mod device_tables;
 pub mod drain_markers;
@@ -92,7 +93,8 @@ use std::{
 pub use autoscaler::{Autoscaler, KnownAutoscalers};
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
 pub use claim::{ClaimedSurge, CordonNote, DrainClaim, DrainedNote};
-pub use device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice};
+pub use cron_job::CronJob;
+pub use device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
 pub use device_tables::{DeviceChange, DeviceTables};
 pub use drain_markers::DrainStage;
 pub use event::{
@@ -164,6 +166,7 @@ pub enum Change {
     CsiDriver(ObjectEvent<CsiDriver>),
     Quota(ObjectEvent<Quota>),
     Device(DeviceChange),
+    CronJob(ObjectEvent<CronJob>),
     /// All autoscalers, as read by one request.
     Autoscalers(Arc<KnownAutoscalers>),
     /// All NodeClaims of Karpenter, as read by one request.
@@ -199,6 +202,7 @@ impl Change {
             Self::CsiDriver(event) => found(event, |driver| Key::new("", &driver.name)),
             Self::Quota(event) => found(event, |quota| quota.key.clone()),
             Self::Device(change) => change.found(),
+            Self::CronJob(event) => found(event, |cron_job| cron_job.key.clone()),
             Self::Autoscalers(_)
             | Self::NodeClaims(_)
             | Self::Leader(_)
@@ -216,6 +220,7 @@ impl DeviceChange {
             Self::Claim(event) => found(event, |claim| claim.key.clone()),
             Self::Slice(event) => found(event, |slice| Key::new("", &slice.name)),
             Self::Rule(event) => found(event, |rule| Key::new("", &rule.name)),
+            Self::Template(event) => found(event, |template| template.key.clone()),
         }
     }
 }
@@ -260,6 +265,7 @@ pub struct Cluster {
     csi_drivers: Table<CsiDriver>,
     quotas: Table<Quota>,
     devices: DeviceTables,
+    cron_jobs: Table<CronJob>,
     autoscalers: Arc<KnownAutoscalers>,
     node_claims: Arc<KnownNodeClaims>,
     leader: Option<LeaderLease>,
@@ -279,6 +285,8 @@ pub struct Cluster {
     /// Totals over the pods of each node, such as their number and the sum of their requests.
     loads: CowMap<NodeName, NodeLoad>,
     device_demand: DeviceDemand,
+    /// Number of unfinished Jobs that CronJobs started.
+    started_by_cron_jobs: usize,
     /// kured's locks, by the node that holds each.
     reboot_locks: Arc<BTreeMap<NodeName, Arc<RebootLock>>>,
 }
@@ -381,6 +389,10 @@ impl Cluster {
         &self.devices
     }
 
+    pub fn cron_jobs(&self) -> &Table<CronJob> {
+        &self.cron_jobs
+    }
+
     pub fn node_claims(&self) -> &KnownNodeClaims {
         &self.node_claims
     }
@@ -389,10 +401,20 @@ impl Cluster {
         &self.autoscalers
     }
 
-    /// Whether a pod claims devices, or requests an extended resource that at least one node does not have, so that
-    /// devices may provide it.
+    /// Whether a pod, or the template of a workload, claims devices, or requests an extended resource that at least one
+    /// node does not have, so that devices may provide it.
     pub fn needs_devices(&self) -> bool {
         self.device_demand.needs_devices(&self.nodes)
+    }
+
+    /// Whether a pod, or the template of a workload, gets claims from ResourceClaimTemplates.
+    pub fn needs_claim_templates(&self) -> bool {
+        self.device_demand.needs_templates()
+    }
+
+    /// Whether a CronJob started a Job that has not finished.
+    pub fn needs_cron_jobs(&self) -> bool {
+        self.started_by_cron_jobs > 0
     }
 
     /// The quotas of a namespace, by name.
@@ -536,7 +558,9 @@ impl Cluster {
             FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
             | FeedKind::ResourceSlices
-            | FeedKind::DeviceTaintRules => self.devices.count(kind).unwrap_or_default(),
+            | FeedKind::DeviceTaintRules
+            | FeedKind::ClaimTemplates => self.devices.count(kind).unwrap_or_default(),
+            FeedKind::CronJobs => self.cron_jobs.len(),
             FeedKind::Leader => usize::from(self.leader.is_some()),
         }
     }
@@ -560,7 +584,9 @@ impl Cluster {
             FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
             | FeedKind::ResourceSlices
-            | FeedKind::DeviceTaintRules => self.devices.is_listed(kind).unwrap_or_default(),
+            | FeedKind::DeviceTaintRules
+            | FeedKind::ClaimTemplates => self.devices.is_listed(kind).unwrap_or_default(),
+            FeedKind::CronJobs => self.cron_jobs.is_synced(),
             FeedKind::Leader => self.leader.is_some(),
         }
     }
@@ -646,6 +672,7 @@ impl Cluster {
             }
             Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
             Change::Device(change) => self.devices.apply(change, || applied.push(Applied::Other)),
+            Change::CronJob(event) => self.cron_jobs.apply(event, |_| applied.push(Applied::Other)),
             Change::Leader(lease) => {
                 let old = mem::replace(&mut self.leader, lease.clone());
                 applied.push(Applied::Leader(old, lease));
@@ -671,7 +698,12 @@ impl Cluster {
         applied: &mut Vec<Applied>,
     ) {
         let mut changes_locks = false;
-        self.workloads[kind as usize].apply(event, |Delta { old, new }| {
+        let Self { workloads, device_demand, started_by_cron_jobs, .. } = self;
+        workloads[kind as usize].apply(event, |Delta { old, new }| {
+            device_demand.follow(template(old.as_ref()), template(new.as_ref()));
+            let [started, starts] =
+                [&old, &new].map(|job| job.as_ref().is_some_and(|job| CronJob::has_started(job)));
+            *started_by_cron_jobs = *started_by_cron_jobs + usize::from(starts) - usize::from(started);
             let [before, after] =
                 [&old, &new].map(|set| set.as_ref().map_or(&[][..], |set| &set.reboot_locks));
             changes_locks |= before != after;
@@ -760,6 +792,14 @@ impl Cluster {
             Scope::Devices(kind) => {
                 self.devices.gone_since(kind, read).into_iter().map(Change::Device).collect()
             }
+            Scope::CronJobs => {
+                let gone = read.gone(&self.cron_jobs, |_| true, |cron_job| cron_job.key.clone());
+                gone.map(|cron_job| Change::CronJob(Deleted(cron_job))).collect()
+            }
+            Scope::CsiDrivers => {
+                let gone = read.gone(&self.csi_drivers, |_| true, |driver| Key::new("", &driver.name));
+                gone.map(|driver| Change::CsiDriver(Deleted(driver))).collect()
+            }
         }
     }
 
@@ -812,7 +852,7 @@ impl PodIndexes<'_> {
         regroup(delta, self.by_node, |pod| pod.node.as_ref());
         regroup(delta, self.by_owner, |pod| pod.owner.as_ref().map(|owner| &owner.uid));
         node_load::count(old, new, self.loads);
-        self.device_demand.follow(delta);
+        self.device_demand.follow(old, new);
         let is_terminating = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.termination.is_some());
         match (old, new) {
             (_, Some(pod)) if is_terminating(new) => self.terminating.insert(pod.key.clone(), ()),
@@ -826,6 +866,11 @@ impl PodIndexes<'_> {
             _ => None,
         };
     }
+}
+
+/// The template of a workload, as a pod.
+fn template(workload: Option<&Arc<Workload>>) -> Option<&Pod> {
+    workload?.template.as_deref()
 }
 
 /// The object that an event reports; `None` if it reports none.

@@ -94,6 +94,10 @@ pub struct PodDeviceClaim {
     /// The ResourceClaim, which other pods may use, too; `None` if each pod gets its own claim from a template.
     #[n(1)]
     pub claim: Option<Name>,
+    /// The ResourceClaimTemplate from which each pod gets its own claim; `None` for a named claim, and in recordings of
+    /// earlier formats.
+    #[cbor(n(2), default)]
+    pub template: Option<Name>,
 }
 
 /// One term of a node selector: all requirements must hold. Without requirements it matches no node.

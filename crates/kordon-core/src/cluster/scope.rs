@@ -44,8 +44,10 @@ pub enum Scope {
     Volume(Name),
     Quotas,
     QuotasIn(Namespace),
-    /// All objects of one of the [kinds of devices](FeedKind::DEVICES).
+    /// All objects of one of the [kinds of devices](FeedKind::DEVICES), or all templates of claims.
     Devices(FeedKind),
+    CronJobs,
+    CsiDrivers,
 }
 
 /// A scope (set of objects) that was read completely.
@@ -83,6 +85,8 @@ impl Scope {
             Self::Volumes | Self::Volume(_) => Self::Volumes,
             Self::Quotas | Self::QuotasIn(_) => Self::Quotas,
             Self::Devices(kind) => Self::Devices(*kind),
+            Self::CronJobs => Self::CronJobs,
+            Self::CsiDrivers => Self::CsiDrivers,
         }
     }
 
@@ -202,12 +206,14 @@ impl Scope {
             | FeedKind::Services
             | FeedKind::StorageClasses
             | FeedKind::CsiNodes
-            | FeedKind::CsiDrivers
             | FeedKind::Leader => None,
             FeedKind::DeviceClasses
             | FeedKind::ResourceClaims
             | FeedKind::ResourceSlices
-            | FeedKind::DeviceTaintRules => Some(Self::Devices(kind)),
+            | FeedKind::DeviceTaintRules
+            | FeedKind::ClaimTemplates => Some(Self::Devices(kind)),
+            FeedKind::CronJobs => Some(Self::CronJobs),
+            FeedKind::CsiDrivers => Some(Self::CsiDrivers),
         }
     }
 
@@ -225,6 +231,8 @@ impl Scope {
             Self::Volumes | Self::Volume(_) => FeedKind::Volumes,
             Self::Quotas | Self::QuotasIn(_) => FeedKind::Quotas,
             Self::Devices(kind) => *kind,
+            Self::CronJobs => FeedKind::CronJobs,
+            Self::CsiDrivers => FeedKind::CsiDrivers,
         }
     }
 }
@@ -259,6 +267,8 @@ impl fmt::Display for Scope {
             Self::Quotas => f.write_str("resourcequotas"),
             Self::QuotasIn(namespace) => write!(f, "resourcequotas of namespace {namespace}"),
             Self::Devices(kind) => write!(f, "{kind}"),
+            Self::CronJobs => f.write_str("cronjobs"),
+            Self::CsiDrivers => f.write_str("csidrivers"),
         }
     }
 }

@@ -64,6 +64,8 @@ pub enum Reason {
     DeviceClaimMissing(Name),
     /// The ResourceClaim for this entry of the pod's claims does not exist yet.
     DeviceClaimNotCreated(Name),
+    /// The ResourceClaimTemplate of a claim of the new pod does not exist.
+    DeviceTemplateMissing(Name),
     /// A claim asks for devices of a class that does not exist.
     DeviceClassMissing(Name),
     /// The required podAffinity is not met.
@@ -110,6 +112,9 @@ impl fmt::Display for Reason {
             Self::DevicesElsewhere => f.write_str("devices of its claim on another node"),
             Self::DeviceClaimMissing(claim) => write!(f, "resource claim {claim} not found"),
             Self::DeviceClaimNotCreated(entry) => write!(f, "resource claim {entry} not created yet"),
+            Self::DeviceTemplateMissing(template) => {
+                write!(f, "resource claim template {template} not found")
+            }
             Self::DeviceClassMissing(class) => write!(f, "device class {class} not found"),
             Self::PodAffinity => f.write_str("podAffinity not met"),
             Self::PodAntiAffinity => f.write_str("podAntiAffinity not met"),

@@ -14,8 +14,9 @@ pub struct SchedulingRequest {
     pub name: Name,
     /// Uid of the pod, by which its own resource claims are found. For a new pod, the uid of the pod that it replaces.
     pub uid: Uid,
-    /// Whether the pod is new and replaces another pod. It then gets new claims, like those of the old pod.
-    pub replaces: bool,
+    /// The spec of the pod that this new pod replaces; `None` for a pod that exists. A new pod gets new claims from
+    /// templates. Where the templates are not known, the claims of the old pod show what they ask for.
+    pub replaces: Option<Arc<SchedulingSpec>>,
     pub namespace: Namespace,
     pub labels: Labels,
     pub priority: i32,
@@ -40,7 +41,7 @@ impl SchedulingRequest {
         Self {
             name: pod.key.name.clone(),
             uid: pod.uid.clone(),
-            replaces: false,
+            replaces: None,
             namespace: pod.key.namespace.clone(),
             labels: pod.labels.clone(),
             priority: pod.priority,
@@ -69,7 +70,7 @@ impl SchedulingRequest {
         (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
     }
 
-    /// Returns the request's caveats about the placement. The volume filter adds its own caveats.
+    /// Returns the request's caveats about the placement. The filters of volumes and devices add their own caveats.
     pub(super) fn caveats(&self) -> impl Iterator<Item = Caveat> {
         self.caveats.iter().copied()
     }
@@ -95,6 +96,8 @@ pub enum Caveat {
     Capacity,
     /// The services that select the pod are not known, although default spreading depends on them.
     Services,
+    /// The rules that taint devices are not known, so no device counts as tainted by a rule.
+    DeviceRules,
     /// The pod is scheduled together with a group of pods, which is not modelled.
     Group,
     /// An autoscaler may add a node for the pod, which is not modelled.
@@ -122,10 +125,11 @@ impl fmt::Display for Obstacle {
 }
 
 impl Caveat {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Volumes,
         Self::Capacity,
         Self::Services,
+        Self::DeviceRules,
         Self::Group,
         Self::NewNodes,
         Self::Newer,
@@ -139,6 +143,7 @@ impl Caveat {
             Self::Volumes => "volumes",
             Self::Capacity => "capacity",
             Self::Services => "services",
+            Self::DeviceRules => "deviceRules",
             Self::Group => "group",
             Self::NewNodes => "newNodes",
             Self::Newer => "newer",
@@ -154,6 +159,7 @@ impl fmt::Display for Caveat {
             Self::Volumes => "volume rules not checked",
             Self::Capacity => "storage capacity for new volumes not checked",
             Self::Services => "services unknown: spread by the owner's selector only",
+            Self::DeviceRules => "DeviceTaintRules unknown: their taints of devices not checked",
             Self::Group => "group scheduling not modelled",
             Self::NewNodes => "an autoscaler may add nodes: Pending may be short",
             Self::Newer => "the cluster is newer than the tested releases",

@@ -93,6 +93,9 @@ impl EvictionNote {
             needs.extend(volume.filter(|volume| !volume.is_empty()).map(Scope::Volume));
             needs.insert(Scope::Claim(claim));
         }
+        if attached_once(cluster, pod).is_some() {
+            needs.insert(Scope::CsiDrivers);
+        }
         needs
     }
 

@@ -6,13 +6,13 @@ use super::{
     owner::{self, OwnerLookup},
     words::counted,
 };
-use crate::cluster::{Cluster, Name, OwnerKind, Pod, Workload, WorkloadKind};
+use crate::cluster::{Cluster, CronJob, FeedKind, Key, Name, Owner, OwnerKind, Pod, Workload, WorkloadKind};
 
 /// The owner of a Job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobOwner {
-    /// The owner starts another Job at its next scheduled time.
-    CronJob { name: Name },
+    /// The owner starts another Job at its next scheduled time, unless it is suspended.
+    CronJob { name: Name, next: NextJob },
     /// The JobSet restarts all its Jobs, restarts only this Job, or fails, depending on its failure policy
     /// (`kubernetes-sigs/jobset/pkg/controllers/failure_policy.go`). `others` is the number of live pods of its other
     /// Jobs.
@@ -30,7 +30,7 @@ impl JobOwner {
         let owner = job.owner.as_ref()?;
         let name = owner.name.clone();
         Some(match &owner.kind {
-            kind if kind.is("CronJob", "batch") => Self::CronJob { name },
+            _ if CronJob::is_owner(owner) => Self::CronJob { name, next: NextJob::new(cluster, job, owner) },
             kind if kind.is("JobSet", "jobset.x-k8s.io") => {
                 let jobs = cluster.workloads_in(WorkloadKind::Job, &job.key.namespace);
                 let is_sibling = |other: &&Arc<Workload>| {
@@ -46,11 +46,51 @@ impl JobOwner {
     }
 }
 
+/// When a CronJob starts its next Job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NextJob {
+    /// At the next time of `spec.schedule`. `time_zone` is empty for the time zone of kube-controller-manager.
+    Scheduled {
+        schedule: Name,
+        time_zone: Name,
+    },
+    Suspended,
+    /// The CronJob does not exist any more.
+    OwnerGone,
+    /// CronJobs are not known.
+    Unknown,
+}
+
+impl NextJob {
+    /// Returns when the CronJob that owns a Job starts its next Job.
+    fn new(cluster: &Cluster, job: &Workload, owner: &Owner) -> Self {
+        let key = Key { namespace: job.key.namespace.clone(), name: owner.name.clone() };
+        match cluster.cron_jobs().get(&key).filter(|cron_job| cron_job.uid == owner.uid) {
+            Some(cron_job) if cron_job.is_suspended => Self::Suspended,
+            Some(cron_job) => {
+                Self::Scheduled { schedule: cron_job.schedule.clone(), time_zone: cron_job.time_zone.clone() }
+            }
+            None if cluster.known(FeedKind::CronJobs).is_known() => Self::OwnerGone,
+            None => Self::Unknown,
+        }
+    }
+}
+
 impl fmt::Display for JobOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CronJob { name } => {
+            Self::CronJob { name, next: NextJob::Unknown } => {
                 write!(f, "unless it is suspended, CronJob {name} starts another Job at its next time")
+            }
+            Self::CronJob { name, next: NextJob::Scheduled { schedule, time_zone } } => {
+                write!(f, "CronJob {name} starts another Job by its schedule: {schedule}")?;
+                if time_zone.is_empty() { Ok(()) } else { write!(f, " ({time_zone})") }
+            }
+            Self::CronJob { name, next: NextJob::Suspended } => {
+                write!(f, "CronJob {name} is suspended and starts no other Job")
+            }
+            Self::CronJob { name, next: NextJob::OwnerGone } => {
+                write!(f, "CronJob {name} is gone and starts no other Job")
             }
             Self::JobSet { name, others } => {
                 write!(

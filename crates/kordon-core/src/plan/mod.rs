@@ -106,7 +106,7 @@ pub use headroom::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, Headr
 pub use job::{PlanJob, PlanResult};
 pub use job_failure::JobFailure;
 pub use job_failures::{JobConsequences, MAX_BACK_OFF};
-pub use job_owner::JobOwner;
+pub use job_owner::{JobOwner, NextJob};
 pub use kubectl_difference::KubectlDifference;
 pub use landing::Landing;
 pub use loss::Loss;

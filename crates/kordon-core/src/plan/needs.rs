@@ -6,12 +6,13 @@ use super::{
     action::{Action, DrainOptions},
     filter,
     rules::EvictionRules,
+    switchover::instance_scopes,
     taint,
     taint_edits::TaintEdits,
 };
 use crate::cluster::{
-    Budget, Cluster, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector,
-    Workload, WorkloadKind,
+    Budget, Cluster, CronJob, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope,
+    Selector, Workload, WorkloadKind,
 };
 use kordon_time::Timestamp;
 
@@ -39,8 +40,10 @@ const MOST_SMALL_PARTS: usize = 10;
 /// | budgets and namespace of each leaving pod | whether the pod's eviction is allowed |
 /// | quotas of this namespace | when the pod's replacement is created |
 /// | owner of each leaving pod, and the owner's Deployment | whether the pod is recreated; number of replicas |
+/// | CronJobs, if one started a Job with leaving pods | whether and when another Job starts |
 /// | pods of this owner | whether the last Ready pod leaves; how long a pod takes to be Ready |
 /// | pods of each budget, and the owners of these pods | the numbers of the budget |
+/// | nodes, owner and pods of the namespace of a pod with a role | whether an operator moves the role to another pod |
 pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> BTreeSet<Scope> {
     let mut needs = Needs { cluster, scopes: watched(action) };
     // A running maintenance renews the note of only one of its nodes.
@@ -89,8 +92,19 @@ pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>
         budgets.any(|budget| may_refuse(budget)) || cluster.budgets_of(pod).nth(1).is_some()
     };
     let mut needs = Needs { cluster, scopes: BTreeSet::new() };
-    pods.filter(refuses).for_each(|pod| needs.add_pods_of_budgets(pod));
+    for pod in pods.filter(refuses) {
+        needs.add_pods_of_budgets(pod);
+        needs.scopes.extend(instance_scopes(pod));
+    }
     uncovered(needs.scopes)
+}
+
+/// Returns the scopes (sets of objects) that show what Kubernetes operators do with the roles of pods on these nodes
+/// once the nodes are cordoned.
+pub fn of_switchovers(cluster: &Cluster, nodes: &[NodeName]) -> BTreeSet<Scope> {
+    let is_open = |name: &&NodeName| cluster.node(name).is_some_and(|node| !node.unschedulable);
+    let pods = nodes.iter().filter(is_open).flat_map(|node| cluster.pods_on(node));
+    uncovered(pods.flat_map(|pod| instance_scopes(pod)).collect())
 }
 
 /// Removes each scope (set of objects) that another scope [covers](Scope::covers). For example, a Deployment and its
@@ -223,12 +237,17 @@ impl<'a> Needs<'a> {
         self.scopes.insert(Scope::BudgetsIn(namespace.clone()));
         self.scopes.insert(Scope::Namespace(namespace.clone()));
         self.scopes.insert(Scope::QuotasIn(namespace.clone()));
-        if let Some(owner) = self.owner(pod)
+        let owner = self.owner(pod);
+        if owner.and_then(|owner| owner.owner.as_ref()).is_some_and(CronJob::is_owner) {
+            self.scopes.insert(Scope::CronJobs);
+        }
+        if let Some(owner) = owner
             && let Some(selector) = owner.selector.as_ref().filter(|_| owner.kind != WorkloadKind::DaemonSet)
         {
             self.select(namespace, selector);
         }
         self.add_pods_of_budgets(pod);
+        self.scopes.extend(instance_scopes(pod));
     }
 
     /// Adds the scopes (sets of objects) from which the numbers of a pod's budgets are computed: the pods of the

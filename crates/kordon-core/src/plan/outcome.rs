@@ -569,8 +569,9 @@ fn is_never_evicted(pod: &Pod) -> bool {
 /// Returns the unknown kinds of the objects that decide whether a pod is recreated and where its volumes can be
 /// reached.
 pub(super) fn missing(cluster: &Cluster, pod: &Pod) -> Gaps {
-    let scopes = EvictionNote::needs(cluster, pod);
-    cluster.gaps_in(scopes.into_iter().filter(|scope| !matches!(scope, Scope::BudgetsIn(_)))).unknown()
+    // Neither budgets nor CSIDrivers decide this.
+    let decides = |scope: &Scope| !matches!(scope, Scope::BudgetsIn(_) | Scope::CsiDrivers);
+    cluster.gaps_in(EvictionNote::needs(cluster, pod).into_iter().filter(decides)).unknown()
 }
 
 impl PodOutcome {

@@ -12,7 +12,7 @@ use super::{
     owner::{self, OwnerLookup, Recreation},
     rules::EvictionRules,
     simulation::{PodResult, RunResult},
-    switchover::{InstanceRole, Switchover, role_of, switchover},
+    switchover::{InstanceRole, Switchover, instance_scopes, role_of, switchover},
     verdict::{BlockPattern, Verdict},
 };
 use crate::cluster::{Budget, Cluster, Key, Name, NodeName, Pod, Uid, Workload};
@@ -144,6 +144,10 @@ impl Outlook<'_> {
             switchover(self.cluster, pod, &with_own, self.now)
         });
         let pattern = match acts {
+            Some(Switchover::Unknown) => {
+                let gaps = self.cluster.gaps_in(instance_scopes(pod));
+                return Verdict::Unknown { missing: format!("whether {name} moves its role: {gaps}") };
+            }
             Some(Switchover::Moves { after, moves_them })
                 if is_cordoned || !(after.is_empty() || moves_them) =>
             {

@@ -613,8 +613,9 @@ impl Environment for PlacingEnvironment<'_> {
 /// Returns the request to schedule the replacement of a pod.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
     let new = successor::successor(cluster, pod);
+    let replaces = Some(pod.scheduling.clone());
     let mut request =
-        SchedulingRequest { nominated: None, replaces: true, ..SchedulingRequest::from_pod(&new, cluster) };
+        SchedulingRequest { nominated: None, replaces, ..SchedulingRequest::from_pod(&new, cluster) };
     if !SchedulingRequest::keeps_name_of(pod) {
         request.name = Default::default();
     }

@@ -139,6 +139,7 @@ impl Plan {
     pub(super) fn count_pods(&mut self, cluster: &Cluster) {
         for plan in &mut self.pods {
             if let Some(pod) = cluster.pod(&plan.pod) {
+                plan.if_it_leaves = plan.outcome_if_it_leaves(cluster, pod);
                 plan.outcome = plan.decide_outcome(cluster, pod);
                 plan.keep_only_what_is_known();
             }

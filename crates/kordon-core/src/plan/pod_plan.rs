@@ -29,6 +29,9 @@ pub struct PodPlan {
     pub owner: Option<(OwnerKind, Name)>,
     pub verdict: Verdict,
     pub outcome: PodOutcome,
+    /// The outcome of the pod if it leaves, if it is not known whether it leaves; `None` for other pods, and if this
+    /// outcome is not known either.
+    pub if_it_leaves: Option<PodOutcome>,
     /// The reason why no controller recreates the pod; `None` if a controller does, or if the pod stays.
     pub lost: Option<NotRecreated>,
     pub warnings: BTreeSet<PodWarning>,
@@ -81,6 +84,7 @@ impl PodPlan {
             owner: pod.owner.as_ref().map(|owner| (owner.kind.clone(), owner.name.clone())),
             outcome: PodOutcome::Stays { why: verdict.to_string().into() },
             verdict,
+            if_it_leaves: None,
             lost: None,
             warnings: BTreeSet::new(),
             answer: None,
@@ -153,6 +157,18 @@ impl PodPlan {
             node: node.clone(),
         };
         self.eviction_notes.extend(replacement.node.as_ref().map(waits));
+    }
+
+    /// Returns the outcome of an undecided pod if it leaves; `None` for other pods, and if this outcome is not known
+    /// either. `pod` is the object of the pod in this row.
+    pub(super) fn outcome_if_it_leaves(&self, cluster: &Cluster, pod: &Pod) -> Option<PodOutcome> {
+        if !matches!(self.verdict, Verdict::Undecided { .. }) {
+            return None;
+        }
+        // Of the times of an undecided pod, only the soonest are kept.
+        let gone = Window { likely: self.gone.soonest, ..self.gone };
+        let outcome = Self { gone, ..self.clone() }.outcome_of_leaving(cluster, pod);
+        Some(outcome).filter(|outcome| outcome.kind() != OutcomeKind::Unknown)
     }
 
     /// Removes the predicted node and time of the replacement, if it is not known whether the pod is replaced.
@@ -241,8 +257,11 @@ impl PodPlan {
         }
     }
 
-    /// Returns ways to place the replacement; empty unless the replacement stays Pending.
+    /// Returns ways to place the replacement; empty unless the replacement stays Pending, or would if the pod leaves.
     pub fn help(&self) -> Vec<String> {
+        if let Some(outcome) = &self.if_it_leaves {
+            return outcome.help().to_vec();
+        }
         let is_pending = matches!(self.landing, Some(Landing::Pending { .. }));
         let help = self.placement.as_ref().filter(|_| is_pending).and_then(|trace| trace.help.as_ref());
         help.map(|help| help.lines()).unwrap_or_default()

@@ -274,7 +274,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
             Switchover::Moves { after, .. } if after.is_empty() => Some(PodWarning::SwitchesOver),
             Switchover::Moves { .. } | Switchover::NoReplica => Some(PodWarning::NoReplica),
             Switchover::Restarts => Some(PodWarning::OperatorRestarts),
-            Switchover::Overdue { .. } => None,
+            Switchover::Overdue { .. } | Switchover::Unknown => None,
         }
     }
 

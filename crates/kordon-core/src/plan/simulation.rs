@@ -393,7 +393,7 @@ impl<'a> Simulation<'a> {
                 None
             }
             Switchover::Restarts => Some(operator),
-            Switchover::NoReplica | Switchover::Overdue { .. } => None,
+            Switchover::NoReplica | Switchover::Overdue { .. } | Switchover::Unknown => None,
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
     owner::{self, OwnerLookup},
     rules::EvictionRules,
 };
-use crate::cluster::{Cluster, Key, Node, NodeName, Phase, Pod};
+use crate::cluster::{Cluster, Key, Node, NodeName, OwnerKind, Phase, Pod, Scope, Selector};
 use kordon_time::{Span, Timestamp};
 
 /// Time from the cordon of a node until an operator has moved the primary role from a pod on this node to a replica
@@ -44,6 +44,8 @@ pub enum Switchover {
     NoReplica,
     /// The operator could have moved the role since this time, but has not. It may never do so.
     Overdue { since: Timestamp },
+    /// It is not known which other instances there are ([`instance_scopes`]).
+    Unknown,
 }
 
 /// Returns what the operator of a pod does with the role of the pod; `None` if the operator moves no role of this pod,
@@ -56,6 +58,9 @@ pub fn switchover(
 ) -> Option<Switchover> {
     let role = role_of(pod)?;
     let instances = Instances::new(cluster, pod, role, closed)?;
+    if !instance_scopes(pod).iter().all(|scope| cluster.knows(scope)) {
+        return Some(Switchover::Unknown);
+    }
     let acts = match role.operator_needs {
         RoleMove::AllInstances => instances.switched_by_cloud_native_pg(),
         RoleMove::OneReplica => instances.switched_by_postgres_operator(),
@@ -89,6 +94,23 @@ pub fn role_of(pod: &Pod) -> Option<InstanceRole> {
         operator: operator.operator,
         operator_needs: moves,
     })
+}
+
+/// Returns the scopes (sets of objects) that show the other instances of a pod with a role: their number is in the
+/// owner, they run in the pod's namespace, and their nodes may be cordoned. Empty for a pod without a role.
+pub fn instance_scopes(pod: &Pod) -> BTreeSet<Scope> {
+    if role_of(pod).is_none() {
+        return BTreeSet::new();
+    }
+    let namespace = &pod.key.namespace;
+    let owner = pod.owner.as_ref().and_then(|owner| match owner.kind {
+        OwnerKind::Workload(kind) => {
+            Some(Scope::Workload(kind, Key { namespace: namespace.clone(), name: owner.name.clone() }))
+        }
+        OwnerKind::Node | OwnerKind::Other { .. } => None,
+    });
+    let pods = Scope::PodsWith(Some(namespace.clone()), Selector::default());
+    owner.into_iter().chain([Scope::Nodes, pods]).collect()
 }
 
 /// The other instances that belong together with a pod that has a role, for example the replicas of a primary.
@@ -189,7 +211,7 @@ impl<'a> Instances<'a> {
         let acts_at_once = match acts {
             Switchover::Moves { after, moves_them } => after.is_empty() || *moves_them,
             Switchover::Restarts => true,
-            Switchover::NoReplica | Switchover::Overdue { .. } => false,
+            Switchover::NoReplica | Switchover::Overdue { .. } | Switchover::Unknown => false,
         };
         let node = self.cluster.node(self.own_node).filter(|node| acts_at_once && node.unschedulable)?;
         let changed = |pod: &&Arc<Pod>| Some(self.cluster.local(pod.ready.as_ref()?.last_transition?));

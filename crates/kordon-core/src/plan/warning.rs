@@ -150,6 +150,8 @@ pub enum CordonAct {
     Restarts,
     /// The operator does nothing, because no other instance can take the role of the pods now.
     Nothing,
+    /// It is not known which other instances there are.
+    Unknown,
 }
 
 /// A warning about the plan as a whole.
@@ -214,7 +216,8 @@ pub enum Warning {
     /// The drain of a node waits for the uncordon of another node.
     WaitsForUncordon(CordonWait),
     /// What the Kubernetes operator of these pods does once the node is cordoned: it moves the roles of the pods to
-    /// other pods, deletes the pods, or does nothing because no other instance can take the roles.
+    /// other pods, deletes the pods, or does nothing because no other instance can take the roles. It is unknown if the
+    /// other instances are not known.
     Switchover {
         node: NodeName,
         operator: &'static str,
@@ -426,6 +429,11 @@ impl fmt::Display for Warning {
                         f,
                         "{operator} does not move the role of {pods} away from {node}: no other instance can take it now"
                     ),
+                    CordonAct::Unknown => write!(
+                        f,
+                        "whether {operator} moves the role of {pods} away from {node} is unknown: the other instances are \
+                         not known"
+                    ),
                 }
             }
             Self::JobFails { job, why, pods, others, owner } => {
@@ -541,6 +549,7 @@ pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timest
                     CordonAct::MovesRole
                 }
                 Switchover::Restarts => CordonAct::Restarts,
+                Switchover::Unknown => CordonAct::Unknown,
                 Switchover::Moves { .. } | Switchover::NoReplica | Switchover::Overdue { .. } => {
                     CordonAct::Nothing
                 }

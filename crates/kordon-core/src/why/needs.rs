@@ -7,6 +7,7 @@
 //! | finished pods | whether pod garbage collection removes a finished pod: it keeps a fixed number of them |
 //! | the pod; its budgets, owner and volumes | its eviction, and what the eviction ignores |
 //! | the namespace of the pod | whether it is being deleted: the API server then refuses the pod's eviction |
+//! | CSIDrivers | whether its ReadWriteOnce volume is attached to the node |
 //! | budgets of the pods on a node that is drained or cordoned | what blocks the drain |
 //! | pods of a budget that refuses an eviction, and their owners | what would make the budget allow the eviction |
 //! | pods of the namespace of a starting pod with a ReadWriteOnce volume | which pod still holds the volume |

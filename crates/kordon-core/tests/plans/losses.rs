@@ -2,8 +2,8 @@
 
 use kordon_core::{
     cluster::{
-        Change, Claim, JobLimits, Key, Name, ObjectEvent, Owner, OwnerKind, Pod, SchedulingSpec,
-        WorkloadKind, scheduling::PodVolume,
+        Change, Claim, CronJob, FeedKind, JobLimits, Key, Known, Name, ObjectEvent, Owner, OwnerKind, Pod,
+        SchedulingSpec, Version, WorkloadKind, scheduling::PodVolume,
     },
     plan::{DrainOptions, JobOwner, Loss, OutcomeKind, Plan, PodWarning, Warning},
 };
@@ -132,6 +132,38 @@ fn a_jobset_ends_the_pods_of_all_its_jobs() {
     assert_eq!(failure(&plan), (1, 0, Some(JobOwner::JobSet { name: "train".into(), others: 1 })));
     let reasons = of(&plan, "workers-0-n1").outcome.reasons().join("; ");
     assert!(reasons.contains("JobSet train restarts all its Jobs"), "{reasons}");
+}
+
+/// Kubernetes 1.37 `pkg/controller/cronjob/cronjob_controllerv2.go`, `syncCronJob`.
+#[test]
+fn a_cron_job_starts_another_job_by_its_schedule_unless_it_is_suspended() {
+    let mut fixture = PlanFixture::new(&["n1"]);
+    job(&mut fixture, "nightly-1", &["n1"], Some(("CronJob", "batch", "nightly")));
+    let cron_job = |version: u64, is_suspended: bool| {
+        Change::CronJob(ObjectEvent::Applied(CronJob {
+            key: Key::new("default", "nightly"),
+            uid: uid("CronJob", "nightly"),
+            version: Version(version),
+            schedule: "0 3 * * *".into(),
+            time_zone: "Europe/Berlin".into(),
+            is_suspended,
+        }))
+    };
+    let forbidden = Known::Forbidden { error: "no".into() };
+    for (change, expected) in [
+        (
+            Change::Known(FeedKind::CronJobs, forbidden),
+            "unless it is suspended, CronJob nightly starts another Job at its next time",
+        ),
+        (Change::Known(FeedKind::CronJobs, Known::Live), "CronJob nightly is gone and starts no other Job"),
+        (cron_job(1, false), "CronJob nightly starts another Job by its schedule: 0 3 * * * (Europe/Berlin)"),
+        (cron_job(2, true), "CronJob nightly is suspended and starts no other Job"),
+    ] {
+        fixture.cluster.apply(change, &mut Vec::new());
+        let (.., owner) = failure(&drained(&fixture));
+        assert_eq!(owner.expect("an owner").to_string(), expected);
+    }
+    assert!(fixture.cluster.needs_cron_jobs());
 }
 
 #[test]

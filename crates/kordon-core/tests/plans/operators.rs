@@ -3,16 +3,20 @@
 
 use kordon_core::{
     cluster::{
-        Name, Owner, OwnerKind, Pod, PodReady, Requirement, Selector, SelectorOperator, Taint, WorkloadKind,
+        Cluster, Key, Name, Owner, OwnerKind, Pod, PodReady, Requirement, Scope, Selector, SelectorOperator,
+        Taint, WorkloadKind,
     },
     plan::{
-        Action, BlockPattern, CordonAct, DrainOptions, OperatorAct, Plan, PodWarning, Prospect, Retry,
-        Verdict, Warning,
+        Action, BlockPattern, CordonAct, DrainOptions, EvictionRules, OperatorAct, Plan, PodWarning,
+        Prospect, Retry, Verdict, Warning, needs, refusal,
     },
 };
 use kordon_time::{ClusterTime, Span};
 
-use crate::plan_fixture::{NOW, PlanFixture, at, least, not_ready, of, own, uid};
+use crate::{
+    plan_fixture::{NEWEST, NOW, PlanFixture, at, least, not_ready, of, own, uid},
+    reads::read,
+};
 
 /// CloudNativePG's cluster `orders`, with instances on these nodes. The first one is the primary.
 fn cloud_native_pg(nodes: &[&str], instances: &[&str]) -> PlanFixture {
@@ -198,16 +202,64 @@ fn the_postgres_operator_first_moves_a_replica_from_a_cordoned_node() {
     assert_eq!(awaited(&drained(&fixture, &["n1"]), "acid-0"), ["acid-1"], "no node takes the replica");
 }
 
+/// Returns what the operator does with the only pod that has a role, in the plan of a cordon.
+fn act(plan: &Plan) -> Option<CordonAct> {
+    plan.warnings.iter().find_map(|warning| match warning {
+        Warning::Switchover { act, pods: 1, .. } => Some(*act),
+        _ => None,
+    })
+}
+
+fn read_into(part: &mut Cluster, whole: &Cluster, scopes: impl IntoIterator<Item = Scope>) {
+    let changes = scopes.into_iter().flat_map(|scope| read(whole, &scope));
+    changes.for_each(|change| part.apply(change, &mut Vec::new()));
+}
+
+/// A cordon reads the pods of its node first.
+#[test]
+fn instances_that_were_not_read_do_not_count_as_missing() {
+    for fixture in
+        [cloud_native_pg(&["n1", "n2"], &["n1", "n2"]), postgres_operator(&["n1", "n2"], &["n1", "n2"])]
+    {
+        let mut part = Cluster::default();
+        let cordon = Action::Cordon { nodes: vec!["n1".into()] };
+        let plan = |part: &Cluster| Plan::over(cordon.clone(), part, None, NEWEST, NOW).expect("a plan");
+        read_into(&mut part, &fixture.cluster, [Scope::Nodes, Scope::PodsOn("n1".into())]);
+        assert_eq!(act(&plan(&part)), Some(CordonAct::Unknown));
+        let needed = needs::of_switchovers(&part, &["n1".into()]);
+        read_into(&mut part, &fixture.cluster, needed);
+        assert_eq!(act(&plan(&part)), Some(CordonAct::MovesRole));
+    }
+}
+
+#[test]
+fn a_refused_eviction_depends_on_the_other_instances() {
+    let fixture = cloud_native_pg(&["n1", "n2"], &["n1", "n2"]);
+    let (mut part, rules) = (Cluster::default(), EvictionRules::for_version(NEWEST));
+    let key = Key::new("default", "orders-0");
+    let scopes = [
+        Scope::Node("n1".into()),
+        Scope::Pod(key.clone()),
+        Scope::BudgetsIn("default".into()),
+        Scope::Namespace("default".into()),
+    ];
+    read_into(&mut part, &fixture.cluster, scopes);
+    let refused = |part: &Cluster| refusal(part, part.pod(&key).expect("a pod"), &rules, NOW);
+    let unknown = refused(&part);
+    assert!(matches!(unknown, Some(Verdict::Unknown { .. })), "{unknown:?}");
+    let needed = needs::of_refusals(&part, part.pod(&key).map(|pod| &**pod).into_iter());
+    read_into(&mut part, &fixture.cluster, needed);
+    let known = refused(&part);
+    let is_not_cordoned = |pattern: &BlockPattern| matches!(pattern, BlockPattern::NotCordoned { .. });
+    assert!(
+        matches!(&known, Some(Verdict::Blocked { pattern, .. }) if is_not_cordoned(pattern)),
+        "{known:?}"
+    );
+}
+
 #[test]
 fn a_cordon_says_what_operators_do() {
-    let acts = |fixture: &PlanFixture| {
-        let plan = fixture.plan(Action::Cordon { nodes: vec!["n1".into()] });
-        let act = |warning: &Warning| match warning {
-            Warning::Switchover { act, pods: 1, .. } => Some(*act),
-            _ => None,
-        };
-        plan.warnings.iter().find_map(act)
-    };
+    let acts = |fixture: &PlanFixture| act(&fixture.plan(Action::Cordon { nodes: vec!["n1".into()] }));
     assert_eq!(acts(&cloud_native_pg(&["n1", "n2"], &["n1", "n2"])), Some(CordonAct::MovesRole));
     assert_eq!(acts(&cloud_native_pg(&["n1", "n2"], &["n1"])), Some(CordonAct::Nothing));
     assert_eq!(acts(&postgres_operator(&["n1", "n2"], &["n1"])), Some(CordonAct::Restarts));

@@ -108,6 +108,7 @@ impl Plain {
         apply(Change::Device(DeviceChange::Claim(ObjectEvent::ListDone)));
         apply(Change::Device(DeviceChange::Slice(ObjectEvent::ListDone)));
         apply(Change::Device(DeviceChange::Rule(ObjectEvent::ListDone)));
+        apply(Change::Device(DeviceChange::Template(ObjectEvent::ListDone)));
         cluster
     }
 

@@ -89,10 +89,12 @@ impl PlanFixture {
         fixture.list(Change::CsiDriver);
         fixture.list(Change::Quota);
         fixture.list(Change::PriorityClass);
+        fixture.list(Change::CronJob);
         fixture.list(|event| Change::Device(DeviceChange::Class(event)));
         fixture.list(|event| Change::Device(DeviceChange::Claim(event)));
         fixture.list(|event| Change::Device(DeviceChange::Slice(event)));
         fixture.list(|event| Change::Device(DeviceChange::Rule(event)));
+        fixture.list(|event| Change::Device(DeviceChange::Template(event)));
         for kind in WorkloadKind::ALL {
             fixture.list(|event| Change::Workload(kind, event));
         }

@@ -93,7 +93,9 @@ fn list(known: &mut Cluster, source: &Cluster, kind: FeedKind, state: &Known) {
         | FeedKind::DeviceClasses
         | FeedKind::ResourceClaims
         | FeedKind::ResourceSlices
-        | FeedKind::DeviceTaintRules => {}
+        | FeedKind::DeviceTaintRules
+        | FeedKind::ClaimTemplates
+        | FeedKind::CronJobs => {}
     }
 }
 

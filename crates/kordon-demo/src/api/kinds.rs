@@ -322,6 +322,17 @@ pub const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        group: "batch",
+        plural: "cronjobs",
+        singular: "cronjob",
+        name: "CronJob",
+        short_names: &["cj"],
+        categories: ALL,
+        subresources: STATUS,
+        generation: true,
+        ..PLAIN
+    },
+    Kind {
         group: "coordination.k8s.io",
         plural: "leases",
         singular: "lease",
@@ -368,6 +379,13 @@ pub const KINDS: &[Kind] = &[
         singular: "resourceclaim",
         name: "ResourceClaim",
         subresources: STATUS,
+        ..PLAIN
+    },
+    Kind {
+        group: DEVICES_GROUP,
+        plural: "resourceclaimtemplates",
+        singular: "resourceclaimtemplate",
+        name: "ResourceClaimTemplate",
         ..PLAIN
     },
     Kind {

@@ -152,6 +152,9 @@ fn pod(scene: &Scene, pod: &PodPlan, made: Timestamp) -> EventRow {
     if let Some(Landing::Node { node, .. }) = &pod.landing {
         text = text.and(" → ", dim).and(node, dim);
     }
+    if let Some(outcome) = &pod.if_it_leaves {
+        text = text.and(" · if it leaves: ", dim).and(outcome.short().trim_start_matches("→ "), dim);
+    }
     for note in pod.notes() {
         text = text.and(" · ", scene.style(Role::Faint)).and(&note, scene.style(Role::NodeNotice));
     }
@@ -233,6 +236,9 @@ fn full_pod(pod: &PodPlan, made: Timestamp) -> String {
     }
     if let Some(Landing::Node { node, why }) = &pod.landing {
         parts.push(format!("replacement lands on {node} ({why})"));
+    }
+    if let Some(outcome) = &pod.if_it_leaves {
+        parts.push(format!("if it leaves: {}", outcome.to_string().trim_start_matches("→ ")));
     }
     if let Some(ready) = pod.ready_again {
         parts.push(format!("Ready again ~{}", after(ready, made)));

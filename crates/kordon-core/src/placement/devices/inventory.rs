@@ -167,12 +167,13 @@ impl Inventory {
         }
     }
 
-    /// Prepares the lists of expressions of all requests: the requests of the cluster's claims, and the requests for
-    /// extended resources.
+    /// Prepares the lists of expressions of all requests: the requests of the cluster's claims and of their templates,
+    /// and the requests for extended resources.
     fn prepare_matches(&mut self, tables: &DeviceTables) {
         let mut lists: BTreeSet<Box<[Name]>> =
             self.classes.values().map(|class| class.selectors.clone()).collect();
-        let requests = tables.claims.iter().flat_map(|claim| &claim.spec.requests);
+        let of_templates = tables.templates.iter().flat_map(|template| &template.spec.requests);
+        let requests = tables.claims.iter().flat_map(|claim| &claim.spec.requests).chain(of_templates);
         for alternative in requests.flat_map(|request| &request.alternatives) {
             lists.extend(self.expressions(alternative));
         }

@@ -17,7 +17,7 @@ pub(super) use pod_devices::PodDevices;
 
 use super::rules::SchedulerRules;
 use crate::cluster::{
-    Cluster, FeedKind, Key, Name, NodeName, Pod, Uid,
+    Cluster, FeedKind, Gap, Gaps, Key, Known, Name, NodeName, Pod, Uid,
     device::{ClaimOwner, DeviceClaimSpec},
     device_tables::{Claimants, extended_resources, is_extended},
     scheduling::{NodeOperator, NodeRequirement, NodeTerm},
@@ -32,6 +32,10 @@ pub(super) struct Devices {
     /// Extended resources that nodes of the cluster offer. Only filled while the device objects are unknown.
     on_nodes: Arc<[Name]>,
     state: Arc<DeviceState>,
+    /// What the templates of claims ask for; `None` if the templates are unknown.
+    templates: Option<Arc<BTreeMap<Key, Arc<DeviceClaimSpec>>>>,
+    /// Whether DeviceTaintRules are unknown. Most clusters have none, so placement goes on without them.
+    lacks_rules: bool,
 }
 
 /// Which claims have which devices.
@@ -76,6 +80,8 @@ struct Holding {
 impl Devices {
     pub fn from_cluster(cluster: &Cluster, rules: &SchedulerRules) -> Self {
         let gaps = cluster.gaps(needed(rules)).unknown();
+        let lacks_rules = gaps.contains(FeedKind::DeviceTaintRules);
+        let gaps = Gaps(gaps.0.into_iter().filter(|gap| !may_lack(gap)).collect());
         if !gaps.is_empty() {
             let mut on_nodes: Vec<Name> = cluster
                 .nodes()
@@ -90,12 +96,16 @@ impl Devices {
             return Self { unknown, on_nodes: on_nodes.into(), ..Self::default() };
         }
         let tables = cluster.devices();
+        let templates = tables.templates.iter().map(|template| (template.key.clone(), template.spec.clone()));
+        let are_known = cluster.known(FeedKind::ClaimTemplates).is_known();
+        let templates = are_known.then(|| Arc::new(templates.collect()));
         if tables.slices.is_empty() && tables.claims.is_empty() && tables.classes.is_empty() {
-            return Self::default();
+            return Self { templates, lacks_rules, ..Self::default() };
         }
         let inventory = Inventory::from_tables(tables, rules);
         let state = DeviceState::from_cluster(cluster, &inventory);
-        Self { inventory: Arc::new(inventory), state: Arc::new(state), ..Self::default() }
+        let (inventory, state) = (Arc::new(inventory), Arc::new(state));
+        Self { inventory, state, templates, lacks_rules, ..Self::default() }
     }
 
     /// Whether a pod needs devices as far as is known: it claims some, or requests a resource that a DeviceClass backs.
@@ -151,6 +161,12 @@ fn needed(rules: &SchedulerRules) -> impl Iterator<Item = FeedKind> {
     kinds.filter(move |kind| has_rules || *kind != FeedKind::DeviceTaintRules)
 }
 
+/// Whether placement goes on although a kind is unknown: rules that taint devices may be missing for good. They are
+/// waited for while they are being listed.
+fn may_lack(gap: &Gap) -> bool {
+    gap.kind == FeedKind::DeviceTaintRules && gap.known != Known::NotListed
+}
+
 impl DeviceState {
     fn from_cluster(cluster: &Cluster, inventory: &Inventory) -> Self {
         let mut state = Self { in_use: vec![0; inventory.len()], ..Self::default() };
@@ -180,6 +196,15 @@ impl DeviceState {
             state.claims.insert(key.clone(), ClaimState { spec, owner, allocation, users });
         }
         state
+    }
+
+    /// Returns the claim that was made for an entry in the `spec.resourceClaims` of a pod.
+    fn own_claim(&self, pod: &Uid, entry: &Name) -> Option<(&Key, &ClaimState)> {
+        let own = self.own.get(pod).into_iter().flatten();
+        let is_of_entry =
+            |claim: &ClaimState| claim.owner.as_ref().is_some_and(|owner| owner.entry == *entry);
+        let mut own = own.filter_map(|key| self.claims.get_key_value(key));
+        own.find(|(_, claim)| is_of_entry(claim))
     }
 
     fn count(&mut self, allocation: Option<&Allocation>, sign: i8) {

@@ -1,6 +1,6 @@
 //! The devices that a pod needs, as a filter of nodes (DynamicResources).
 
-use std::{cell::Cell, sync::Arc};
+use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 
 use super::{
     Allocation, DeviceState, Devices,
@@ -14,12 +14,12 @@ use crate::{
         device::{
             ConstraintRule, DeviceAlternative, DeviceAmount, DeviceClaimSpec, DeviceNodes, DeviceRequest,
         },
-        scheduling::{NodeRequirement, NodeTerm, PodDeviceClaim},
+        scheduling::{NodeRequirement, NodeTerm, PodDeviceClaim, SchedulingSpec},
     },
     placement::{
         reason::{FilterRefusal, NodeRefusal, Reason, Remedy},
         rules::SchedulerRules,
-        scheduling_request::SchedulingRequest,
+        scheduling_request::{Caveat, SchedulingRequest},
     },
 };
 
@@ -28,6 +28,7 @@ use crate::{
 pub(in crate::placement) struct PodDevices {
     inventory: Arc<Inventory>,
     state: Arc<DeviceState>,
+    templates: Option<Arc<BTreeMap<Key, Arc<DeviceClaimSpec>>>>,
     /// Claims that need devices. A claim for an extended resource needs devices only on nodes that do not have the
     /// resource.
     wanted: Vec<Wanted>,
@@ -35,6 +36,7 @@ pub(in crate::placement) struct PodDevices {
     reserved: Vec<Key>,
     /// Node selector terms of the claims in `reserved`: for each claim, the node must match one of the terms.
     pins: Vec<Box<[NodeTerm]>>,
+    lacks_rules: bool,
     /// Why no node takes the pod.
     refusal: Option<Reason>,
     /// Why it is not known which nodes take the pod.
@@ -46,7 +48,8 @@ pub(in crate::placement) struct PodDevices {
 impl PodDevices {
     pub fn new(devices: &Devices, request: &SchedulingRequest, rules: &SchedulerRules) -> Self {
         let (inventory, state) = (devices.inventory.clone(), devices.state.clone());
-        let mut needs = Self { inventory, state, ..Self::default() };
+        let (templates, lacks_rules) = (devices.templates.clone(), devices.lacks_rules);
+        let mut needs = Self { inventory, state, templates, lacks_rules, ..Self::default() };
         let spec = &request.spec;
         let scalars = request.resources.requests.scalars.iter();
         let extended: Vec<&(Name, i64)> = scalars
@@ -92,26 +95,43 @@ impl PodDevices {
             }
             return;
         }
-        let own = state.own.get(&request.uid).into_iter().flatten();
-        let own = own.filter_map(|key| state.claims.get_key_value(key));
-        let is_entry =
-            |claim: &super::ClaimState| claim.owner.as_ref().is_some_and(|owner| owner.entry == entry.entry);
-        let found = own.into_iter().find(|(_, claim)| is_entry(claim));
-        match found {
-            Some((_, claim)) if request.replaces => {
-                let name = format!("{}/{}", request.uid, entry.entry);
-                self.want(key(&name.as_str().into()), claim.spec.clone(), None);
-            }
+        if let Some(old) = &request.replaces {
+            self.add_new_claim(entry, old, request);
+            return;
+        }
+        match state.own_claim(&request.uid, &entry.entry) {
             Some((key, claim)) => match &claim.allocation {
                 Some(allocation) => self.use_allocated(key, allocation),
                 None => self.want(key.clone(), claim.spec.clone(), None),
             },
-            None if request.replaces => {
-                self.obstacle(&format!("no claim shows what the template of {} asks for", entry.entry));
-            }
             None => {
                 self.refusal.get_or_insert(Reason::DeviceClaimNotCreated(entry.entry.clone()));
             }
+        }
+    }
+
+    /// Adds the claim that a new pod gets from a template (upstream's resource claim controller, `handleClaim`). While
+    /// templates are unknown, the claim of the old pod `old` shows what the template asks for, unless the new pod has
+    /// another template.
+    fn add_new_claim(&mut self, entry: &PodDeviceClaim, old: &SchedulingSpec, request: &SchedulingRequest) {
+        let key = |name: &str| Key { namespace: request.namespace.clone(), name: name.into() };
+        let (state, templates) = (self.state.clone(), self.templates.clone());
+        let spec = match (&templates, &entry.template) {
+            (Some(templates), Some(template)) => {
+                let Some(spec) = templates.get(&key(template)) else {
+                    self.refusal.get_or_insert(Reason::DeviceTemplateMissing(template.clone()));
+                    return;
+                };
+                Some(spec)
+            }
+            (None, _) | (_, None) => {
+                let of_old = || state.own_claim(&request.uid, &entry.entry);
+                old.device_claims.contains(entry).then(of_old).flatten().map(|(_, claim)| &claim.spec)
+            }
+        };
+        match spec {
+            Some(spec) => self.want(key(&format!("{}/{}", request.uid, entry.entry)), spec.clone(), None),
+            None => self.obstacle(&format!("no claim shows what the template of {} asks for", entry.entry)),
         }
     }
 
@@ -162,6 +182,11 @@ impl PodDevices {
     /// Whether the pod needs no devices.
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty() && self.pins.is_empty() && self.refusal.is_none() && self.obstacle.is_none()
+    }
+
+    /// Returns what was not checked, if the pod needs devices.
+    pub fn caveat(&self) -> Option<Caveat> {
+        (self.lacks_rules && !self.is_empty()).then_some(Caveat::DeviceRules)
     }
 
     /// Returns why it is not known which nodes take the pod; `None` if all checks so far had a result.

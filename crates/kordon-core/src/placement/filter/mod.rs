@@ -179,7 +179,8 @@ impl<'s> Filters<'s> {
     pub fn caveats(&self) -> BTreeSet<Caveat> {
         let newer = self.snapshot.rules().version > ServerVersion::NEWEST_TESTED;
         let newer = newer.then_some(Caveat::Newer);
-        self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()
+        let own = self.volumes.caveats().chain(self.devices.caveat());
+        own.chain(self.request.caveats()).chain(newer).collect()
     }
 
     /// Checks what the kubelet of a node checks before it runs a pod (upstream `predicateAdmitHandler`,
