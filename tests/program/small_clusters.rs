@@ -256,6 +256,27 @@ async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
     assert!(evictions.contains("\"outcome\":\"stuck\""), "{evictions}");
 }
 
+/// A pod that tolerates the taint of its failed node is stuck there. Its outcome is the same in both lists of the JSON,
+/// and the table lists the pod once.
+#[tokio::test]
+async fn a_pod_that_a_failure_does_not_evict_has_one_outcome_and_one_row() {
+    let mut objects = cluster(NOW);
+    let budget = json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "pinned"}}});
+    add_deployment(&mut objects, "pinned", &["n1"], budget);
+    let toleration = objects.named("Pod", "pinned-1-0")["spec"]["tolerations"][0].as_object_mut();
+    toleration.expect("a toleration").remove("tolerationSeconds");
+    let impact = objects.answer("plan node-failure n1", DONE).await;
+    for list in ["staying", "replacements"] {
+        let rows = impact[list].as_array().expect("a list");
+        let of_pod: Vec<&Value> = rows.iter().filter(|row| row["pod"] == "pinned-1-0").collect();
+        assert_eq!(of_pod.len(), 1, "{list}: {impact:#}");
+        assert_eq!(of_pod[0]["outcome"], "stuck", "{list}: {impact:#}");
+    }
+    let table = objects.table("plan node-failure n1").await;
+    let rows = table.lines().filter(|line| line.starts_with("shop/pinned-1-0 ")).count();
+    assert_eq!(rows, 1, "{table}");
+}
+
 /// `kordon why pod` names the same outcomes as `kordon evictions`: for a pod that is evicted 300 s after the taint, and
 /// for a pod that tolerates the taint without a limit. Before the taint, the forecast predicts both.
 #[tokio::test]

@@ -83,7 +83,8 @@ pub struct ForecastReport {
     pub taint_rule_previews: Option<Vec<TaintRulePreviewReport>>,
     /// Pods that are evicted from a node, or rejected by it, and come back to it again and again.
     pub loops: Vec<EvictionLoopReport>,
-    /// For a failure: pods on the failing nodes that are not deleted by the end of the forecast.
+    /// For a failure: pods on the failing nodes that are not deleted by the end of the forecast. Those that have or need
+    /// a replacement on another node are in `replacements`, too, with the same outcome.
     pub staying: Option<Vec<StayingReport>>,
     /// The replacement of each pod that is deleted or no longer runs.
     pub replacements: Option<Vec<ReplacementReport>>,
@@ -256,6 +257,13 @@ pub struct StayingReport {
     pub pod: String,
     /// The pod's node.
     pub node: NodeName,
+    /// What becomes of the pod, as `evictions[].outcome` of [`kordon status`](status.md); `null` if it is not known.
+    pub outcome: Option<&'static str>,
+    /// The outcome in words; not for parsing.
+    pub outcome_text: Option<String>,
+    /// Whether the pod is in `replacements`, so that the printed table lists it there.
+    #[serde(skip)]
+    pub is_in_replacements: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -481,10 +489,18 @@ fn replacement(successor: &Successor, cluster: &Cluster, now: Timestamp) -> Repl
 
 fn staying(subject: &ForecastSubject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
     let Some(failing) = subject.failing else { return Vec::new() };
-    let report = |(pod, node): (Key, NodeName)| StayingReport {
-        namespace: pod.namespace.to_string(),
-        pod: pod.name.to_string(),
-        node,
+    let successors = subject.succession.successors.iter();
+    let successors: BTreeMap<&Key, &Successor> = successors.map(|pod| (&pod.of, pod)).collect();
+    let report = |(pod, node): (Key, NodeName)| {
+        let successor = successors.get(&pod);
+        StayingReport {
+            namespace: pod.namespace.to_string(),
+            pod: pod.name.to_string(),
+            node,
+            outcome: successor.map(|successor| successor.outcome.kind().word()),
+            outcome_text: successor.map(|successor| successor.outcome.to_string()),
+            is_in_replacements: successor.is_some_and(|successor| successor.is_listed()),
+        }
     };
     forecast.staying(subject.cluster, failing).into_iter().map(report).collect()
 }

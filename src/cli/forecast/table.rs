@@ -9,7 +9,7 @@ use super::{
         placement::{caveat, caveat_line, receivers},
         table::PageTable,
     },
-    report::{ForecastReport, ForecastStepReport, ReplacementReport},
+    report::{ForecastReport, ForecastStepReport, ReplacementReport, StayingReport},
 };
 use kordon_core::{
     forecast::{SuccessionCounts, leave_endpoints},
@@ -44,9 +44,13 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
         .print(out);
     uncertain_taints(report, out);
     taint_rule_previews(report, out);
-    PageTable::new(report.staying.as_deref().unwrap_or_default())
+    let staying: Vec<&StayingReport> =
+        report.staying.iter().flatten().filter(|pod| !pod.is_in_replacements).collect();
+    PageTable::new(&staying)
         .key("POD NOT EVICTED", |pod| format!("{}/{}", pod.namespace, pod.pod))
         .essential("NODE", |pod| pod.node.to_string())
+        .essential("OUTCOME", |pod| pod.outcome_text.clone().unwrap_or_else(none))
+        .flexible()
         .print(out);
     replacements(out, report);
     receivers(report.receivers.as_deref().unwrap_or_default(), out);

@@ -94,7 +94,7 @@ pub struct Successor {
 
 impl Successor {
     /// Whether the pod appears in lists of replacements. Pods that need no replacement elsewhere do not appear.
-    fn is_listed(&self) -> bool {
+    pub fn is_listed(&self) -> bool {
         match self.outcome.kind() {
             // The outcome has a node if the scheduler places the replacement; for pods of DaemonSets and static pods it
             // has none.
