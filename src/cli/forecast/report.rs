@@ -83,8 +83,8 @@ pub struct ForecastReport {
     pub taint_rule_previews: Option<Vec<TaintRulePreviewReport>>,
     /// Pods that are evicted from a node, or rejected by it, and come back to it again and again.
     pub loops: Vec<EvictionLoopReport>,
-    /// For a failure: pods on the failing nodes that are not deleted by the end of the forecast. Those that have or need
-    /// a replacement on another node are in `replacements`, too, with the same outcome.
+    /// For a failure: pods on the failing nodes that are not deleted by the end of the forecast. Those that have or
+    /// need a replacement on another node are in `replacements`, too, with the same outcome.
     pub staying: Option<Vec<StayingReport>>,
     /// The replacement of each pod that is deleted or no longer runs.
     pub replacements: Option<Vec<ReplacementReport>>,

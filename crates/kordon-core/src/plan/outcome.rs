@@ -394,6 +394,12 @@ impl Departing {
         }
     }
 
+    /// Creates the departure of a pod whose node is down while evictions are paused: nothing evicts it, and it counts
+    /// as running, because the controller takes the failure for one of the network.
+    pub fn from_paused_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
+        Self { is_deleted: false, keeps_running: true, ..Self::from_lost_node(cluster, pod, is_known) }
+    }
+
     /// Creates the departure of a pod whose node is not Ready, but whose kubelet runs. The node's taint evicts it,
     /// unless the pod tolerates the taint.
     pub fn from_not_ready_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
@@ -561,7 +567,7 @@ impl Departing {
 
 /// Returns whether the taint of an unreachable node never evicts the pod (`getMinTolerationTime`,
 /// docs/upstream/node-lifecycle.md).
-fn is_never_evicted(pod: &Pod) -> bool {
+pub fn is_never_evicted(pod: &Pod) -> bool {
     let unreachable = Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
     matches!(tolerance(&pod.tolerations, &[unreachable]), Tolerance::Forever)
 }
