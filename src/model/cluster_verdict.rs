@@ -12,7 +12,7 @@ use std::{
 
 use self::{
     drains::{blocked_drains, maintenances},
-    evictions::{evicted, next, node_leaving, own_event},
+    evictions::{evicted, next, node_leaving, own_event, within},
     losses::DeletedNodes,
 };
 use super::{HeadroomRest, KnownHeadroom, Model, NodeState, StateDetail, StateRole, zone_names::ZoneNames};
@@ -385,11 +385,12 @@ fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Fin
         (0, 0) => {
             let are_of_others = |node| node_leaving(model, node).0 < model.views.counts.leaving();
             let of_all = if subject.is_some_and(are_of_others) { "all nodes: " } else { "" };
-            vec![format!("{of_all}{} will have nowhere to run", counted(will, "pod", "pods")).into()]
+            let pods = counted(will, "pod", "pods");
+            vec![format!("{of_all}{pods} will have nowhere to run{}", within(model)).into()]
         }
         (pods, 0) => {
             let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
-            vec![and_more(phrase, "will have nowhere to run")]
+            vec![and_more(phrase, &format!("will have nowhere to run{}", within(model)))]
         }
         (0, _) if are_all_stuck(model) => vec![stuck_pods(model).into()],
         (waiting, evicted) => {

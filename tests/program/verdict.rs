@@ -14,7 +14,7 @@ use kordon_core::{
 
 use kordon_time::Span;
 
-use crate::dashboard_fixture::{DashboardFixture, Withheld, set_condition};
+use crate::dashboard_fixture::{DashboardFixture, Withheld, set_condition, tolerates};
 
 /// An event in a cluster of thirty healthy nodes, the expected level, and the start of the expected verdict.
 type Case = (fn(&mut DashboardFixture), VerdictLevel, &'static str);
@@ -237,6 +237,32 @@ fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, see
         "seed {seed}: {verdict:?}"
     );
     assert_eq!(nowhere.iter().any(|text| is_said(text)), expected, "seed {seed}: {nowhere:?}, {verdict:?}");
+}
+
+/// The forecast looks ten minutes ahead. A toleration that ends later is listed as an eviction only once the node is
+/// tainted.
+#[test]
+fn evictions_after_the_end_of_the_forecast_are_announced() {
+    let mut fixture = DashboardFixture::new().with_controller();
+    for (node, zone) in [("n0", "a"), ("n1", "a"), ("n2", "a"), ("n3", "b")] {
+        fixture.add_node(node, zone);
+    }
+    for (pod, seconds) in [("default/w0-1", 30), ("default/w0-2", 30), ("default/w0-3", 9_999)] {
+        let tolerations = vec![tolerates("node.kubernetes.io/unreachable", Some(seconds))];
+        fixture.add_pod(pod, "n0", WorkloadKind::ReplicaSet, tolerations, 500, 128);
+    }
+    fixture.lists();
+    fixture.add_owner(WorkloadKind::ReplicaSet, "w0");
+    fixture.run(60);
+    fail(&mut fixture, &["n0"], 40);
+    let text = verdict(&mut fixture).text();
+    assert!(
+        text.contains("2 pods of n0 to be evicted within 10m, next in ") && text.contains(", more later"),
+        "{text}"
+    );
+    fixture.run(25);
+    let text = verdict(&mut fixture).text();
+    assert!(text.contains("3 pods of n0 to be evicted, next in ") && !text.contains("more later"), "{text}");
 }
 
 #[test]

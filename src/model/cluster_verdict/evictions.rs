@@ -3,7 +3,7 @@
 use super::{Finding, Phrase, VerdictLevel, coarse, is_missing, runs_nowhere, stuck, time_until};
 use crate::model::{EvictionState, Model, NextEventKind, NodeState};
 use kordon_core::{
-    cluster::{FeedKind, NodeName},
+    cluster::{FeedKind, Key, NodeName},
     engine::controllers_own,
     forecast::Forecast,
     plan::words::counted,
@@ -33,13 +33,12 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
     match (subject, of_subject) {
         (Some(node), Some((own, first))) => {
             if let Some(first) = first {
-                phrases.push(leave(
-                    format!("{} of {node}", counted(own, "pod", "pods")),
-                    own,
-                    "",
-                    first,
-                    now,
-                ));
+                let whose = format!("{} of {node}", counted(own, "pod", "pods"));
+                // A phrase about all nodes follows if they have further pods. It says whether more are evicted later.
+                phrases.push(match own == total {
+                    true => leave(whose, own, &within(model), first, now).and(later(model)),
+                    false => leave(whose, own, "", first, now),
+                });
             } else if let Some((pods, first)) = removed_by_force(model, node) {
                 let are = if pods == 1 { "is" } else { "are" };
                 let pods = counted(pods, "pod", "pods");
@@ -101,7 +100,8 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
 /// "next" because other pods may have been evicted before.
 fn leave(whose: String, pods: usize, within: &str, next: Timestamp, now: Timestamp) -> Phrase {
     let phrase = Phrase::from(whose).and(" to be evicted").and(within);
-    phrase.and(if pods == 1 { " " } else { ", next " }).time(time_until(next, now))
+    let is_only = pods == 1 && within.is_empty();
+    phrase.and(if is_only { " " } else { ", next " }).time(time_until(next, now))
 }
 
 /// Returns the phrase about the next eviction of all nodes: `44 pods to be evicted, next in 1m12s`. If every node is
@@ -117,21 +117,26 @@ fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> 
 
 /// Returns the horizon of the forecast, ` within 10m`, if more pods are evicted after the end of the forecast;
 /// otherwise the empty string.
-fn within(model: &Model) -> String {
-    let forecast = model.predictions.forecast().filter(|forecast| goes_on(forecast));
+pub(super) fn within(model: &Model) -> String {
+    let forecast = model.predictions.forecast().filter(|forecast| goes_on(model, forecast));
     forecast
         .map_or(String::new(), |forecast| format!(" within {}", coarse(forecast.until.since(forecast.made))))
 }
 
 /// Returns `, more later` if more pods are evicted after the end of the forecast.
 fn later(model: &Model) -> &'static str {
-    if model.predictions.forecast().is_some_and(|forecast| goes_on(forecast)) { ", more later" } else { "" }
+    let goes_on = model.predictions.forecast().is_some_and(|forecast| goes_on(model, forecast));
+    if goes_on { ", more later" } else { "" }
 }
 
-/// Whether nodes still wait for an eviction slot (a token of their zone's rate limiter) at the end of a forecast. In a
-/// zone whose evictions are stopped (rate 0) no node gets a slot.
-fn goes_on(forecast: &Forecast) -> bool {
-    forecast.zones.iter().any(|zone| zone.rate > 0.0 && !zone.queue.is_empty())
+/// Whether pods that are not in the list of evictions are evicted after the end of a forecast: their tolerations end
+/// later, or their nodes still wait for an eviction slot (a token of their zone's rate limiter). In a zone whose
+/// evictions are stopped (rate 0) no node gets a slot.
+fn goes_on(model: &Model, forecast: &Forecast) -> bool {
+    let rows = &model.views.leaving.evictions;
+    let is_listed = |pod: &Key| rows.get(pod).is_some_and(|row| row.state.leaves_at().is_some());
+    let waits = forecast.zones.iter().any(|zone| zone.rate > 0.0 && !zone.queue.is_empty());
+    waits || forecast.later.keys().any(|pod| !is_listed(pod))
 }
 
 /// Number of pods of a node that are to be evicted, and the time of the first eviction.
