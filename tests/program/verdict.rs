@@ -304,6 +304,24 @@ fn what_becomes_of_the_pods_that_leave_fits_a_line_of_80_columns() {
 }
 
 #[test]
+fn what_happens_next_fits_a_line_of_80_columns() {
+    let verdict = verdict(&mut DashboardFixture::incident());
+    let line = |cells: usize| {
+        let parts = verdict.parts_for(|parts| parts.join(" · ").chars().count() <= cells);
+        parts.join(" · ")
+    };
+    let starts = [
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods will have nowhere to run · ",
+        "4 of 30 nodes Evicting, 1 Silent · 3 nowhere to run soon · next eviction in ",
+        "4 of 30 nodes Evicting, 1 Silent · next eviction in ",
+    ];
+    for (cells, start) in [usize::MAX, 90, 76].into_iter().zip(starts) {
+        let line = line(cells);
+        assert!(line.starts_with(start), "{cells}: {line}");
+    }
+}
+
+#[test]
 fn the_level_never_contradicts_the_rows_below() {
     for seed in 0..12 {
         let mut chance = fastrand::Rng::with_seed(seed);
