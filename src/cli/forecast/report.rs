@@ -119,14 +119,18 @@ pub struct ForecastTotalsReport {
     pub placed: Option<usize>,
     /// How many pods stay Pending once all pods of the failed nodes are deleted; preempted pods are included.
     pub pending: Option<usize>,
-    /// How many replacements will find a node, but wait for the deletion of the old object (StatefulSets on failed
-    /// nodes).
+    /// How many replacements wait: for the deletion of the old object, which may never come (StatefulSets on failed
+    /// nodes), or because a ResourceQuota refuses them.
     pub waiting: Option<usize>,
-    /// How many pods of failed nodes would find a node, but are not evicted within the forecast.
+    /// How many pods of failed nodes are not evicted within the forecast, so that nothing replaces them until then.
     pub not_evicted: Option<usize>,
+    /// How many pods have been deleted and replaced before the forecast. Their objects remain.
+    pub replaced: Option<usize>,
     /// How many pods no controller recreates.
     pub lost: Option<usize>,
-    /// How many pods are deleted, or lose their node.
+    /// How many pods are deleted, or lose their node. The numbers from `placed` to `lost` do not add up to this number,
+    /// because they count the rows of `replacements`, in which some pods are left out, and preempted pods. The numbers
+    /// in `outcomes` do.
     pub pods: Option<usize>,
     /// Numbers of the pods in `pods` by outcome ([outcomes.md](../outcomes.md)); outcomes without pods are left out.
     /// The numbers add up to `totals.pods`.
@@ -281,9 +285,9 @@ pub struct ReplacementReport {
     /// Seconds from `takenAt` to `at`.
     pub in_seconds: Option<f64>,
     /// `node`, `pending` (it stays Pending, whenever it is created), `unknown` (not predicted: another scheduler places
-    /// it), `waiting` (it waits for the deletion of the old object, or a ResourceQuota refuses it while the old pod
-    /// counts), `notEvicted` (the old pod is not evicted within the forecast) or `lost` (no controller recreates the
-    /// pod).
+    /// it), `waiting` (it waits for the deletion of the old object, or a ResourceQuota refuses it), `replaced` (it was
+    /// created before the forecast), `notEvicted` (the old pod is not evicted within the forecast) or `lost` (no
+    /// controller recreates the pod).
     pub landing: &'static str,
     /// What becomes of the pod, as `evictions[].outcome` of [`kordon status`](status.md).
     pub outcome: &'static str,
@@ -335,6 +339,7 @@ impl ForecastReport {
             pending: places.then(|| outcomes.of(OutcomeKind::Pending) + preempted.of(OutcomeKind::Pending)),
             waiting: count("waiting"),
             not_evicted: count("notEvicted"),
+            replaced: count("replaced"),
             lost: count("lost"),
             pods: places.then(|| outcomes.total()),
             outcomes: places.then(|| outcomes.by_word()),

@@ -11,7 +11,7 @@ use crate::{
     cluster::{Cluster, Key, NodeName, Pod, ZoneKey},
     plan::{
         self, Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod, LostNodes,
-        OutcomeCounts, OutcomeKind, PodOutcome, Recreation, RunTrace, TerminatingPods,
+        OutcomeCounts, OutcomeKind, PodOutcome, Recreation, RunTrace, StuckReason, TerminatingPods,
         environment::has_running_kubelet,
         failover::{self, failover_of_first},
         forced_removal::{FORCED_DETACH, is_out_of_service, keeps_pods},
@@ -120,6 +120,13 @@ impl Successor {
         match (&self.outcome, &self.landing) {
             (PodOutcome::Lost | PodOutcome::FailsRun { .. } | PodOutcome::FailsJob { .. }, _) => "lost",
             (PodOutcome::Unknown { .. }, _) => "unknown",
+            (PodOutcome::Replaced { .. }, _) => "replaced",
+            (
+                PodOutcome::WaitsForOldPod
+                | PodOutcome::Refused(_)
+                | PodOutcome::Stuck(StuckReason::OldPod | StuckReason::Finalizers { .. }),
+                _,
+            ) => "waiting",
             (_, Some(landing @ Landing::Pending { .. })) => landing.word(),
             (_, Some(landing)) if self.created.is_some() => landing.word(),
             _ if self.evicted.is_some() => "waiting",
