@@ -12,11 +12,10 @@ use super::{
     eviction::{EvictionRow, EvictionState},
 };
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, OUT_OF_SERVICE, Pod, SortedWalk, Taint, TaintEffect, ZoneKey},
-    engine::{Tolerance, tolerance},
+    cluster::{Cluster, Key, NodeName, Pod, SortedWalk, ZoneKey},
     plan::{
         OutcomeCounts, OutcomeKind, PodOutcome, PreemptedFor, StuckReason, TerminatingPods,
-        environment::has_running_kubelet,
+        environment::has_running_kubelet, outcome::tolerates_fencing,
     },
 };
 use kordon_time::Timestamp;
@@ -250,10 +249,4 @@ fn never_evicted<'a>(
         Some(outcome) => Cow::Borrowed(outcome),
         None => Cow::Owned(PodOutcome::for_never_evicted(cluster, pod)),
     }
-}
-
-/// Whether a pod tolerates the out-of-service taint without a time limit.
-fn tolerates_fencing(pod: &Pod) -> bool {
-    let taint = Taint { key: OUT_OF_SERVICE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
-    tolerance(&pod.tolerations, [&taint]) == Tolerance::Forever
 }

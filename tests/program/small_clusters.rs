@@ -254,6 +254,12 @@ async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
     );
     let evictions = objects.answer("evictions", DONE).await.to_string();
     assert!(evictions.contains("\"outcome\":\"stuck\""), "{evictions}");
+    let until = "until the node is back, deleted or tainted out-of-service, or the pod is deleted\"";
+    assert!(evictions.contains(until), "{evictions}");
+    // A toleration of every taint is also one of the out-of-service taint.
+    objects.named("Pod", "pinned-1-0")["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    let evictions = objects.answer("evictions", DONE).await.to_string();
+    assert!(evictions.contains("until the node is back or deleted, or the pod is deleted\""), "{evictions}");
 }
 
 /// A pod that tolerates the taint of its failed node is stuck there. Its outcome is the same in both lists of the JSON,

@@ -483,7 +483,11 @@ fn replacement(successor: &Successor, cluster: &Cluster, now: Timestamp) -> Repl
         ready_in_seconds: successor.ready.map(seconds),
         notes: cluster
             .pod(&successor.of)
-            .map(|pod| EvictionNote::for_pod(cluster, pod).iter().map(ToString::to_string).collect())
+            .map(|pod| {
+                let notes = EvictionNote::for_pod(cluster, pod).into_iter();
+                let notes = notes.filter(|note| !note.is_said_by(&successor.outcome));
+                notes.map(|note| note.to_string()).collect()
+            })
             .unwrap_or_default(),
         help: successor.outcome.help().to_vec(),
         outcome: successor.outcome.kind().word(),

@@ -69,9 +69,11 @@ impl Explainer<'_> {
         self.explain_end_by_shutdown(pod, node, &mut explanation);
         self.explain_eviction(pod, node, &mut explanation);
         if explanation.iter().any(is_eviction) {
-            let notes = EvictionNote::for_pod(self.cluster, pod);
-            let note = |note: &EvictionNote| Step::new(Tense::Future, Topic::Eviction, note.to_string());
-            explanation.extend(notes.iter().map(note));
+            let outcome = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key));
+            let is_said = |note: &EvictionNote| outcome.is_some_and(|outcome| note.is_said_by(outcome));
+            let notes = EvictionNote::for_pod(self.cluster, pod).into_iter().filter(|note| !is_said(note));
+            let note = |note: EvictionNote| Step::new(Tense::Future, Topic::Eviction, note.to_string());
+            explanation.extend(notes.map(note));
             self.explain_outcome(pod, &mut explanation);
         } else {
             self.explain_never_evicted(pod, node, &mut explanation);
