@@ -811,7 +811,7 @@ fn time_until(at: Timestamp, now: Timestamp) -> String {
     if left <= Span::ZERO {
         return "now".into();
     }
-    format!("in {}", seconds(left + Span::from_nanos(999_999_999)))
+    format!("in {}", left.rounded_up())
 }
 
 /// Rounds a time span down to whole seconds; a negative span becomes zero.
