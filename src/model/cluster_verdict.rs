@@ -12,7 +12,7 @@ use std::{
 
 use self::{
     drains::{blocked_drains, maintenances},
-    evictions::{evicted, next, node_leaving, own_event},
+    evictions::{evicted, next, node_leaving, own_event, within},
     losses::DeletedNodes,
 };
 use super::{HeadroomRest, KnownHeadroom, Model, NodeState, StateDetail, StateRole, zone_names::ZoneNames};
@@ -80,6 +80,40 @@ pub struct ClusterVerdict {
     pub parts: Vec<String>,
     /// All parts of the verdict as one text, without countdowns and ages, which change merely because time passes.
     pub outline: String,
+    /// How each part in `parts` gives way if space is short.
+    forms: Vec<PartForm>,
+}
+
+/// How a part of the verdict gives way if space is short.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct PartForm {
+    kind: PartKind,
+    /// A shorter text with the same meaning; `None` if there is none.
+    short: Option<String>,
+}
+
+/// What a part of the verdict is about, as far as this decides whether the part gives way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum PartKind {
+    /// What happens next, and when.
+    Next,
+    /// The consequence for pods: how many have nowhere to run.
+    Consequence,
+    #[default]
+    Other,
+}
+
+/// The forms of a verdict's parts, from the longest to the shortest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Shortening {
+    Whole,
+    ShortConsequence,
+    ShortNext,
+    NoConsequence,
+}
+
+impl Shortening {
+    const ALL: [Self; 4] = [Self::Whole, Self::ShortConsequence, Self::ShortNext, Self::NoConsequence];
 }
 
 impl ClusterVerdict {
@@ -131,9 +165,49 @@ impl ClusterVerdict {
         let worst = |findings: &[Finding]| findings.iter().map(|finding| finding.level).max();
         findings.extend(headroom(model, worst(&findings), now));
         let level = worst(&findings).unwrap_or(VerdictLevel::Notice);
-        let (parts, outlines): (Vec<String>, Vec<String>) =
-            findings.into_iter().map(|finding| (finding.phrase.text, finding.phrase.outline)).unzip();
-        Self { level, parts, outline: outlines.join(SEPARATOR) }
+        let outlines: Vec<&str> = findings.iter().map(|finding| &*finding.phrase.outline).collect();
+        let outline = outlines.join(SEPARATOR);
+        let (parts, forms): (Vec<String>, Vec<PartForm>) =
+            findings.into_iter().map(|finding| (finding.phrase.text, finding.form)).unzip();
+        Self { level, parts, outline, forms }
+    }
+
+    /// Returns the parts for a line of limited width. `fits` returns whether some parts fit into the line. If the part
+    /// about what happens next does not fit, it and the consequence before it have their shorter forms. If these are
+    /// too long as well, the consequence is left out, unless it is the first part. The last parts may still not fit.
+    pub fn parts_for(&self, fits: impl Fn(&[&str]) -> bool) -> Vec<&str> {
+        let mut shown = Vec::new();
+        for shortening in Shortening::ALL {
+            shown = self.shortened(shortening);
+            let end = shown.iter().position(|(kind, _)| *kind == PartKind::Next).map_or(0, |next| next + 1);
+            let until_next: Vec<&str> = shown[..end].iter().map(|(_, text)| *text).collect();
+            if until_next.is_empty() || fits(&until_next) {
+                break;
+            }
+        }
+        shown.into_iter().map(|(_, text)| text).collect()
+    }
+
+    fn shortened(&self, shortening: Shortening) -> Vec<(PartKind, &str)> {
+        let next = self.forms.iter().position(|form| form.kind == PartKind::Next).unwrap_or(0);
+        let parts = self.parts.iter().zip(&self.forms).enumerate();
+        parts
+            .filter(|(place, (_, form))| {
+                let is_left_out =
+                    form.kind == PartKind::Consequence && shortening == Shortening::NoConsequence;
+                !is_left_out || *place == 0 || *place > next
+            })
+            .map(|(place, (text, form))| {
+                let is_short = match form.kind {
+                    _ if place == 0 => false,
+                    PartKind::Consequence => shortening >= Shortening::ShortConsequence,
+                    PartKind::Next => shortening >= Shortening::ShortNext,
+                    PartKind::Other => false,
+                };
+                let short = form.short.as_ref().filter(|_| is_short);
+                (form.kind, &**short.unwrap_or(text))
+            })
+            .collect()
     }
 
     pub fn text(&self) -> String {
@@ -178,11 +252,17 @@ struct Finding {
     phrase: Phrase,
     /// The node that the finding is about; `None` if it is not about a single node.
     node: Option<NodeName>,
+    form: PartForm,
 }
 
 impl Finding {
     fn new(level: VerdictLevel, phrase: impl Into<Phrase>) -> Self {
-        Self { level, phrase: phrase.into(), node: None }
+        Self { level, phrase: phrase.into(), node: None, form: PartForm::default() }
+    }
+
+    /// Marks the finding as what happens next, or as the consequence, with a shorter text.
+    fn shortens_to(self, kind: PartKind, short: Option<String>) -> Self {
+        Self { form: PartForm { kind, short }, ..self }
     }
 }
 
@@ -352,7 +432,8 @@ fn remedy_for_stuck(model: &Model) -> Option<Finding> {
         pods => format!(" and the finalizers of {} are removed", counted(pods, "pod", "pods")),
     };
     let text = format!("{which} until {are} {help}{held}");
-    (stuck > 0 && model.views.is_predicted()).then(|| Finding::new(VerdictLevel::Notice, text))
+    let finding = || Finding::new(VerdictLevel::Notice, text).shortens_to(PartKind::Consequence, None);
+    (stuck > 0 && model.views.is_predicted()).then(finding)
 }
 
 fn stuck_pods(model: &Model) -> String {
@@ -380,29 +461,38 @@ fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Fin
         0 => phrase,
         more => phrase.and(&format!(", {more} more {more_do}")),
     };
-    let phrases: Vec<Phrase> = match (waiting, evicted) {
+    let soon = if will == 0 { String::new() } else { format!(", {will} soon") };
+    let phrases: Vec<(Phrase, Option<String>)> = match (waiting, evicted) {
         (0, 0) if will == 0 => Vec::new(),
         (0, 0) => {
             let are_of_others = |node| node_leaving(model, node).0 < model.views.counts.leaving();
             let of_all = if subject.is_some_and(are_of_others) { "all nodes: " } else { "" };
-            vec![format!("{of_all}{} will have nowhere to run", counted(will, "pod", "pods")).into()]
+            let pods = counted(will, "pod", "pods");
+            let phrase = format!("{of_all}{pods} will have nowhere to run{}", within(model)).into();
+            vec![(phrase, Some(format!("{of_all}{will} nowhere to run soon")))]
         }
         (pods, 0) => {
             let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
-            vec![and_more(phrase, "will have nowhere to run")]
+            let phrase = and_more(phrase, &format!("will have nowhere to run{}", within(model)));
+            vec![(phrase, Some(format!("{pods} Pending{soon}")))]
         }
-        (0, _) if are_all_stuck(model) => vec![stuck_pods(model).into()],
+        (0, stuck) if are_all_stuck(model) => {
+            vec![(stuck_pods(model).into(), Some(format!("{stuck} stuck")))]
+        }
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
             let all = Phrase::from(format!("{pods} nowhere to run"));
-            let all = and_more(all, "soon");
+            let all = (and_more(all, "soon"), Some(format!("{} nowhere to run{soon}", waiting + evicted)));
             let rest = if evicted == stuck(model) { "stuck" } else { "not replaced" };
             let parts = (waiting > 0)
                 .then(|| pending(format!("{waiting} Pending")).and(&format!(", {evicted} {rest}")));
-            [all].into_iter().chain(parts).collect()
+            [all].into_iter().chain(parts.map(|parts| (parts, None))).collect()
         }
     };
-    phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Warning, phrase)).collect()
+    let finding = |(phrase, short): (Phrase, Option<String>)| {
+        Finding::new(VerdictLevel::Warning, phrase).shortens_to(PartKind::Consequence, short)
+    };
+    phrases.into_iter().map(finding).collect()
 }
 
 /// Finding about flapping nodes: `node n-3 flaps: Ready changed 4 times in 10m`.
@@ -630,7 +720,8 @@ fn taint_rules(model: &Model) -> Vec<Finding> {
 /// The most common reason why pods are Pending: `no node has 4 CPU free`.
 fn why_pending(model: &Model) -> Option<Finding> {
     let cause = model.predictions.most_common_pending_cause().filter(|_| model.views.pending.pods > 0)?;
-    Some(Finding::new(VerdictLevel::Notice, cause.to_string()))
+    let finding = Finding::new(VerdictLevel::Notice, cause.to_string());
+    Some(finding.shortens_to(PartKind::Consequence, None))
 }
 
 /// Returns the finding that the heartbeats are unknown, because the files have no Leases.
@@ -720,7 +811,7 @@ fn time_until(at: Timestamp, now: Timestamp) -> String {
     if left <= Span::ZERO {
         return "now".into();
     }
-    format!("in {}", seconds(left + Span::from_nanos(999_999_999)))
+    format!("in {}", left.rounded_up())
 }
 
 /// Rounds a time span down to whole seconds; a negative span becomes zero.

@@ -12,9 +12,11 @@ use super::{
     eviction::{EvictionRow, EvictionState},
 };
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, OUT_OF_SERVICE, Pod, SortedWalk, Taint, TaintEffect, ZoneKey},
-    engine::{Tolerance, tolerance},
-    plan::{OutcomeCounts, OutcomeKind, PodOutcome, PreemptedFor, StuckReason, TerminatingPods},
+    cluster::{Cluster, Key, NodeName, Pod, SortedWalk, ZoneKey},
+    plan::{
+        OutcomeCounts, OutcomeKind, PodOutcome, PreemptedFor, StuckReason, TerminatingPods,
+        environment::has_running_kubelet, outcome::tolerates_fencing,
+    },
 };
 use kordon_time::Timestamp;
 
@@ -25,8 +27,8 @@ pub struct EvictionOutcomes {
     pub at: Timestamp,
     pub(super) basis: OutcomesBasis,
     pub(super) by_pod: BTreeMap<Key, PodOutcome>,
-    /// Pods of lost nodes that have nowhere to run, although the forecast does not delete them.
-    pub(super) staying: BTreeMap<Key, OutcomeKind>,
+    /// Outcomes of the pods on nodes that are down whose deletion does not begin within the forecast.
+    pub(super) staying: BTreeMap<Key, PodOutcome>,
     /// The pods that replacements preempt on other nodes.
     pub(super) preempted: BTreeMap<Key, PreemptedFor>,
     /// The pods that have nowhere to run, by their node.
@@ -40,6 +42,11 @@ impl EvictionOutcomes {
     /// Outcomes of the pods that leave.
     pub const fn by_pod(&self) -> &BTreeMap<Key, PodOutcome> {
         &self.by_pod
+    }
+
+    /// Outcomes of the pods on nodes that are down whose deletion does not begin within the forecast.
+    pub const fn staying(&self) -> &BTreeMap<Key, PodOutcome> {
+        &self.staying
     }
 
     /// The pods that replacements preempt on other nodes.
@@ -101,6 +108,8 @@ pub struct EvictionCounts {
     pub cancelled: usize,
     /// Number of pods that are never evicted (`EvictionState::Never`).
     pub never: usize,
+    /// Number of pods in `never` that are stuck: nothing runs in their place, now or once their node is down.
+    pub never_stuck: usize,
 }
 
 impl Model {
@@ -115,7 +124,8 @@ impl Model {
                 Some(Cow::Owned(PodOutcome::for_terminating(&self.cluster, self.cluster.pod(pod)?)))
             }
             EvictionState::Never => {
-                Some(Cow::Owned(PodOutcome::for_never_evicted(&self.cluster, self.cluster.pod(pod)?)))
+                let outcomes = self.predictions.outcomes().map(|outcomes| &**outcomes);
+                Some(never_evicted(&self.cluster, self.cluster.pod(pod)?, outcomes))
             }
             EvictionState::Cancelled { .. } => None,
         }
@@ -194,10 +204,10 @@ impl EvictionCounts {
                 EvictionState::Cancelled { .. } => counts.cancelled += 1,
                 EvictionState::Never => {
                     counts.never += 1;
-                    let pod = cluster.pod(key).filter(|pod| pod.lives());
-                    let kind = pod.map(|pod| PodOutcome::for_never_evicted(cluster, pod).kind());
-                    if let (Some(pod), Some(kind @ OutcomeKind::Stuck)) = (pod, kind) {
-                        counts.hanging.count(kind);
+                    let Some(pod) = stuck_without_eviction(cluster, key, outcomes) else { continue };
+                    counts.never_stuck += 1;
+                    if !has_running_kubelet(cluster, &row.node) {
+                        counts.hanging.count(OutcomeKind::Stuck);
                         stuck_on.insert(&row.node);
                         counts.unfenced += usize::from(tolerates_fencing(pod));
                         stuck_already.insert(key);
@@ -205,7 +215,8 @@ impl EvictionCounts {
                 }
             }
         }
-        let staying = outcomes.into_iter().flat_map(|outcomes| outcomes.staying.keys());
+        let staying = outcomes.into_iter().flat_map(|outcomes| &outcomes.staying);
+        let staying = staying.filter(|(_, outcome)| outcome.kind().has_nowhere_to_run()).map(|(key, _)| key);
         let lives = |key: &&Key| cluster.pod(key).is_some_and(|pod| pod.lives());
         counts.staying = staying.filter(|key| !stuck_already.contains(key)).filter(lives).count();
         counts.stuck_on = stuck_on.len();
@@ -217,8 +228,25 @@ impl EvictionCounts {
     }
 }
 
-/// Whether a pod tolerates the out-of-service taint without a time limit.
-fn tolerates_fencing(pod: &Pod) -> bool {
-    let taint = Taint { key: OUT_OF_SERVICE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
-    tolerance(&pod.tolerations, [&taint]) == Tolerance::Forever
+/// Returns a pod that nothing evicts, if it is stuck.
+fn stuck_without_eviction<'a>(
+    cluster: &'a Cluster,
+    pod: &Key,
+    outcomes: Option<&EvictionOutcomes>,
+) -> Option<&'a Arc<Pod>> {
+    let is_stuck = |pod: &&Arc<Pod>| never_evicted(cluster, pod, outcomes).kind() == OutcomeKind::Stuck;
+    cluster.pod(pod).filter(|pod| pod.lives()).filter(is_stuck)
+}
+
+/// Returns the outcome of a pod that nothing evicts: the one of the forecast or, until that is computed, the one that
+/// follows from the current state of its node.
+fn never_evicted<'a>(
+    cluster: &Cluster,
+    pod: &Pod,
+    outcomes: Option<&'a EvictionOutcomes>,
+) -> Cow<'a, PodOutcome> {
+    match outcomes.and_then(|outcomes| outcomes.staying.get(&pod.key)) {
+        Some(outcome) => Cow::Borrowed(outcome),
+        None => Cow::Owned(PodOutcome::for_never_evicted(cluster, pod)),
+    }
 }

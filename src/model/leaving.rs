@@ -240,6 +240,7 @@ impl Sources<'_> {
                 continue;
             }
             let state = match eviction.due {
+                Due::At { .. } if self.is_cancelled_later(&eviction.pod) => continue,
                 Due::At { at, certainty } => EvictionState::Scheduled { at, certainty },
                 Due::Never => EvictionState::Never,
             };
@@ -255,6 +256,7 @@ impl Sources<'_> {
             }
         }
         self.add_shutdown_ends(&mut rows);
+        self.add_stuck(&mut rows);
         for pod in cluster.terminating_pods() {
             let node = pod.node.as_ref().and_then(|node| cluster.node(node));
             let known = rows.get(&pod.key);
@@ -278,6 +280,22 @@ impl Sources<'_> {
         }
     }
 
+    /// Adds the pods that nothing evicts from nodes that are down or will be, although nothing runs in their place. The
+    /// engine lists them only once their node has its NoExecute taint.
+    fn add_stuck(self, rows: &mut BTreeMap<Key, EvictionRow>) {
+        let stuck = self.forecast.map(|forecast| forecast.stuck_without_eviction(self.cluster));
+        for pod in stuck.into_iter().flatten() {
+            let Some(node) = pod.node.clone().filter(|node| self.abnormal.contains(node)) else { continue };
+            let why = Why::from(Cause::ToleratedForever);
+            rows.entry(pod.key.clone()).or_insert(EvictionRow { node, state: EvictionState::Never, why });
+        }
+    }
+
+    /// Whether the forecast has no deletion of a pod whose eviction is scheduled.
+    fn is_cancelled_later(self, pod: &Key) -> bool {
+        self.forecast.is_some_and(|forecast| forecast.cancelled.contains(pod))
+    }
+
     /// Adds the cancelled evictions. A cancelled eviction was scheduled and is not scheduled any more, and its pod
     /// still exists.
     ///
@@ -287,7 +305,9 @@ impl Sources<'_> {
         let predicted_at = self.forecast.map_or(Timestamp::EPOCH, |forecast| forecast.made);
         for (key, row) in &before.evictions {
             let (at, why) = match row.state {
-                EvictionState::Scheduled { at, .. } if at > now => (now, Why::from(Cause::TaintsGone)),
+                EvictionState::Scheduled { at, .. } if at > now && !self.is_cancelled_later(key) => {
+                    (now, Why::from(Cause::TaintsGone))
+                }
                 EvictionState::Cancelled { at } if now.since(at) < REMEMBERED => (at, row.why.clone()),
                 EvictionState::Scheduled { .. }
                 | EvictionState::Cancelled { .. }

@@ -281,10 +281,11 @@ impl Model {
         let Self { cluster, predictions, .. } = self;
         let (forecast, outcomes) = (predictions.forecast(), predictions.outcomes_by_pod());
         let forecast = forecast.map(|forecast| &**forecast);
+        let staying = predictions.outcomes().map(|outcomes| outcomes.staying());
         let preempted = predictions.outcomes().map(|outcomes| outcomes.preempted());
         let cordon_waits = &self.views.cordon_waits;
         let engine = self.engine.as_ref()?;
-        Some(Explainer { engine, cluster, forecast, outcomes, preempted, cordon_waits, now })
+        Some(Explainer { engine, cluster, forecast, outcomes, staying, preempted, cordon_waits, now })
     }
 
     /// Computes the forecast of the next ten minutes and refreshes the views.

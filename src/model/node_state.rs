@@ -17,9 +17,10 @@ use kordon_time::{Span, Timestamp};
 pub enum NodeState {
     /// The controller tainted the node NoExecute, and its pods are leaving or about to leave.
     Evicting,
-    /// The controller declared the node Unknown.
+    /// The controller declared the node Unknown. The node waits for its NoExecute taint, or has the taint and no pod
+    /// leaves.
     Unknown,
-    /// The node's kubelet reports that the node is not ready.
+    /// The node's kubelet reports that the node is not ready. As for Unknown, no pod leaves.
     NotReady,
     /// The machine is being shut down, and its kubelet ends the pods before that (graceful node shutdown).
     ShuttingDown,

@@ -96,12 +96,11 @@ impl OutcomesJob {
 fn nowhere(
     cluster: &Cluster,
     by_pod: &BTreeMap<Key, PodOutcome>,
-    staying: &BTreeMap<Key, OutcomeKind>,
+    staying: &BTreeMap<Key, PodOutcome>,
 ) -> BTreeMap<NodeName, BTreeMap<Key, OutcomeKind>> {
     let mut nowhere: BTreeMap<NodeName, BTreeMap<Key, OutcomeKind>> = BTreeMap::new();
-    let leaving = by_pod.iter().map(|(key, outcome)| (key, outcome.kind()));
-    let staying = staying.iter().map(|(key, kind)| (key, *kind));
-    for (key, kind) in leaving.chain(staying).filter(|(_, kind)| kind.has_nowhere_to_run()) {
+    let kinds = by_pod.iter().chain(staying).map(|(key, outcome)| (key, outcome.kind()));
+    for (key, kind) in kinds.filter(|(_, kind)| kind.has_nowhere_to_run()) {
         if let Some(node) = cluster.pod(key).and_then(|pod| pod.node.clone()) {
             nowhere.entry(node).or_default().insert(key.clone(), kind);
         }

@@ -171,7 +171,7 @@ pub fn left(at: Timestamp, now: Timestamp) -> String {
     if ahead <= Span::ZERO {
         return "now".into();
     }
-    whole_seconds(ahead + Span::from_nanos(999_999_999)).to_string()
+    ahead.rounded_up().to_string()
 }
 
 /// A time rounded to the nearest second: `48s`, `5m50s`.

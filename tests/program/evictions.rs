@@ -20,7 +20,7 @@ use kordon_core::{
 use kordon_time::{Span, Timestamp};
 
 use crate::{
-    dashboard_fixture::{DashboardFixture, Withheld},
+    dashboard_fixture::{DashboardFixture, Withheld, tolerates},
     n_minus_one::{fixture_without, random_node, random_pod},
     scenario_frames::counts_to_be_evicted,
 };
@@ -82,6 +82,42 @@ fn the_pods_of_the_node_that_is_lost_first_get_the_room_there_is() {
 
     let kinds = ["default/w0-1", "default/w0-2"].map(|pod| outcome(&fixture, pod).map(|found| found.kind()));
     assert_eq!(kinds, [Some(OutcomeKind::Pending), Some(OutcomeKind::Moves)]);
+}
+
+/// Kubernetes 1.37.1 `node_lifecycle_controller.go`, `handleDisruption`: once every zone is down, the controller
+/// removes the taints, which cancels the evictions that are scheduled.
+#[test]
+fn an_eviction_that_the_controller_will_cancel_is_not_listed() {
+    let mut fixture = DashboardFixture::new().with_controller();
+    for (node, zone) in [("n0", "a"), ("n1", "b")] {
+        fixture.add_node(node, zone);
+    }
+    let tolerations = vec![tolerates("node.kubernetes.io/unreachable", Some(300))];
+    fixture.add_pod("default/w0-1", "n0", WorkloadKind::ReplicaSet, tolerations, 500, 128);
+    fixture.lists();
+    fixture.add_owner(WorkloadKind::ReplicaSet, "w0");
+    fixture.run(60);
+    fixture.silence("n0");
+    fixture.run(80);
+    assert_eq!(fixture.app.model.views.counts.leaving(), 1, "n1 is up");
+    fixture.silence("n1");
+    fixture.run(40);
+
+    let model = &fixture.app.model;
+    let scheduled = model.engine.as_ref().expect("it has started").evictions(&model.cluster);
+    assert_eq!(scheduled.iter().filter(|eviction| eviction.due.at().is_some()).count(), 1);
+    let forecast = model.predictions.forecast().expect("something is wrong");
+    assert_eq!(forecast.totals(fixture.now).deleted, 0);
+    assert_eq!(model.views.counts.leaving(), 0);
+    let verdict = ClusterVerdict::new(model, fixture.now).text();
+    assert!(!verdict.contains("to be evicted"), "{verdict}");
+    let explainer = model.explainer(fixture.now).expect("the engine has started");
+    let node = model.cluster.node(&"n0".into()).expect("it exists");
+    let pod = model.cluster.pod(&Key::new("default", "w0-1")).expect("it exists");
+    for steps in [explainer.node(node), explainer.pod(pod)] {
+        let is_said = |text: &str| steps.iter().any(|step| step.text.contains(text));
+        assert!(is_said("the controller removes the taint") && !is_said("is evicted"), "{steps:#?}");
+    }
 }
 
 proptest! {

@@ -254,6 +254,52 @@ async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
     );
     let evictions = objects.answer("evictions", DONE).await.to_string();
     assert!(evictions.contains("\"outcome\":\"stuck\""), "{evictions}");
+    let until = "until the node is back, deleted or tainted out-of-service, or the pod is deleted\"";
+    assert!(evictions.contains(until), "{evictions}");
+    // A toleration of every taint is also one of the out-of-service taint.
+    objects.named("Pod", "pinned-1-0")["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    let evictions = objects.answer("evictions", DONE).await.to_string();
+    assert!(evictions.contains("until the node is back or deleted, or the pod is deleted\""), "{evictions}");
+}
+
+/// A pod that tolerates the taint of its failed node is stuck there. Its outcome is the same in both lists of the JSON,
+/// and the table lists the pod once.
+#[tokio::test]
+async fn a_pod_that_a_failure_does_not_evict_has_one_outcome_and_one_row() {
+    let mut objects = cluster(NOW);
+    let budget = json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "pinned"}}});
+    add_deployment(&mut objects, "pinned", &["n1"], budget);
+    let toleration = objects.named("Pod", "pinned-1-0")["spec"]["tolerations"][0].as_object_mut();
+    toleration.expect("a toleration").remove("tolerationSeconds");
+    let impact = objects.answer("plan node-failure n1", DONE).await;
+    for list in ["staying", "replacements"] {
+        let rows = impact[list].as_array().expect("a list");
+        let of_pod: Vec<&Value> = rows.iter().filter(|row| row["pod"] == "pinned-1-0").collect();
+        assert_eq!(of_pod.len(), 1, "{list}: {impact:#}");
+        assert_eq!(of_pod[0]["outcome"], "stuck", "{list}: {impact:#}");
+    }
+    let table = objects.table("plan node-failure n1").await;
+    let rows = table.lines().filter(|line| line.starts_with("shop/pinned-1-0 ")).count();
+    assert_eq!(rows, 1, "{table}");
+}
+
+/// A pod that tolerates the taint is stuck from the moment at which its node is Unknown, not only from the taint on.
+#[tokio::test]
+async fn a_pod_that_nothing_evicts_has_nowhere_to_run_before_its_node_is_tainted() {
+    let mut objects = cluster("2026-11-29T14:58:00Z");
+    let budget = json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "pinned"}}});
+    add_deployment(&mut objects, "pinned", &["n1"], budget);
+    lose(&mut objects, "n1", "2026-11-29T14:59:00Z");
+    let taints = objects.named("Node", "n1")["spec"]["taints"].as_array_mut().expect("taints");
+    taints.retain(|taint| taint["effect"] == "NoSchedule");
+    unready(&mut objects, "pinned-1-0");
+    let toleration = objects.named("Pod", "pinned-1-0")["spec"]["tolerations"][0].as_object_mut();
+    toleration.expect("a toleration").remove("tolerationSeconds");
+    let status = objects.answer("status", DONE).await;
+    let verdict = &status["verdict"];
+    assert_eq!((&verdict["nowhereNow"], &verdict["nowherePredicted"]), (&json!(1), &json!(0)), "{verdict:#}");
+    let row = &status["evictions"][0];
+    assert_eq!((&row["pod"], &row["outcome"]), (&json!("pinned-1-0"), &json!("stuck")), "{status:#}");
 }
 
 /// `kordon why pod` names the same outcomes as `kordon evictions`: for a pod that is evicted 300 s after the taint, and
@@ -292,10 +338,7 @@ async fn why_names_the_outcome_of_a_pod_on_a_dead_node() {
             let outcome = steps.iter().find(is_outcome).and_then(|step| step["text"].as_str());
             let outcome = outcome.unwrap_or_else(|| panic!("{name}, {is_tainted}: {steps:#?}"));
             assert!(outcome.starts_with(start), "{outcome}");
-            // Before the node is tainted, the pod that tolerates the taint is not listed as an eviction.
-            if topic == "eviction" || is_tainted {
-                assert_eq!(outcome, format!("outcome: {}", listed(name)));
-            }
+            assert_eq!(outcome, format!("outcome: {}", listed(name)));
         }
     }
 }
@@ -788,6 +831,30 @@ async fn pods_of_a_cluster_that_is_down_are_not_told_as_pending() {
     assert_eq!((&totals["outcomes"], &totals["nowhere"]), (&json!({"stays": 3}), &json!(0)), "{totals:#}");
     let table = objects.table("forecast").await;
     assert!(table.contains("3 pods stay on their lost nodes: 3 stay"), "{table}");
+}
+
+/// While evictions are paused, nothing evicts any pod, so that a pod that tolerates the taint has the outcome of the
+/// others.
+#[tokio::test]
+async fn pods_of_a_cluster_that_is_down_are_alike_whatever_they_tolerate() {
+    let mut objects = cluster("2026-11-29T14:57:00Z");
+    for node in ["n1", "n2", "n3"] {
+        lose(&mut objects, node, "2026-11-29T14:58:00Z");
+        let taints = objects.named("Node", node)["spec"]["taints"].as_array_mut().expect("taints");
+        taints.retain(|taint| taint["effect"] == "NoSchedule");
+        objects.named("Lease", node)["spec"]["renewTime"] = "2026-11-29T14:57:00Z".into();
+    }
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "now", "namespace": "shop", "creationTimestamp": NOW},
+    }));
+    let toleration = objects.named("Pod", "web-1-0")["spec"]["tolerations"][0].as_object_mut();
+    toleration.expect("a toleration").remove("tolerationSeconds");
+    let totals = &objects.answer("forecast", DONE).await["totals"];
+    assert_eq!((&totals["outcomes"], &totals["nowhere"]), (&json!({"stays": 3}), &json!(0)), "{totals:#}");
+    let status = objects.answer("status", DONE).await;
+    assert_eq!((&status["verdict"]["nowhereNow"], &status["evictions"]), (&json!(0), &json!([])));
+    let why = objects.answer("why pod web-1-0 -n shop", DONE).await["steps"].to_string();
+    assert!(why.contains("outcome: stays: nothing evicts it"), "{why}");
 }
 
 /// With `--full-disruption=pause` no node of a zone without a ready node gets a NoExecute taint, so that its pods stay.

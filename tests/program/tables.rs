@@ -340,7 +340,7 @@ impl Known {
             "RAN NOWHERE" | "NOT BACK: NOWHERE" | "HEARTBEAT" | "GRACE LEFT" | "REPLACED IN" | "READY IN"
             | "READY AGAIN" | "LEAVES" | "DELETED" | "FOR" | "GRACE" | "PERIOD" | "STATUS" | "LAST"
             | "BEST" | "TYPICAL" | "WORST" | "BLIP OF" | "AGE" | "AGO" | "FIRST" | "TAKES" => {
-                kind == Kind::Span || is_words(&["never", "from death"])
+                kind == Kind::Span || is_words(&["now", "never", "from death"])
             }
             "EVENT" => kind == Kind::Other && !cell.starts_with(char::is_numeric),
             "STATE AT END" => {

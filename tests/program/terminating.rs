@@ -154,6 +154,14 @@ async fn of_two_pods_the_replacement_of_the_last_deleted_is_missing() {
     let of = |pod: &str, outcome: &str| (pod.to_owned(), json!(outcome));
     assert_eq!(outcomes(&objects).await, [of("api-1-0", "replaced"), of("api-1-1", "refused")]);
     assert_nowhere(&objects, 0, 1).await;
+    let forecast = objects.answer("forecast", DONE).await;
+    let rows = forecast["replacements"].as_array().expect("rows").iter();
+    let landings: Vec<_> = rows.map(|row| (row["pod"].as_str(), row["landing"].as_str())).collect();
+    let expected = [(Some("api-1-0"), Some("replaced")), (Some("api-1-1"), Some("waiting"))];
+    assert_eq!(landings, expected, "both have been evicted: {forecast:#}");
+    let totals = &forecast["totals"];
+    let counts = ["replaced", "waiting", "notEvicted", "pods"].map(|field| totals[field].as_u64());
+    assert_eq!(counts, [1, 1, 0, 2].map(Some), "{totals:#}");
 }
 
 /// A Pending replacement counts as a Pending pod. The old pod is not counted in addition.

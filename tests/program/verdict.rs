@@ -14,7 +14,7 @@ use kordon_core::{
 
 use kordon_time::Span;
 
-use crate::dashboard_fixture::{DashboardFixture, Withheld, set_condition};
+use crate::dashboard_fixture::{DashboardFixture, Withheld, set_condition, tolerates};
 
 /// An event in a cluster of thirty healthy nodes, the expected level, and the start of the expected verdict.
 type Case = (fn(&mut DashboardFixture), VerdictLevel, &'static str);
@@ -239,6 +239,32 @@ fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, see
     assert_eq!(nowhere.iter().any(|text| is_said(text)), expected, "seed {seed}: {nowhere:?}, {verdict:?}");
 }
 
+/// The forecast looks ten minutes ahead. A toleration that ends later is listed as an eviction only once the node is
+/// tainted.
+#[test]
+fn evictions_after_the_end_of_the_forecast_are_announced() {
+    let mut fixture = DashboardFixture::new().with_controller();
+    for (node, zone) in [("n0", "a"), ("n1", "a"), ("n2", "a"), ("n3", "b")] {
+        fixture.add_node(node, zone);
+    }
+    for (pod, seconds) in [("default/w0-1", 30), ("default/w0-2", 30), ("default/w0-3", 9_999)] {
+        let tolerations = vec![tolerates("node.kubernetes.io/unreachable", Some(seconds))];
+        fixture.add_pod(pod, "n0", WorkloadKind::ReplicaSet, tolerations, 500, 128);
+    }
+    fixture.lists();
+    fixture.add_owner(WorkloadKind::ReplicaSet, "w0");
+    fixture.run(60);
+    fail(&mut fixture, &["n0"], 40);
+    let text = verdict(&mut fixture).text();
+    assert!(
+        text.contains("2 pods of n0 to be evicted within 10m, next in ") && text.contains(", more later"),
+        "{text}"
+    );
+    fixture.run(25);
+    let text = verdict(&mut fixture).text();
+    assert!(text.contains("3 pods of n0 to be evicted, next in ") && !text.contains("more later"), "{text}");
+}
+
 #[test]
 fn the_outline_stays_the_same_while_nothing_but_time_passes() {
     let mut fixture = DashboardFixture::incident();
@@ -275,6 +301,24 @@ fn what_becomes_of_the_pods_that_leave_fits_a_line_of_80_columns() {
     assert_eq!(verdict.parts[1], "3 pods will have nowhere to run", "{verdict:?}");
     let line = verdict.parts[..2].join(" · ");
     assert!(line.chars().count() <= 76, "{line}");
+}
+
+#[test]
+fn what_happens_next_fits_a_line_of_80_columns() {
+    let verdict = verdict(&mut DashboardFixture::incident());
+    let line = |cells: usize| {
+        let parts = verdict.parts_for(|parts| parts.join(" · ").chars().count() <= cells);
+        parts.join(" · ")
+    };
+    let starts = [
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods will have nowhere to run · ",
+        "4 of 30 nodes Evicting, 1 Silent · 3 nowhere to run soon · next eviction in ",
+        "4 of 30 nodes Evicting, 1 Silent · next eviction in ",
+    ];
+    for (cells, start) in [usize::MAX, 90, 76].into_iter().zip(starts) {
+        let line = line(cells);
+        assert!(line.starts_with(start), "{cells}: {line}");
+    }
 }
 
 #[test]

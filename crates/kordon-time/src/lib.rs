@@ -236,6 +236,12 @@ impl Span {
         self.0 / 1_000_000_000
     }
 
+    /// Rounds up to whole seconds. The time until an event is rounded like this, so that zero is never shown early.
+    #[must_use]
+    pub const fn rounded_up(self) -> Self {
+        Self::from_secs(self.0.saturating_add(999_999_999).div_euclid(1_000_000_000))
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "spans of interest are far below 2^53 ns of error")]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
@@ -393,6 +399,12 @@ mod tests {
             [0.0, 0.25, 7.9, 252.0, 11_100.0, 1_051_200.0, -5.0].map(shown),
             ["0s", "250ms", "7s", "4m12s", "3h05m", "12d4h", "-5s"]
         );
+    }
+
+    #[test]
+    fn a_span_is_rounded_up_to_whole_seconds() {
+        let rounded = |millis| Span::from_millis(millis).rounded_up().as_secs();
+        assert_eq!([0, 1, 1000, 44_620, -400, -1000].map(rounded), [0, 1, 1, 45, 0, -1]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::app::filter::Filterable;
 use kordon_core::{
     cluster::{Gaps, Key, NodeName, ZoneKey},
     forecast::{self, Forecast, Succession, Successor},
-    plan::{Receiver, kubectl},
+    plan::{PodOutcome, Receiver, kubectl},
 };
 
 /// Impact of a failure of nodes: what happens in addition to the forecast without the failure.
@@ -18,7 +18,7 @@ pub struct FailureImpact {
     pub zones: BTreeSet<ZoneKey>,
     pub forecast: Forecast,
     pub totals: forecast::ForecastTotals,
-    /// Running pods that stay on the failed nodes, because they are not evicted.
+    /// Running pods that stay on the failed nodes, because they are not evicted, and that have no row as successors.
     pub staying: Vec<(Key, NodeName)>,
     /// Gaps in what is known of the pods on the failed nodes. If there is a gap, it is unknown which pods are evicted.
     pub pods_unknown: Gaps,
@@ -68,6 +68,12 @@ pub enum FailureRow {
 impl FailureImpact {
     pub fn successor(&self, place: usize) -> Option<&Successor> {
         self.succession.as_ref()?.replacements().nth(place)
+    }
+
+    /// The outcome of a pod of the failed nodes; `None` if it is not determined.
+    pub fn outcome(&self, pod: &Key) -> Option<&PodOutcome> {
+        let mut successors = self.succession.as_ref()?.successors.iter();
+        successors.find(|successor| successor.of == *pod).map(|successor| &successor.outcome)
     }
 
     /// Changes that would let a Pending successor be placed.
@@ -148,7 +154,7 @@ fn rows(impact: &FailureImpact) -> Vec<Row<FailureRow>> {
     rows.section("unknown", unknown.into_iter().filter(|(is_unknown, _)| *is_unknown).map(|(_, row)| row));
     rows.section("predicted", (0..impact.forecast.steps.len()).map(FailureRow::Step));
     rows.section("uncertain", (0..impact.forecast.uncertain_taints.len()).map(FailureRow::Chance));
-    rows.section("stay", (0..impact.staying.len()).map(FailureRow::Staying));
+    rows.section("not evicted", (0..impact.staying.len()).map(FailureRow::Staying));
     match &impact.succession {
         Some(succession) => {
             rows.section("replacements", (0..succession.replacements().count()).map(FailureRow::Successor));

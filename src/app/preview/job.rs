@@ -8,7 +8,7 @@ use super::{
     request::{PlanRequest, Targets},
 };
 use kordon_core::{
-    cluster::{Cluster, NodeName, Scope, ZoneKey},
+    cluster::{Cluster, Key, NodeName, Scope, ZoneKey},
     engine::{Confidence, Engine, ServerVersion},
     forecast::{Assumptions, Forecast, ForecastStart, ForecastTotals},
     placement::{Snapshot, SnapshotLease},
@@ -119,7 +119,7 @@ impl FailureJob {
             |assumptions: &Assumptions| Forecast::until_cancelled(start, assumptions, HORIZON, cancellation);
         let assumptions = Assumptions::failing(nodes.clone(), now);
         let mut forecast = under(&assumptions);
-        let staying = forecast.staying(cluster, &nodes);
+        let mut staying = forecast.staying(cluster, &nodes);
         forecast.subtract(&under(&Assumptions::default()), &nodes);
         let mut totals = ForecastTotals::default();
         forecast.steps.iter().for_each(|step| totals.add(&step.kind));
@@ -133,6 +133,11 @@ impl FailureJob {
                 PlacingEnvironment::new(cluster, snapshot.clone(), now).until_cancelled(cancellation);
             forecast.successors_of(&nodes, &assumptions, cluster, environment)
         });
+        // Each pod has one row: a pod that stays on its failed node may need a replacement all the same.
+        if let Some(succession) = &succession {
+            let replaced: BTreeSet<&Key> = succession.replacements().map(|successor| &successor.of).collect();
+            staying.retain(|(pod, _)| !replaced.contains(pod));
+        }
         Ok(FailureImpact {
             nodes,
             zones,

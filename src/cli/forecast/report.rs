@@ -83,7 +83,8 @@ pub struct ForecastReport {
     pub taint_rule_previews: Option<Vec<TaintRulePreviewReport>>,
     /// Pods that are evicted from a node, or rejected by it, and come back to it again and again.
     pub loops: Vec<EvictionLoopReport>,
-    /// For a failure: pods on the failing nodes that are not deleted by the end of the forecast.
+    /// For a failure: pods on the failing nodes that are not deleted by the end of the forecast. Those that have or
+    /// need a replacement on another node are in `replacements`, too, with the same outcome.
     pub staying: Option<Vec<StayingReport>>,
     /// The replacement of each pod that is deleted or no longer runs.
     pub replacements: Option<Vec<ReplacementReport>>,
@@ -118,14 +119,18 @@ pub struct ForecastTotalsReport {
     pub placed: Option<usize>,
     /// How many pods stay Pending once all pods of the failed nodes are deleted; preempted pods are included.
     pub pending: Option<usize>,
-    /// How many replacements will find a node, but wait for the deletion of the old object (StatefulSets on failed
-    /// nodes).
+    /// How many replacements wait: for the deletion of the old object, which may never come (StatefulSets on failed
+    /// nodes), or because a ResourceQuota refuses them.
     pub waiting: Option<usize>,
-    /// How many pods of failed nodes would find a node, but are not evicted within the forecast.
+    /// How many pods of failed nodes are not evicted within the forecast, so that nothing replaces them until then.
     pub not_evicted: Option<usize>,
+    /// How many pods have been deleted and replaced before the forecast. Their objects remain.
+    pub replaced: Option<usize>,
     /// How many pods no controller recreates.
     pub lost: Option<usize>,
-    /// How many pods are deleted, or lose their node.
+    /// How many pods are deleted, or lose their node. The numbers from `placed` to `lost` do not add up to this number,
+    /// because they count the rows of `replacements`, in which some pods are left out, and preempted pods. The numbers
+    /// in `outcomes` do.
     pub pods: Option<usize>,
     /// Numbers of the pods in `pods` by outcome ([outcomes.md](../outcomes.md)); outcomes without pods are left out.
     /// The numbers add up to `totals.pods`.
@@ -256,6 +261,13 @@ pub struct StayingReport {
     pub pod: String,
     /// The pod's node.
     pub node: NodeName,
+    /// What becomes of the pod, as `evictions[].outcome` of [`kordon status`](status.md); `null` if it is not known.
+    pub outcome: Option<&'static str>,
+    /// The outcome in words; not for parsing.
+    pub outcome_text: Option<String>,
+    /// Whether the pod is in `replacements`, so that the printed table lists it there.
+    #[serde(skip)]
+    pub is_in_replacements: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -273,9 +285,9 @@ pub struct ReplacementReport {
     /// Seconds from `takenAt` to `at`.
     pub in_seconds: Option<f64>,
     /// `node`, `pending` (it stays Pending, whenever it is created), `unknown` (not predicted: another scheduler places
-    /// it), `waiting` (it waits for the deletion of the old object, or a ResourceQuota refuses it while the old pod
-    /// counts), `notEvicted` (the old pod is not evicted within the forecast) or `lost` (no controller recreates the
-    /// pod).
+    /// it), `waiting` (it waits for the deletion of the old object, or a ResourceQuota refuses it), `replaced` (it was
+    /// created before the forecast), `notEvicted` (the old pod is not evicted within the forecast) or `lost` (no
+    /// controller recreates the pod).
     pub landing: &'static str,
     /// What becomes of the pod, as `evictions[].outcome` of [`kordon status`](status.md).
     pub outcome: &'static str,
@@ -327,6 +339,7 @@ impl ForecastReport {
             pending: places.then(|| outcomes.of(OutcomeKind::Pending) + preempted.of(OutcomeKind::Pending)),
             waiting: count("waiting"),
             not_evicted: count("notEvicted"),
+            replaced: count("replaced"),
             lost: count("lost"),
             pods: places.then(|| outcomes.total()),
             outcomes: places.then(|| outcomes.by_word()),
@@ -470,7 +483,11 @@ fn replacement(successor: &Successor, cluster: &Cluster, now: Timestamp) -> Repl
         ready_in_seconds: successor.ready.map(seconds),
         notes: cluster
             .pod(&successor.of)
-            .map(|pod| EvictionNote::for_pod(cluster, pod).iter().map(ToString::to_string).collect())
+            .map(|pod| {
+                let notes = EvictionNote::for_pod(cluster, pod).into_iter();
+                let notes = notes.filter(|note| !note.is_said_by(&successor.outcome));
+                notes.map(|note| note.to_string()).collect()
+            })
             .unwrap_or_default(),
         help: successor.outcome.help().to_vec(),
         outcome: successor.outcome.kind().word(),
@@ -481,10 +498,18 @@ fn replacement(successor: &Successor, cluster: &Cluster, now: Timestamp) -> Repl
 
 fn staying(subject: &ForecastSubject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
     let Some(failing) = subject.failing else { return Vec::new() };
-    let report = |(pod, node): (Key, NodeName)| StayingReport {
-        namespace: pod.namespace.to_string(),
-        pod: pod.name.to_string(),
-        node,
+    let successors = subject.succession.successors.iter();
+    let successors: BTreeMap<&Key, &Successor> = successors.map(|pod| (&pod.of, pod)).collect();
+    let report = |(pod, node): (Key, NodeName)| {
+        let successor = successors.get(&pod);
+        StayingReport {
+            namespace: pod.namespace.to_string(),
+            pod: pod.name.to_string(),
+            node,
+            outcome: successor.map(|successor| successor.outcome.kind().word()),
+            outcome_text: successor.map(|successor| successor.outcome.to_string()),
+            is_in_replacements: successor.is_some_and(|successor| successor.is_listed()),
+        }
     };
     forecast.staying(subject.cluster, failing).into_iter().map(report).collect()
 }

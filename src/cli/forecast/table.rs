@@ -9,13 +9,14 @@ use super::{
         placement::{caveat, caveat_line, receivers},
         table::PageTable,
     },
-    report::{ForecastReport, ForecastStepReport, ReplacementReport},
+    report::{ForecastReport, ForecastStepReport, ReplacementReport, StayingReport},
 };
+use crate::ui::text;
 use kordon_core::{
     forecast::{SuccessionCounts, leave_endpoints},
     plan::words::counted,
 };
-use kordon_time::Span;
+use kordon_time::{Span, Timestamp};
 
 /// Renders the report. Control characters in text from the cluster are made visible.
 pub fn render(report: &ForecastReport, out: &mut Page) {
@@ -35,7 +36,7 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
             (Some(namespace), Some(pod)) => format!("{namespace}/{pod}"),
             _ => none(),
         })
-        .essential("IN", |step| Span::from_secs_f64(step.in_seconds).to_string())
+        .essential("IN", |step| text::left(step.at, report.taken_at))
         .useful("AT", |step| step.at.utc().format("%H:%M:%S").to_string())
         .essential("EVENT", event)
         .flexible()
@@ -44,9 +45,13 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
         .print(out);
     uncertain_taints(report, out);
     taint_rule_previews(report, out);
-    PageTable::new(report.staying.as_deref().unwrap_or_default())
+    let staying: Vec<&StayingReport> =
+        report.staying.iter().flatten().filter(|pod| !pod.is_in_replacements).collect();
+    PageTable::new(&staying)
         .key("POD NOT EVICTED", |pod| format!("{}/{}", pod.namespace, pod.pod))
         .essential("NODE", |pod| pod.node.to_string())
+        .essential("OUTCOME", |pod| pod.outcome_text.clone().unwrap_or_else(none))
+        .flexible()
         .print(out);
     replacements(out, report);
     receivers(report.receivers.as_deref().unwrap_or_default(), out);
@@ -114,7 +119,7 @@ fn uncertain_taints(report: &ForecastReport, out: &mut Page) {
     for taints in &report.uncertain_taints {
         let (max, candidates) = (taints.max_nodes, taints.candidates.len());
         let zone = zone_name(&taints.region, &taints.zone);
-        let after = Span::from_secs_f64(taints.in_seconds);
+        let after = taints.at.since(report.taken_at).rounded_up();
         let _ = writeln!(
             out,
             "\npossible in {after}: up to {max} of {candidates} nodes queued in zone {} get the NoExecute taint, and their pods are \
@@ -175,12 +180,16 @@ fn event(step: &ForecastStepReport) -> String {
 }
 
 fn replacements(out: &mut Page, report: &ForecastReport) {
-    let span = |seconds: Option<f64>| seconds.map_or(none(), |at| Span::from_secs_f64(at).to_string());
+    let now = report.taken_at;
+    let left = move |at: Option<Timestamp>| at.map_or_else(none, |at| text::left(at, now));
+    let ready = |replacement: &ReplacementReport| {
+        replacement.ready_in_seconds.map(|seconds| report.taken_at + Span::from_secs_f64(seconds))
+    };
     PageTable::new(report.replacements.as_deref().unwrap_or_default())
         .key("POD", |replacement| format!("{}/{}", replacement.namespace, replacement.pod))
         .useful("NODE", |replacement| replacement.node.to_string())
-        .useful("REPLACED IN", |replacement| span(replacement.in_seconds))
-        .essential("READY IN", |replacement| span(replacement.ready_in_seconds))
+        .useful("REPLACED IN", move |replacement| left(replacement.at))
+        .essential("READY IN", move |replacement| left(ready(replacement)))
         .essential("LANDS ON", lands_on)
         .flexible()
         .print(out);

@@ -87,7 +87,7 @@ fn table(report: &EvictionListReport, out: &mut Page) {
     }
     PageTable::new(report.evictions.as_deref().unwrap_or_default())
         .key("POD", |eviction| format!("{}/{}", eviction.namespace, eviction.pod))
-        .essential("IN", |eviction| eviction.in_seconds.map_or_else(none, |left| due_in(eviction, left)))
+        .essential("IN", |eviction| due_in(eviction, report.taken_at).unwrap_or_else(none))
         .useful("NODE", |eviction| eviction.node.to_string())
         .essential("STATE", |eviction| eviction.state)
         .detail("CHANCE", |eviction| {

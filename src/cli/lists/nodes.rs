@@ -15,7 +15,7 @@ use crate::{
         page::{Emphasis, Page, none, zone_name},
         status::{
             report::{StatusNodeReport, seconds},
-            table::{about, next, overdue, span, taints},
+            table::{grace_left, next, next_in, span, taints},
         },
         table::PageTable,
     },
@@ -257,11 +257,9 @@ fn table(report: &NodeListReport, out: &mut Page) {
         .useful("HEARTBEAT", move |node| or_none(node.status.last_heartbeat.map(|at| text::age(now, at))))
         .right()
         .detail("RENEWALS", renewals)
-        .detail("GRACE LEFT", move |node| {
-            or_none(node.status.grace_left_seconds.map(|left| overdue(left, span)))
-        })
+        .detail("GRACE LEFT", move |node| or_none(grace_left(&node.status, now)))
         .essential("NEXT", move |node| or_none(next(&node.status)))
-        .essential("IN", move |node| or_none(next_in(node)))
+        .essential("IN", move |node| or_none(next_in(&node.status, now)))
         .useful("ZONE", |node| zone_name(&node.status.region, &node.status.zone))
         .flexible()
         .useful("PODS", move |node| or_none(node.status.pods.map(|pods| pods.to_string())))
@@ -323,12 +321,6 @@ fn renewals(node: &ListedNodeReport) -> String {
     let intervals = node.heartbeat_intervals_seconds.iter().map(|seconds| span(*seconds));
     let intervals: Vec<String> = intervals.collect();
     if intervals.is_empty() { none() } else { intervals.join(" ") }
-}
-
-/// Text of the time until the node's next predicted event, with `~` before an estimate.
-fn next_in(node: &ListedNodeReport) -> Option<String> {
-    let next = node.status.next.as_ref()?;
-    Some(overdue(next.in_seconds?, |seconds| about(seconds, next.estimated)))
 }
 
 /// The reason or message of the Ready condition (`text`) if the node is not Ready; empty if it is Ready.

@@ -177,7 +177,7 @@ fn table(report: &PodListReport, out: &mut Page) {
         .essential("PHASE", |pod| pod.phase)
         .detail("UNMET GATES", |pod| pod.unmet_gates.join(","))
         .flexible()
-        .essential("EVICTION", eviction)
+        .essential("EVICTION", |pod| eviction(pod, report.taken_at))
         .useful("NODE", |pod| pod.node.as_ref().map_or_else(none, ToString::to_string))
         .flexible()
         .useful("OWNER", owner)
@@ -194,9 +194,9 @@ fn table(report: &PodListReport, out: &mut Page) {
 }
 
 /// Time until the pod's eviction, as text; `never` if the pod tolerates the taint.
-fn eviction(pod: &ListedPodReport) -> String {
+fn eviction(pod: &ListedPodReport, now: Timestamp) -> String {
     let Some(eviction) = &pod.eviction else { return none() };
-    eviction.in_seconds.map_or_else(|| eviction.state.to_owned(), |left| due_in(eviction, left))
+    due_in(eviction, now).unwrap_or_else(|| eviction.state.to_owned())
 }
 
 fn owner(pod: &ListedPodReport) -> String {

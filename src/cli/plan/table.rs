@@ -300,8 +300,9 @@ fn moment(seconds: Option<f64>) -> String {
     seconds.map_or("never".into(), |seconds| format!("~{}", span(seconds)))
 }
 
+/// Time until an event of the plan, rounded up to whole seconds.
 fn span(seconds: f64) -> String {
-    Span::from_secs_f64(seconds).to_string()
+    Span::from_secs_f64(seconds).rounded_up().to_string()
 }
 
 fn list(all: &[String]) -> String {

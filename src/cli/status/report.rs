@@ -261,12 +261,13 @@ pub struct StatusNodeReport {
     /// The node's roles, from the labels `node-role.kubernetes.io/…`.
     pub roles: Vec<String>,
     /// The node's state, the most urgent of: `Evicting` (tainted NoExecute by the controller, and pods are leaving or
-    /// about to), `Unknown` (declared by the controller), `NotReady` (its kubelet says so), `ShuttingDown` (its kubelet
-    /// ends its pods before the machine stops), `Silent` (no heartbeat for three of its own renewal intervals, or half
-    /// of its grace period, and never within one interval), `Late` (none for one and a half intervals), `Pressure`
-    /// (Ready, with a condition that reports a problem), `Starting` (never posted its status), `Rebooting` (another
-    /// project restarts it), `Draining` (a drain claims it, or another project drains it), `Drained` (cordoned, and no
-    /// pods left that a drain removes), `Cordoned`, `Ready`. `null` while the engine has not started.
+    /// about to), `Unknown` (declared by the controller; not tainted yet, or no pod leaves), `NotReady` (its kubelet
+    /// says so; not tainted yet, or no pod leaves), `ShuttingDown` (its kubelet ends its pods before the machine
+    /// stops), `Silent` (no heartbeat for three of its own renewal intervals, or half of its grace period, and never
+    /// within one interval), `Late` (none for one and a half intervals), `Pressure` (Ready, with a condition that
+    /// reports a problem), `Starting` (never posted its status), `Rebooting` (another project restarts it), `Draining`
+    /// (a drain claims it, or another project drains it), `Drained` (cordoned, and no pods left that a drain removes),
+    /// `Cordoned`, `Ready`. `null` while the engine has not started.
     pub state: Option<&'static str>,
     /// When the state began; for `Silent` and `Late` the last heartbeat; `null` if unknown.
     pub state_since: Option<Timestamp>,
@@ -447,7 +448,7 @@ pub struct EvictionReport {
     pub node: NodeName,
     /// State of the pod's eviction: `scheduled` (its node has the taint), `predicted` (its node does not have the taint
     /// yet; the time comes from the forecast), `terminating` (its deletion has started) or `never` (it tolerates the
-    /// taint without a limit).
+    /// taint without a limit; without a taint, it is listed if it is `stuck`).
     pub state: &'static str,
     /// When the pod is deleted; for a `terminating` pod when its grace period ends or, on a node out of service, when
     /// the pod garbage collector removes it by force; `null` for `never`.
@@ -469,8 +470,8 @@ pub struct EvictionReport {
     /// there), `sameNode` (its DaemonSet recreates it there, it is a static pod, or its replacement lands there again),
     /// `finished`, `notReplaced` (its controller needs no other pod), `replaced` (of a terminating pod: its replacement
     /// was created when its deletion started), `replacedWhenGone` (of a terminating pod), `unknown` (what the outcome
-    /// depends on is not known:
-    /// `outcomeText` names it) or `leftOut` (there are too many pods to compute it for each); `null` for `never`.
+    /// depends on is not known: `outcomeText` names it), `leftOut` (there are too many pods to compute it for each) or,
+    /// of a pod that is `never` evicted, `stays` (it keeps running); `null` until it is computed.
     pub outcome: Option<&'static str>,
     /// The node of the replacement, for `moves` and `preempts`.
     pub outcome_node: Option<NodeName>,

@@ -24,6 +24,7 @@ use kordon_time::{Span, Timestamp};
 
 /// Renders the report. Control characters in text from the cluster are made visible.
 pub fn render(report: &StatusReport, out: &mut Page) {
+    let now = report.taken_at;
     head(out, report);
     PageTable::new(&report.zones)
         .key("ZONE", |zone| zone_name(&zone.region, &zone.zone))
@@ -45,7 +46,7 @@ pub fn render(report: &StatusReport, out: &mut Page) {
         .key("POD", |eviction| format!("{}/{}", eviction.namespace, eviction.pod))
         .useful("NODE", |eviction| eviction.node.to_string())
         .essential("STATE", |eviction| eviction.state)
-        .essential("IN", |eviction| eviction.in_seconds.map_or(none(), |seconds| due_in(eviction, seconds)))
+        .essential("IN", move |eviction| due_in(eviction, now).unwrap_or_else(none))
         .essential("OUTCOME", |eviction| eviction.outcome_text.clone().unwrap_or_else(none))
         .flexible()
         .detail("WHY", |eviction| eviction.why.to_string())
@@ -131,16 +132,11 @@ fn nodes(out: &mut Page, report: &StatusReport) {
         .useful("HEARTBEAT", |row| {
             row.of_node(|node| Some(format!("{} ago", text::age(now, node.last_heartbeat?))))
         })
-        .detail("GRACE LEFT", |row| row.of_node(|node| Some(overdue(node.grace_left_seconds?, span))))
+        .detail("GRACE LEFT", |row| row.of_node(|node| grace_left(node, now)))
         .useful("PODS", NodeRow::pods)
         .right()
         .essential("NEXT", |row| row.of_node(next))
-        .essential("IN", |row| {
-            row.of_node(|node| {
-                let next = node.next.as_ref()?;
-                Some(overdue(next.in_seconds?, |seconds| about(seconds, next.estimated)))
-            })
-        })
+        .essential("IN", |row| row.of_node(|node| next_in(node, now)))
         .detail("TAINTS", |row| row.of_node(taints))
         .flexible()
         .useful("WHY", |row| row.of_node(|node| Some(node.next.as_ref()?.why.to_string())))
@@ -271,17 +267,25 @@ fn cordons(out: &mut Page, report: &StatusReport) {
         .print(out);
 }
 
-/// Time until an eviction: `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone.
-pub fn due_in(eviction: &EvictionReport, seconds: f64) -> String {
-    if eviction.state == "terminating" && seconds < 0.0 {
-        return format!("stuck {}", span(-seconds));
+/// Time until an eviction: `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone; `None` if it has no
+/// time.
+pub fn due_in(eviction: &EvictionReport, now: Timestamp) -> Option<String> {
+    let at = eviction.at?;
+    if eviction.state == "terminating" && at <= now {
+        return Some(format!("stuck {}", text::age(now, at)));
     }
-    overdue(seconds, |seconds| about(seconds, is_estimate(eviction)))
+    Some(about(at, is_estimate(eviction), now))
 }
 
-/// Time until an event, or the time since a past event was due.
-pub fn overdue(seconds: f64, left: impl Fn(f64) -> String) -> String {
-    if seconds < 0.0 { format!("{} overdue", span(-seconds)) } else { left(seconds) }
+/// Time until the next event of a node; `None` if that is not known.
+pub fn next_in(node: &StatusNodeReport, now: Timestamp) -> Option<String> {
+    let next = node.next.as_ref()?;
+    Some(about(next.at?, next.estimated, now))
+}
+
+/// Time until the grace period of a node ends; `None` if that is not known.
+pub fn grace_left(node: &StatusNodeReport, now: Timestamp) -> Option<String> {
+    Some(text::left(now + Span::from_secs_f64(node.grace_left_seconds?), now))
 }
 
 /// Whether the time of an eviction is an estimate.
@@ -289,11 +293,26 @@ fn is_estimate(eviction: &EvictionReport) -> bool {
     eviction.state == "predicted" || matches!(eviction.certainty, Some("estimated" | "atLatest"))
 }
 
-/// Time from now, with `~` before an estimate, as in the dashboard.
-pub fn about(seconds: f64, estimated: bool) -> String {
-    format!("{}{}", if estimated { "~" } else { "" }, span(seconds))
+/// Time until an event in the words of the dashboard ([`text::left`]), with `~` before an estimate.
+fn about(at: Timestamp, is_estimated: bool, now: Timestamp) -> String {
+    format!("{}{}", if is_estimated && at > now { "~" } else { "" }, text::left(at, now))
 }
 
+/// A duration: `9.9s` is `9s`.
 pub fn span(seconds: f64) -> String {
     Span::from_secs_f64(seconds).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_until_an_event_is_rounded_up_as_on_the_screen_and_in_the_verdict() {
+        let now = Timestamp::from_secs(1_800_000_000);
+        let text = |millis, is_estimated| about(now + Span::from_millis(millis), is_estimated, now);
+        assert_eq!(text(44_620, false), "45s");
+        assert_eq!(text(62_100, true), "~1m03s");
+        assert_eq!([text(0, true), text(-52_300, true)], ["now", "52s overdue"]);
+    }
 }

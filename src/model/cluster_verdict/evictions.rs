@@ -1,9 +1,9 @@
 //! Findings about pods that are to be evicted or were evicted, and about the next events of nodes.
 
-use super::{Finding, Phrase, VerdictLevel, coarse, is_missing, runs_nowhere, stuck, time_until};
+use super::{Finding, PartKind, Phrase, VerdictLevel, coarse, is_missing, runs_nowhere, stuck, time_until};
 use crate::model::{EvictionState, Model, NextEventKind, NodeState};
 use kordon_core::{
-    cluster::{FeedKind, NodeName},
+    cluster::{FeedKind, Key, NodeName},
     engine::controllers_own,
     forecast::Forecast,
     plan::words::counted,
@@ -14,7 +14,7 @@ use kordon_time::Timestamp;
 pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> {
     let event = model.views.leaving.next.get(node).filter(|_| model.views.is_predicted())?;
     let phrase = Phrase::from(format!("{} ", state_word(event.what)?)).time(time_until(event.at?, now));
-    Some(Finding::new(VerdictLevel::Notice, phrase))
+    Some(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, None))
 }
 
 /// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
@@ -28,42 +28,48 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
     }
     let views = &model.views;
     let total = views.counts.leaving();
-    let mut phrases: Vec<Phrase> = Vec::new();
+    let short = views.leaving.first.map(|first| format!("next eviction {}", time_until(first, now)));
+    let finding = |phrase: Phrase| {
+        Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, short.clone())
+    };
+    let mut findings: Vec<Finding> = Vec::new();
     let of_subject = subject.map(|node| node_leaving(model, node));
     match (subject, of_subject) {
         (Some(node), Some((own, first))) => {
             if let Some(first) = first {
-                phrases.push(leave(
-                    format!("{} of {node}", counted(own, "pod", "pods")),
-                    own,
-                    "",
-                    first,
-                    now,
-                ));
+                let whose = format!("{} of {node}", counted(own, "pod", "pods"));
+                // A phrase about all nodes follows if they have further pods. It says whether more are evicted later.
+                findings.push(finding(match own == total {
+                    true => leave(whose, own, &within(model), first, now).and(later(model)),
+                    false => leave(whose, own, "", first, now),
+                }));
             } else if let Some((pods, first)) = removed_by_force(model, node) {
                 let are = if pods == 1 { "is" } else { "are" };
                 let pods = counted(pods, "pod", "pods");
                 let phrase = Phrase::from(format!("{pods} of {node} {are} removed by force "));
-                phrases.push(phrase.time(time_until(first, now)));
+                let phrase = phrase.time(time_until(first, now));
+                findings.push(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, None));
             } else if is_evicted(model, node) && stuck(model) == 0 {
-                phrases.push(format!("no pod of {node} is left to evict").into());
+                let text = format!("no pod of {node} is left to evict");
+                findings.push(Finding::new(VerdictLevel::Notice, text));
             }
             match views.leaving.first.filter(|_| total > own) {
                 // The phrase before this one already has the words "pods to be evicted".
                 Some(first) if own > 0 => {
                     let phrase = Phrase::from(format!("all nodes: {total}{}, next ", within(model)));
-                    phrases.push(phrase.time(time_until(first, now)).and(later(model)));
+                    let phrase = phrase.time(time_until(first, now)).and(later(model));
+                    findings.push(Finding::new(VerdictLevel::Notice, phrase));
                 }
-                Some(first) => phrases.push(leave_in_all(model, total, first, now)),
+                Some(first) => findings.push(finding(leave_in_all(model, total, first, now))),
                 None => {}
             }
         }
         _ => match views.leaving.first {
-            Some(first) => phrases.push(leave_in_all(model, total, first, now)),
-            None => phrases.extend(next_event(model, now)),
+            Some(first) => findings.push(finding(leave_in_all(model, total, first, now))),
+            None => findings.extend(next_event(model, now).map(finding)),
         },
     }
-    phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
+    findings
 }
 
 /// Returns the findings about evicted pods that are replaced, and about the time at which the next node is tainted: `5
@@ -101,7 +107,8 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
 /// "next" because other pods may have been evicted before.
 fn leave(whose: String, pods: usize, within: &str, next: Timestamp, now: Timestamp) -> Phrase {
     let phrase = Phrase::from(whose).and(" to be evicted").and(within);
-    phrase.and(if pods == 1 { " " } else { ", next " }).time(time_until(next, now))
+    let is_only = pods == 1 && within.is_empty();
+    phrase.and(if is_only { " " } else { ", next " }).time(time_until(next, now))
 }
 
 /// Returns the phrase about the next eviction of all nodes: `44 pods to be evicted, next in 1m12s`. If every node is
@@ -117,21 +124,26 @@ fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> 
 
 /// Returns the horizon of the forecast, ` within 10m`, if more pods are evicted after the end of the forecast;
 /// otherwise the empty string.
-fn within(model: &Model) -> String {
-    let forecast = model.predictions.forecast().filter(|forecast| goes_on(forecast));
+pub(super) fn within(model: &Model) -> String {
+    let forecast = model.predictions.forecast().filter(|forecast| goes_on(model, forecast));
     forecast
         .map_or(String::new(), |forecast| format!(" within {}", coarse(forecast.until.since(forecast.made))))
 }
 
 /// Returns `, more later` if more pods are evicted after the end of the forecast.
 fn later(model: &Model) -> &'static str {
-    if model.predictions.forecast().is_some_and(|forecast| goes_on(forecast)) { ", more later" } else { "" }
+    let goes_on = model.predictions.forecast().is_some_and(|forecast| goes_on(model, forecast));
+    if goes_on { ", more later" } else { "" }
 }
 
-/// Whether nodes still wait for an eviction slot (a token of their zone's rate limiter) at the end of a forecast. In a
-/// zone whose evictions are stopped (rate 0) no node gets a slot.
-fn goes_on(forecast: &Forecast) -> bool {
-    forecast.zones.iter().any(|zone| zone.rate > 0.0 && !zone.queue.is_empty())
+/// Whether pods that are not in the list of evictions are evicted after the end of a forecast: their tolerations end
+/// later, or their nodes still wait for an eviction slot (a token of their zone's rate limiter). In a zone whose
+/// evictions are stopped (rate 0) no node gets a slot.
+fn goes_on(model: &Model, forecast: &Forecast) -> bool {
+    let rows = &model.views.leaving.evictions;
+    let is_listed = |pod: &Key| rows.get(pod).is_some_and(|row| row.state.leaves_at().is_some());
+    let waits = forecast.zones.iter().any(|zone| zone.rate > 0.0 && !zone.queue.is_empty());
+    waits || forecast.later.keys().any(|pod| !is_listed(pod))
 }
 
 /// Number of pods of a node that are to be evicted, and the time of the first eviction.

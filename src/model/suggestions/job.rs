@@ -14,8 +14,8 @@ use kordon_core::{
     placement::{Constraint, Snapshot},
     plan::{
         Action, Cancellation, Environment, EvictionRules, LostNodes, PlacementTrace, PlacingEnvironment,
-        Plan, Verdict, environment::has_running_kubelet, failover, failover::leave_lost_nodes,
-        forced_removal::removes_by_force,
+        Plan, Recreation, Verdict, environment::has_running_kubelet, failover, failover::leave_lost_nodes,
+        forced_removal::removes_by_force, owner,
     },
 };
 use kordon_time::Timestamp;
@@ -131,7 +131,16 @@ impl Model {
             .zip(self.engine.as_ref())
             .is_some_and(|((node, _), engine)| engine.renews_again(&self.cluster, node, now));
         let knows_out_of_service = rules.out_of_service;
-        PodCase { pod: pod.clone(), node, state, next, knows_out_of_service, renews_again }
+        let is_replaced_at_once = owner::recreation(&self.cluster, pod) == Recreation::Immediately;
+        PodCase {
+            pod: pod.clone(),
+            node,
+            state,
+            next,
+            knows_out_of_service,
+            renews_again,
+            is_replaced_at_once,
+        }
     }
 
     /// Time at which the grace periods of all `victims`, which are pods of one node, are over; `None` if the node's

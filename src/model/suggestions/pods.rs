@@ -14,7 +14,9 @@ use kordon_core::{
         environment::has_running_kubelet,
         eviction_note::{HeldVolume, held_volume},
         forced_removal::{collected_within, removes_by_force},
-        kubectl, refusal,
+        kubectl,
+        outcome::tolerates_fencing,
+        refusal,
     },
 };
 use kordon_time::Timestamp;
@@ -32,6 +34,8 @@ pub struct PodCase {
     pub knows_out_of_service: bool,
     /// Whether the pod's node is Unknown, but renews its Lease again.
     pub renews_again: bool,
+    /// Whether the pod's controller creates the replacement when the pod's deletion starts.
+    pub is_replaced_at_once: bool,
 }
 
 /// State of a pod that may need an action.
@@ -152,6 +156,9 @@ impl PodCase {
             | PodTrouble::WaitsForVictims { .. }
             | PodTrouble::WaitsForVolume(_)
             | PodTrouble::NodeGone => vec![Wait],
+            PodTrouble::NodeDown if is_silent && !self.is_replaced_at_once => {
+                vec![Wait, RestartKubelet, OutOfService, ForceDelete]
+            }
             PodTrouble::NodeDown => vec![Wait, RestartKubelet, Delete, OutOfService],
             PodTrouble::Blocked(_) => vec![Wait, Delete],
             PodTrouble::Running if self.pod.is_of_daemon_set() => vec![Delete],
@@ -160,7 +167,7 @@ impl PodCase {
         };
         kinds.retain(|kind| match kind {
             kind if self.renews_again && is_for_silent(*kind) => false,
-            OutOfService => self.knows_out_of_service && is_silent,
+            OutOfService => self.knows_out_of_service && is_silent && !tolerates_fencing(&self.pod),
             DeleteNode | RestartKubelet => self.node.is_some(),
             RemoveFinalizers => self.pod.is_held() || self.state == PodTrouble::HeldByFinalizer,
             Wait => self.state.may_pass(),
@@ -184,7 +191,13 @@ impl PodCase {
             }
             SuggestionKind::Delete => {
                 let means = Means::Plan(Action::Delete { pods, options });
-                Suggestion::new(kind, means, "deletes it; budgets are not checked")
+                let text = match (&self.state, node.is_some_and(|node| is_silent(node))) {
+                    (PodTrouble::NodeDown, true) => {
+                        "starts its deletion: its replacement is created, and it hangs until its kubelet is back"
+                    }
+                    _ => "deletes it; budgets are not checked",
+                };
+                Suggestion::new(kind, means, text)
             }
             SuggestionKind::OutOfService => out_of_service(node?),
             SuggestionKind::ForceDelete => force_delete(&pods),
@@ -288,7 +301,7 @@ mod tests {
     use kordon_core::{
         cluster::{
             Change, Condition, ConditionStatus, OUT_OF_SERVICE, ObjectEvent, Owner, OwnerKind, READY, Taint,
-            Termination, WorkloadKind,
+            Termination, Toleration, TolerationOperator, WorkloadKind,
         },
         engine::ServerVersion,
         plan::StuckReason,
@@ -376,6 +389,13 @@ mod tests {
         let mut old = case(PodTrouble::NodeDown, ConditionStatus::Unknown);
         old.knows_out_of_service = false;
         assert_eq!(words(&old), "wait restartKubelet delete");
+        let stateful =
+            PodCase { is_replaced_at_once: false, ..case(PodTrouble::NodeDown, ConditionStatus::Unknown) };
+        assert_eq!(words(&stateful), "wait restartKubelet outOfService forceDelete", "a deletion would hang");
+        let toleration = Toleration { operator: TolerationOperator::Exists, ..Toleration::default() };
+        let pod = Arc::new(Pod { tolerations: vec![toleration].into(), ..Pod::default() });
+        let tolerating = PodCase { pod, ..stateful };
+        assert_eq!(words(&tolerating), "wait restartKubelet forceDelete", "the taint would not evict it");
         let gone = PodCase { node: None, ..case(stuck(), ConditionStatus::True) };
         assert_eq!(words(&gone), "wait forceDelete", "there is no node to delete or to restart");
     }
@@ -407,6 +427,7 @@ mod tests {
             next: None,
             knows_out_of_service: true,
             renews_again: false,
+            is_replaced_at_once: true,
         }
     }
 

@@ -167,12 +167,12 @@ pub const METRICS: &[Metric] = &[
     gauge(
         OUTCOMES,
         &["outcome"],
-        "Pods to be evicted by what becomes of them (docs/outcomes.md); absent while that is not known",
+        "Pods to be evicted by what becomes of them (docs/outcomes.md); absent while that is not known (with --enforce, workloads are not watched)",
     ),
     gauge(
         NOWHERE,
         &["when"],
-        "Pods that have nowhere to run (docs/outcomes.md) now, and how many more will (predicted); absent while that is not known",
+        "Pods that have nowhere to run (docs/outcomes.md) now, and how many more will (predicted); absent while that is not known (with --enforce, workloads are not watched)",
     ),
     gauge(
         SHORT,

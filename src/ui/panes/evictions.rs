@@ -102,8 +102,8 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     super::nothing(scene, FeedKind::Pods, Pane::Evictions, "no evictions")
 }
 
-/// Totals: `44 to be evicted · 5 stuck · 10 Pending · 29 move · 3 terminating · 8 stay`. The outcomes after the first
-/// number add up to it. If space is short, the last parts are left out.
+/// Totals: `44 to be evicted · 5 stuck · 10 Pending · 29 move · 3 terminating · 2 stuck, not evicted · 8 stay`. The
+/// outcomes after the first number add up to it. If space is short, the last parts are left out.
 fn facts(scene: &Scene, area: Rect) -> Runs {
     let titles: usize = tabs(scene, Pane::Evictions).iter().map(|(_, title)| title.width()).sum();
     let room = usize::from(area.width).saturating_sub(6 + titles);
@@ -121,7 +121,8 @@ fn facts(scene: &Scene, area: Rect) -> Runs {
         (counts.preempted.total(), "preempted for them", Role::NodeNotice),
         (counts.terminating, "terminating", Role::EvictionTerminating),
         (counts.cancelled, "cancelled", Role::EvictionCancelled),
-        (counts.never, "stay", Role::EvictionNever),
+        (counts.never_stuck, "stuck, not evicted", Role::NodeCritical),
+        (counts.never.saturating_sub(counts.never_stuck), "stay", Role::EvictionNever),
     ]);
     let mut runs = match scene.shown.views.confidence {
         Some(Confidence::Disconnected { .. }) => Runs::new("last known state", scene.style(Role::FeedBroken)),

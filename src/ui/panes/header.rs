@@ -31,9 +31,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };
     identity(scene).render(line(0), &Run::styled("   ", scene.style(Role::Dim)), buf);
     if area.height > 1 {
-        verdict_line(scene, scene.verdict).render(
-            line(1),
-            &Run::styled(" · ", scene.style(Role::Faint)),
+        let area = line(1);
+        verdict_line(scene, scene.verdict, usize::from(area.width)).render(
+            area,
+            &Run::styled(SEPARATOR, scene.style(Role::Faint)),
             buf,
         );
     }
@@ -68,14 +69,19 @@ fn identity(scene: &Scene) -> Segments {
     line.right(0, Runs::new(&badge, scene.style(badge_role))).right(0, Runs::new(&fresh, scene.style(role)))
 }
 
-/// The verdict: `✖ zone b down (8 of 8) · 44 to be evicted, next in 1m12s`. If space is short, the last parts are left
-/// out.
-fn verdict_line(scene: &Scene, verdict: &ClusterVerdict) -> Segments {
+/// Separator of the parts of the verdict.
+const SEPARATOR: &str = " · ";
+
+/// The verdict: `✖ zone b down (8 of 8) · 44 to be evicted, next in 1m12s`. If the cells are few, parts are shorter, and
+/// the last parts are left out.
+fn verdict_line(scene: &Scene, verdict: &ClusterVerdict, cells: usize) -> Segments {
     let role = level_role(verdict.level);
+    let glyph = verdict.level.glyph();
+    let fits = |parts: &[&str]| text::width(&format!("{glyph} {}", parts.join(SEPARATOR))) <= cells;
     let mut line = Segments::default();
-    for (priority, part) in (0..=u8::MAX).zip(&verdict.parts) {
+    for (priority, part) in (0..=u8::MAX).zip(verdict.parts_for(fits)) {
         let runs = match priority {
-            0 => Runs::new(&format!("{} {part}", verdict.level.glyph()), scene.style(role)),
+            0 => Runs::new(&format!("{glyph} {part}"), scene.style(role)),
             _ => Runs::new(part, scene.style(Role::Base)),
         };
         line = line.left(priority, runs);

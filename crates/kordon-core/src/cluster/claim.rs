@@ -117,8 +117,7 @@ impl CordonNote {
         Some(if self.is_expired(now) {
             format!("expired {} ago", now.since(until))
         } else {
-            let left = until.since(now) + Span::from_nanos(999_999_999);
-            format!("{} left", Span::from_secs(left.as_secs()))
+            format!("{} left", until.since(now).rounded_up())
         })
     }
 

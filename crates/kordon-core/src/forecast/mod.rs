@@ -68,6 +68,9 @@ pub struct Forecast {
     pub recovered: BTreeMap<NodeName, Timestamp>,
     /// Times at which pods are deleted after the end of the forecast; only deletions whose timers already run.
     pub later: BTreeMap<Key, Timestamp>,
+    /// Pods whose evictions are scheduled when the forecast is made, but do not happen: the controller removes the
+    /// taints of their nodes first, because the nodes are Ready again or because every zone is down.
+    pub cancelled: BTreeSet<Key>,
     /// The chart of the forecast; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,
     /// The chances with which nodes get the tokens of their zones' rate limiters, for [`Forecast::deleted`].
@@ -183,9 +186,23 @@ impl Forecast {
             forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
             forecast.add_shutdown_ends(assumptions, cluster);
             forecast.add_device_evictions(engine, cluster);
+            forecast.cancelled = forecast.cancelled_evictions(engine, cluster, &run.cluster);
         }
         forecast.by_node = baseline::by_node(&forecast.steps);
         forecast
+    }
+
+    /// Returns the pods with an eviction that is scheduled now, and that are not evicted or ended in the forecast or
+    /// after it. `at_end` is the cluster at the end of the forecast.
+    fn cancelled_evictions(&self, engine: &Engine, cluster: &Cluster, at_end: &Cluster) -> BTreeSet<Key> {
+        let scheduled = engine.evictions(cluster).into_iter().filter(|eviction| eviction.due.at().is_some());
+        let remains = |pod: &Key| at_end.pod(pod).is_some_and(|pod| pod.termination.is_none());
+        let mut cancelled: BTreeSet<Key> = scheduled.map(|eviction| eviction.pod).filter(remains).collect();
+        let leaving = self.steps.iter().filter_map(|step| step.kind.pod()).chain(self.later.keys());
+        for pod in leaving {
+            cancelled.remove(pod);
+        }
+        cancelled
     }
 
     /// Adds the pods that kubelets end before their machines stop. Leaves out a pod if something else deletes it first,

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use super::{Forecast, Succession};
 use crate::{
     cluster::{Cluster, Key},
-    plan::{Environment, OutcomeKind, PodOutcome, PreemptedFor, failover},
+    plan::{Environment, PodOutcome, PreemptedFor, failover},
 };
 use kordon_time::Timestamp;
 
-/// Outcomes of pods that leave their node, of pods that stay on a lost node, and of preempted pods.
+/// Outcomes of pods that leave their node, of pods that stay on a node that is down, and of preempted pods.
 #[derive(Clone, Debug, Default)]
 pub struct LeavingOutcomes {
     /// Outcomes of the pods that leave their node.
     pub by_pod: BTreeMap<Key, PodOutcome>,
-    /// Pods with nowhere to run that stay on their lost node, because the forecast does not delete them.
-    pub staying: BTreeMap<Key, OutcomeKind>,
+    /// Outcomes of the pods on nodes that are down whose deletion does not begin within the forecast.
+    pub staying: BTreeMap<Key, PodOutcome>,
     /// Pods on other nodes that are preempted for the placed replacements.
     pub preempted: BTreeMap<Key, PreemptedFor>,
 }
@@ -40,11 +40,10 @@ impl Forecast {
         });
         let mut outcomes = LeavingOutcomes { preempted: preempted.collect(), ..LeavingOutcomes::default() };
         for successor in succession.successors {
-            let kind = successor.outcome.kind();
             if leaving.contains_key(&successor.of) {
                 outcomes.by_pod.insert(successor.of, successor.outcome);
-            } else if successor.evicted.is_none() && kind.has_nowhere_to_run() {
-                outcomes.staying.insert(successor.of, kind);
+            } else if successor.evicted.is_none() {
+                outcomes.staying.insert(successor.of, successor.outcome);
             }
         }
         outcomes

@@ -11,11 +11,11 @@ use crate::{
     cluster::{Cluster, Key, NodeName, Pod, ZoneKey},
     plan::{
         self, Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod, LostNodes,
-        OutcomeCounts, OutcomeKind, PodOutcome, Recreation, RunTrace, TerminatingPods,
+        OutcomeCounts, OutcomeKind, PodOutcome, Recreation, RunTrace, StuckReason, TerminatingPods,
         environment::has_running_kubelet,
         failover::{self, failover_of_first},
         forced_removal::{FORCED_DETACH, is_out_of_service, keeps_pods},
-        quota_delay, succession_gaps,
+        outcome, quota_delay, succession_gaps,
     },
 };
 use kordon_time::Timestamp;
@@ -94,7 +94,7 @@ pub struct Successor {
 
 impl Successor {
     /// Whether the pod appears in lists of replacements. Pods that need no replacement elsewhere do not appear.
-    fn is_listed(&self) -> bool {
+    pub fn is_listed(&self) -> bool {
         match self.outcome.kind() {
             // The outcome has a node if the scheduler places the replacement; for pods of DaemonSets and static pods it
             // has none.
@@ -120,6 +120,13 @@ impl Successor {
         match (&self.outcome, &self.landing) {
             (PodOutcome::Lost | PodOutcome::FailsRun { .. } | PodOutcome::FailsJob { .. }, _) => "lost",
             (PodOutcome::Unknown { .. }, _) => "unknown",
+            (PodOutcome::Replaced { .. }, _) => "replaced",
+            (
+                PodOutcome::WaitsForOldPod
+                | PodOutcome::Refused(_)
+                | PodOutcome::Stuck(StuckReason::OldPod | StuckReason::Finalizers { .. }),
+                _,
+            ) => "waiting",
             (_, Some(landing @ Landing::Pending { .. })) => landing.word(),
             (_, Some(landing)) if self.created.is_some() => landing.word(),
             _ if self.evicted.is_some() => "waiting",
@@ -316,9 +323,7 @@ impl Forecast {
                     Departing::from_not_ready_node(cluster, &pod, is_known)
                 }
                 None if pod.node.as_ref().is_some_and(|node| left_alone.contains(node)) => {
-                    let departing = Departing::from_lost_node(cluster, &pod, is_known);
-                    let keeps_running = departing.is_deleted;
-                    Departing { is_deleted: false, keeps_running, ..departing }
+                    Departing::from_paused_node(cluster, &pod, is_known)
                 }
                 None => Departing::from_lost_node(cluster, &pod, is_known),
             };
@@ -404,6 +409,30 @@ impl Forecast {
         let is_assumed =
             |node: &NodeName| assumptions.incidents.iter().any(|incident| incident.node == *node);
         self.down.iter().filter(|node| is_paused(node) && !is_assumed(node)).collect()
+    }
+
+    /// Returns the pods that nothing evicts, although nothing will run in their place: they tolerate the taint of their
+    /// node without a limit, and the node is down at the end of the forecast, which has no assumptions. Pods of
+    /// DaemonSets and static pods, which belong to their nodes, are left out.
+    pub fn stuck_without_eviction(&self, cluster: &Cluster) -> Vec<Arc<Pod>> {
+        let left_alone = self.left_alone(&Assumptions::default(), cluster);
+        let down = self.down.iter().filter(|node| !left_alone.contains(node));
+        let is_stuck = |pod: &&Arc<Pod>| {
+            let belongs_to_node = pod.is_of_daemon_set() || pod.mirror;
+            pod.lives()
+                && !belongs_to_node
+                && outcome::is_never_evicted(pod)
+                && !self.has_kubelet(cluster, pod)
+                && Departing::from_lost_node(cluster, pod, true).decide(pod, None).kind()
+                    == OutcomeKind::Stuck
+        };
+        down.flat_map(|node| cluster.pods_on(node)).filter(is_stuck).cloned().collect()
+    }
+
+    /// Whether the node is down at the end of the forecast, which has no assumptions, and no taint evicts its pods,
+    /// because the evictions of its zone are paused.
+    pub fn leaves_alone(&self, cluster: &Cluster, node: &NodeName) -> bool {
+        self.left_alone(&Assumptions::default(), cluster).contains(node)
     }
 
     /// Returns the zones whose evictions are paused at the end of the forecast

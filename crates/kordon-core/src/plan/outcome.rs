@@ -21,7 +21,10 @@ use super::{
     words::counted,
 };
 use crate::{
-    cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, PodResources, Scope, Taint, TaintEffect},
+    cluster::{
+        Cluster, FeedKind, Gaps, Key, Name, NodeName, OUT_OF_SERVICE, Pod, PodResources, Scope, Taint,
+        TaintEffect,
+    },
     engine::{Tolerance, UNREACHABLE, tolerance},
     placement::TiedNodes,
 };
@@ -130,7 +133,13 @@ pub enum StuckReason {
         hangs: bool,
     },
     /// Nothing evicts the pod, because it tolerates the taints of a dead node without a limit.
-    NotEvicted,
+    NotEvicted {
+        /// Whether the out-of-service taint on its node removes it: it does not tolerate that taint without a limit.
+        is_fenced: bool,
+        /// Whether a replacement is created when the pod's deletion starts. Otherwise only a deletion by force helps,
+        /// because its kubelet does not end it.
+        is_replaced_at_once: bool,
+    },
     /// The volume of this claim stays attached to the old node.
     Volume { claim: Name },
     /// The replacement waits on its node, because another replacement uses the volume of this claim on another node.
@@ -394,6 +403,12 @@ impl Departing {
         }
     }
 
+    /// Creates the departure of a pod whose node is down while evictions are paused: nothing evicts it, and it counts
+    /// as running, because the controller takes the failure for one of the network.
+    pub fn from_paused_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
+        Self { is_deleted: false, keeps_running: true, ..Self::from_lost_node(cluster, pod, is_known) }
+    }
+
     /// Creates the departure of a pod whose node is not Ready, but whose kubelet runs. The node's taint evicts it,
     /// unless the pod tolerates the taint.
     pub fn from_not_ready_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
@@ -491,7 +506,12 @@ impl Departing {
             Recreation::Immediately | Recreation::WhenGone if let Some(why) = self.not_needed => {
                 return PodOutcome::NotRecreated(why);
             }
-            _ if !self.is_deleted => return PodOutcome::Stuck(StuckReason::NotEvicted),
+            recreation if !self.is_deleted => {
+                return PodOutcome::Stuck(StuckReason::NotEvicted {
+                    is_fenced: !tolerates_fencing(pod),
+                    is_replaced_at_once: recreation == Recreation::Immediately,
+                });
+            }
             Recreation::WhenGone if !self.is_gone => {
                 return PodOutcome::Stuck(StuckReason::for_old_pod(pod));
             }
@@ -561,9 +581,15 @@ impl Departing {
 
 /// Returns whether the taint of an unreachable node never evicts the pod (`getMinTolerationTime`,
 /// docs/upstream/node-lifecycle.md).
-fn is_never_evicted(pod: &Pod) -> bool {
+pub fn is_never_evicted(pod: &Pod) -> bool {
     let unreachable = Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
     matches!(tolerance(&pod.tolerations, &[unreachable]), Tolerance::Forever)
+}
+
+/// Returns whether a pod tolerates the out-of-service taint without a limit, so that the taint does not evict it.
+pub fn tolerates_fencing(pod: &Pod) -> bool {
+    let taint = Taint { key: OUT_OF_SERVICE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
+    tolerance(&pod.tolerations, [&taint]) == Tolerance::Forever
 }
 
 /// Returns the unknown kinds of the objects that decide whether a pod is recreated and where its volumes can be
@@ -652,7 +678,7 @@ impl PodOutcome {
             },
             Self::Pending { cause, .. } => format!("→ Pending: {cause}"),
             Self::Refused(refusal) => format!("→ refused: quota {}", refusal.quota.name),
-            Self::Stuck(StuckReason::OldPod | StuckReason::NotEvicted) => "stuck with its node".into(),
+            Self::Stuck(StuckReason::OldPod | StuckReason::NotEvicted { .. }) => "stuck with its node".into(),
             Self::Stuck(StuckReason::Finalizers { .. }) => "stuck: held by finalizers".into(),
             Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
             Self::Stuck(StuckReason::SharedVolume { .. }) => "stuck: volume shared".into(),
@@ -749,12 +775,18 @@ impl fmt::Display for PodOutcome {
             ),
             Self::Stuck(StuckReason::Finalizers { names, hangs }) => {
                 write!(f, "stuck Terminating: no replacement until its finalizers are removed ({names})")?;
-                let until = if *hangs { " and the node is back, deleted or tainted out-of-service" } else { "" };
+                let until =
+                    if *hangs { " and the node is back, deleted or tainted out-of-service" } else { "" };
                 f.write_str(until)
             }
-            Self::Stuck(StuckReason::NotEvicted) => f.write_str(
-                "stuck: it tolerates the taint, no replacement until the node is back or deleted, or the pod is deleted",
-            ),
+            Self::Stuck(StuckReason::NotEvicted { is_fenced, is_replaced_at_once }) => {
+                let node = if *is_fenced { ", deleted or tainted out-of-service" } else { " or deleted" };
+                let pod = if *is_replaced_at_once { "deleted" } else { "deleted by force" };
+                write!(
+                    f,
+                    "stuck: it tolerates the taint, no replacement until the node is back{node}, or the pod is {pod}"
+                )
+            }
             Self::Stuck(StuckReason::Volume { claim }) => {
                 write!(
                     f,
@@ -762,10 +794,16 @@ impl fmt::Display for PodOutcome {
                 )
             }
             Self::Stuck(StuckReason::SharedVolume { claim, node }) => {
-                write!(f, "stuck: ReadWriteOnce volume {claim} is attached to {node}, where another pod uses it")
+                write!(
+                    f,
+                    "stuck: ReadWriteOnce volume {claim} is attached to {node}, where another pod uses it"
+                )
             }
             Self::Stuck(StuckReason::LowerOrdinal { pod }) => {
-                write!(f, "stuck: its StatefulSet creates it once {pod} is Ready (podManagementPolicy: OrderedReady)")
+                write!(
+                    f,
+                    "stuck: its StatefulSet creates it once {pod} is Ready (podManagementPolicy: OrderedReady)"
+                )
             }
             Self::Stuck(StuckReason::SilentNode { node }) => write!(
                 f,
@@ -778,7 +816,8 @@ impl fmt::Display for PodOutcome {
                 match takes.elsewhere {
                     0 => Ok(()),
                     pods => {
-                        let pods = counted(pods, "pod of it on another node is", "pods of it on other nodes are");
+                        let pods =
+                            counted(pods, "pod of it on another node is", "pods of it on other nodes are");
                         write!(f, "; {pods} deleted, too")
                     }
                 }

@@ -155,6 +155,8 @@ pub struct Explainer<'a> {
     pub forecast: Option<&'a Forecast>,
     /// The outcomes of evicted pods; `None` if they are not computed.
     pub outcomes: Option<&'a BTreeMap<Key, PodOutcome>>,
+    /// The outcomes of pods on nodes that are down that are not evicted; `None` if they are not computed.
+    pub staying: Option<&'a BTreeMap<Key, PodOutcome>>,
     /// The pods that are preempted for the replacements of evicted pods; `None` if they are not computed.
     pub preempted: Option<&'a BTreeMap<Key, PreemptedFor>>,
     /// Nodes whose drain ends only after another node is uncordoned; empty if this is not computed.
@@ -541,6 +543,11 @@ impl Explainer<'_> {
         }
     }
 
+    /// Whether the forecast has no deletion of a pod whose eviction is scheduled.
+    fn is_cancelled_later(&self, pod: &Key) -> bool {
+        self.forecast.is_some_and(|forecast| forecast.cancelled.contains(pod))
+    }
+
     /// Adds a summary of the evictions from the node.
     fn explain_evictions(&self, node: &Node, explanation: &mut Vec<Step>) {
         let gaps = self.cluster.gaps_in([Scope::PodsOn(node.name.clone())]).unknown();
@@ -548,7 +555,10 @@ impl Explainer<'_> {
             let text = format!("its evictions are unknown: {gaps}");
             explanation.push(Step::new(Tense::Never, Topic::Eviction, text));
         }
-        let pending = self.engine.evictions_left_on(self.cluster, node, self.now);
+        let mut pending = self.engine.evictions_left_on(self.cluster, node, self.now);
+        let scheduled = pending.len();
+        pending.retain(|eviction| eviction.due == Due::Never || !self.is_cancelled_later(&eviction.pod));
+        let cancelled = scheduled - pending.len();
         let mut due: Vec<(Timestamp, bool)> = Vec::new();
         let mut removed = 0;
         let mut stay = 0;
@@ -583,6 +593,11 @@ impl Explainer<'_> {
             }
             let tense = if first.0 <= self.now { Tense::Present } else { Tense::Future };
             explanation.push(Step::new(tense, Topic::Eviction, text).at(first.0).estimated(first.1));
+        }
+        if cancelled > 0 {
+            let pods = counted(cancelled, "pod is", "pods are");
+            let text = format!("{pods} not evicted: the controller removes the taint first");
+            explanation.push(Step::new(Tense::Never, Topic::Eviction, text));
         }
         if stay > 0 {
             let text =

@@ -69,9 +69,11 @@ impl Explainer<'_> {
         self.explain_end_by_shutdown(pod, node, &mut explanation);
         self.explain_eviction(pod, node, &mut explanation);
         if explanation.iter().any(is_eviction) {
-            let notes = EvictionNote::for_pod(self.cluster, pod);
-            let note = |note: &EvictionNote| Step::new(Tense::Future, Topic::Eviction, note.to_string());
-            explanation.extend(notes.iter().map(note));
+            let outcome = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key));
+            let is_said = |note: &EvictionNote| outcome.is_some_and(|outcome| note.is_said_by(outcome));
+            let notes = EvictionNote::for_pod(self.cluster, pod).into_iter().filter(|note| !is_said(note));
+            let note = |note: EvictionNote| Step::new(Tense::Future, Topic::Eviction, note.to_string());
+            explanation.extend(notes.map(note));
             self.explain_outcome(pod, &mut explanation);
         } else {
             self.explain_never_evicted(pod, node, &mut explanation);
@@ -286,7 +288,12 @@ impl Explainer<'_> {
             return;
         }
         let is_down = !has_running_kubelet(self.cluster, &node.name);
-        let outcome = if is_down && self.tolerates_taints_of(pod, node) {
+        let forecast = self.staying.and_then(|staying| staying.get(&pod.key));
+        let outcome = if let Some(outcome) = forecast.filter(|it| it.kind().holds_without_deletion()) {
+            outcome.clone()
+        } else if self.forecast.is_some_and(|forecast| forecast.leaves_alone(self.cluster, &node.name)) {
+            Departing::from_paused_node(self.cluster, pod, false).decide(pod, None)
+        } else if is_down && self.tolerates_taints_of(pod, node) {
             PodOutcome::for_never_evicted(self.cluster, pod)
         } else if self.becomes_unknown(node) && self.tolerates_next_taint(pod, node) {
             Departing::from_lost_node(self.cluster, pod, false).decide(pod, None)
@@ -359,6 +366,10 @@ impl Explainer<'_> {
         let pending = self.engine.evictions_left_on(self.cluster, node, self.now);
         let pending = pending.into_iter().find(|eviction| eviction.pod == pod.key);
         match (pending.map(|eviction| (eviction.due, eviction.why)), predicted) {
+            (Some((Due::At { .. }, _)), _) if self.is_cancelled_later(&pod.key) => {
+                let text = "the controller removes the taint before its toleration ends: it is not evicted";
+                explanation.push(Step::new(Tense::Never, Topic::Eviction, text.into()));
+            }
             (Some((Due::At { at, certainty }, why)), _) => {
                 explanation
                     .extend(toleration(&why).map(|text| Step::new(Tense::Present, Topic::Toleration, text)));

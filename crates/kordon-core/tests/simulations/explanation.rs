@@ -45,6 +45,7 @@ fn tell(sim: &Sim, of: impl FnOnce(&Explainer<'_>) -> Vec<Step>) -> Vec<Step> {
         cluster,
         forecast,
         outcomes: None,
+        staying: None,
         preempted: None,
         cordon_waits: &[],
         now: sim.now,

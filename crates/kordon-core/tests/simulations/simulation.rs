@@ -743,6 +743,7 @@ fn answers(faults: &RandomFaults, ahead: Span, attach: i64) -> Vec<(Forecast, Co
             cluster,
             forecast: Some(&forecast),
             outcomes: None,
+            staying: None,
             preempted: None,
             cordon_waits: &[],
             now,

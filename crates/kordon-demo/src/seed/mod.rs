@@ -588,6 +588,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_without_a_node_is_as_old_as_its_wait() {
+        let seed = seed(3, 900, 1);
+        let waits = |object: &Value| object["kind"] == "Pod" && object["spec"]["nodeName"].is_null();
+        let created: BTreeSet<String> = seed
+            .objects()
+            .filter(waits)
+            .map(|pod| pod["metadata"]["creationTimestamp"].to_string())
+            .collect();
+        assert_eq!(created, [json!(seed.epoch.to_time()).to_string()].into());
+    }
+
+    #[test]
     fn a_pod_is_as_large_as_real_ones() {
         let sizes: Vec<usize> =
             seed(24, 180, 1).objects().filter(|o| o["kind"] == "Pod").map(|o| o.to_string().len()).collect();

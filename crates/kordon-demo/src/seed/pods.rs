@@ -281,10 +281,12 @@ impl PodTemplate {
     ) -> Value {
         let name = pod_name(workload, seed, machine, random);
         let mut rng = random.rng(&["pod", &workload.namespace, &name]);
-        let created = match seed.state {
-            InitialPodState::Replacement { age } => epoch - age,
-            _ => epoch - Span::from_secs(rng.i64(600..3 * 86_400)),
+        let age = match seed.state {
+            InitialPodState::Replacement { age } => age,
+            _ => Span::from_secs(rng.i64(600..3 * 86_400)),
         };
+        // The scheduler first sees a pod without a node when the demo starts, so the pod cannot be older.
+        let created = if machine.is_some() { epoch - age } else { epoch };
         let mut pod = self.pod.clone();
         let metadata = &mut pod["metadata"];
         metadata["uid"] = json!(uid(&mut rng));

@@ -17,7 +17,10 @@ use crate::{
         widgets::Cell,
     },
 };
-use kordon_core::forecast::{ForecastKind, ForecastStep, leave_endpoints};
+use kordon_core::{
+    forecast::{ForecastKind, ForecastStep, leave_endpoints},
+    plan::PodOutcome,
+};
 use kordon_time::Timestamp;
 
 /// Cells of a row. In a row with fewer cells than columns, the last cell extends to the edge.
@@ -91,10 +94,11 @@ fn step_text(step: &ForecastStep) -> String {
 fn staying(scene: &Scene, impact: &FailureImpact, place: usize) -> EventRow {
     let (pod, node) = &impact.staying[place];
     let dim = scene.style(Role::Dim);
+    let outcome = impact.outcome(pod).map_or_else(|| "stays".into(), PodOutcome::short);
     EventRow {
         when: event_row::when("–", dim),
         subject: pod_name(scene, pod),
-        state: Cell::new("stays", dim),
+        state: Cell::new(&outcome, dim),
         text: Cell::new(&format!("on {node}: not evicted within {HORIZON}"), dim),
     }
 }

@@ -272,9 +272,9 @@ fn in_time(scene: &Scene, at: Option<Timestamp>, made: Timestamp) -> Cell {
     event_row::when(&words, scene.style(Role::CountdownFar))
 }
 
-/// Time from `made`, when the plan was made, to `at`, in whole seconds.
+/// Time from `made`, when the plan was made, to `at`, rounded up to whole seconds.
 fn after(at: Timestamp, made: Timestamp) -> Span {
-    Span::from_secs(at.since(made).as_secs())
+    at.since(made).rounded_up()
 }
 
 fn pod_name(scene: &Scene, key: &Key) -> Cell {
