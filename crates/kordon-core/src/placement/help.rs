@@ -243,10 +243,14 @@ impl Snapshot {
         if are_apart { topologies } else { Vec::new() }
     }
 
-    /// Returns the cordoned nodes that would be feasible without their cordons, sorted.
+    /// Returns the cordoned nodes that would be feasible without their cordons, sorted. Returns none if the pod needs
+    /// no uncordon: if a node without a cordon is feasible, or if the default scheduler does not try the pod.
     pub fn takers_if_uncordoned(&mut self, request: &SchedulingRequest) -> Vec<NodeName> {
-        let Some(lifted) = Constraint::Cordon.lifted(request) else { return Vec::new() };
-        self.feasible(&lifted)
+        let Some(lifted) = Constraint::Cordon.lifted(request).filter(|_| request.obstacle().is_none()) else {
+            return Vec::new();
+        };
+        let nodes = self.feasible(&lifted);
+        if nodes.iter().all(|node| self.is_cordoned(node)) { nodes } else { Vec::new() }
     }
 
     /// Returns the requirements on a new node, with the zones of the pod's volumes; `None` if a new node cannot help.
