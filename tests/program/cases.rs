@@ -93,6 +93,36 @@ async fn a_drain_that_waits_for_a_pod_without_any_node_is_told_to_uncordon_none(
     assert!(plan["pods"][0]["text"].to_string().contains("Pending: c5/kas"), "{plan:#}");
 }
 
+/// A pod that fits an open node, or that has a scheduling gate, does not wait for an uncordon.
+#[tokio::test]
+async fn a_pod_that_waits_for_something_else_than_an_uncordon_is_no_reason_to_uncordon_a_node() {
+    let case = "08-drains-block-each-other";
+    let mut objects = Objects::of(case);
+    objects.named("Pod", "kas-545b849f84-mrghr")["spec"]["schedulingGates"] =
+        json!([{"name": "example.com/wait"}]);
+    let plan = objects.answer("plan drain c5-a", STALLS).await;
+    assert!(!has_warning(&plan, "waitsForUncordon"), "gated: {plan:#}");
+    let mut objects = Objects::of(case);
+    let mut open = objects.named("Node", "c5-b").clone();
+    open["metadata"]["name"] = "c5-open".into();
+    open["metadata"]["uid"] = "c5-open".into();
+    open["metadata"]["labels"]["kubernetes.io/hostname"] = "c5-open".into();
+    open["spec"] = json!({});
+    objects.0.push(open);
+    let plan = objects.answer("plan drain c5-a", STALLS).await;
+    assert!(!has_warning(&plan, "waitsForUncordon"), "c5-open has room: {plan:#}");
+}
+
+#[tokio::test]
+async fn the_cause_of_a_pending_pod_is_stated_for_the_pod_and_for_its_budget() {
+    let objects = Objects::of("08-drains-block-each-other");
+    let why = objects.answer("why pod kas-545b849f84-mrghr -n c5", DONE).await["steps"].to_string();
+    assert!(why.contains("Pending: "), "{why}");
+    let plan = objects.answer("plan drain c5-a", STALLS).await;
+    let text = plan["pods"][0]["text"].as_str().expect("a text");
+    assert!(text.contains("Pending: c5/kas-545b849f84-mrghr ("), "{text}");
+}
+
 /// Every eviction failed with status 500.
 #[tokio::test]
 async fn two_budgets_over_one_pod_fail_its_eviction_whatever_happens() {
