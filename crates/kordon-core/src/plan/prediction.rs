@@ -462,10 +462,11 @@ impl<'a, E: Environment> Prediction<'a, E> {
 }
 
 /// The assumptions behind the prediction of a removal (docs/upstream/operator-actions.md#6.8).
-const ASSUMPTIONS: [&str; 5] = [
+const ASSUMPTIONS: [&str; 6] = [
     "nothing else changes pods, budgets, scales or nodes: no autoscaler, no rollout, no other drain",
     "controllers react within a second; new pods become Ready as fast as their siblings did",
     "running kubelets end pods within their grace; admission webhooks allow it",
+    "containers of Jobs end with exit code 143, as programs that SIGTERM ends do",
     TEMPLATES_ASSUMED,
     "no new pod is bound to the nodes by its nodeName",
 ];
