@@ -259,6 +259,31 @@ fn what_admission_added_to_a_pod_it_adds_to_its_replacement() {
     assert!(tolerated("2").contains("Pending"), "{}", tolerated("2"));
 }
 
+/// Admission changes all pods of a template, and `kubectl edit` one.
+#[test]
+fn a_toleration_that_a_sibling_lacks_is_not_that_of_the_replacement() {
+    let outcome = |does_sibling_tolerate: bool| {
+        let tolerating = |pod: &mut Pod| {
+            let (key, operator) = ("kata".into(), TolerationOperator::Exists);
+            pod.tolerations = [Toleration { key, operator, ..Default::default() }].into();
+        };
+        let mut fixture = with_additions("1", tolerating);
+        let of_web_0 = (**fixture.cluster.pod(&Key::new("default", "web-0")).expect("added")).clone();
+        fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| workload.replicas = Some(2));
+        fixture.pod("web-1", "n2", |pod| {
+            (pod.owner, pod.labels) = (of_web_0.owner, of_web_0.labels);
+            if does_sibling_tolerate {
+                tolerating(pod);
+            }
+        });
+        for node in ["n2", "n3"] {
+            fixture.node(node, |node| node.taints = [taint("kata=x:NoSchedule")].into());
+        }
+        of(&drain(&fixture, &["n1"]), "web-0").outcome.kind()
+    };
+    assert_eq!((outcome(true), outcome(false)), (OutcomeKind::Moves, OutcomeKind::Pending));
+}
+
 /// Kubernetes 1.37 `plugin/pkg/admission/priority/admission.go`: a pod is refused if its priority class no longer
 /// exists.
 #[test]
