@@ -252,6 +252,20 @@ async fn a_template_that_names_the_node_brings_its_pods_back() {
     assert!(has_warning(&plan, "comesBack"), "{plan:#}");
 }
 
+/// Unlike a drain, a taint has no `--force` that accepts the loss.
+#[tokio::test]
+async fn a_taint_that_evicts_a_pod_without_a_controller_loses_it() {
+    let mut objects = Objects::of("18-template-names-node");
+    for item in objects.0.iter_mut().filter(|item| item["kind"] == "Pod") {
+        item["metadata"].as_object_mut().expect("metadata").remove("ownerReferences");
+    }
+    for command in ["plan taint nodes c14-n1 a=b:NoExecute", "plan delete node c14-n1"] {
+        let plan = objects.answer(command, LOSES).await;
+        assert_eq!(plan["totals"]["lost"], 2, "{command}: {:#}", plan["totals"]);
+    }
+    objects.answer("plan drain c14-n1 --force", DONE).await;
+}
+
 /// The pods have a grace period of 30 s, and kubelets likely end them in 5 s.
 #[tokio::test]
 async fn a_drain_whose_timeout_is_too_short_says_what_is_still_leaving() {
