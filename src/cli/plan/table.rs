@@ -255,7 +255,9 @@ fn placements(out: &mut Page, report: &PlanReport) {
         .print(out);
     PageTable::new(&preempted)
         .key("PREEMPTED", |(victim, _)| victim.text.clone())
-        .essential("BY THE REPLACEMENT OF", |(_, pod)| format!("{}/{}", pod.namespace, pod.pod))
+        .essential("BY THE REPLACEMENT OF", |(victim, pod)| {
+            victim.in_turn_for.clone().unwrap_or_else(|| format!("{}/{}", pod.namespace, pod.pod))
+        })
         .print(out);
     PageTable::new(report.arrivals.as_deref().unwrap_or_default())
         .key("PENDING POD", |arrival| format!("{}/{}", arrival.namespace, arrival.pod))

@@ -237,9 +237,11 @@ pub enum Warning {
     },
     /// Replacements preempt pods on other nodes that then have nowhere to run. Budgets do not prevent a preemption.
     Preempts {
-        /// The first of the preempted pods, by name.
+        /// Number of preempted pods, with those that run again elsewhere.
+        pods: usize,
+        /// The first of the pods that have nowhere to run, by name.
         pod: Key,
-        /// Outcomes of all preempted pods.
+        /// Outcomes of the pods that have nowhere to run.
         outcomes: OutcomeCounts,
     },
     /// Pods of a LeaderWorkerSet group leave, so that the other pods of the group restart too.
@@ -451,15 +453,22 @@ impl fmt::Display for Warning {
                     None => Ok(()),
                 }
             }
-            Self::Preempts { pod, outcomes } => {
-                let (pods, more) = (outcomes.total(), outcomes.total().saturating_sub(1));
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            Self::Preempts { pods, pod, outcomes } => {
+                let stranded = outcomes.total();
                 write!(
                     f,
-                    "replacements preempt {}: {} ({pod}{more}); no PodDisruptionBudget prevents that",
-                    counted(pods, "pod on another node", "pods on other nodes"),
-                    outcomes.text()
-                )
+                    "replacements preempt {}",
+                    counted(*pods, "pod on another node", "pods on other nodes")
+                )?;
+                if *pods > stranded {
+                    let have = if stranded == 1 { "has" } else { "have" };
+                    write!(f, ", of which {stranded} {have} nowhere to run")?;
+                }
+                let more = match stranded {
+                    ..=1 => String::new(),
+                    pods => format!(" and {} more", pods - 1),
+                };
+                write!(f, ": {} ({pod}{more}); no PodDisruptionBudget prevents that", outcomes.text())
             }
             Self::GroupRestarts { set, index, leads, others } => {
                 let pods = counted(*others, "other pod restarts", "other pods restart");
