@@ -504,6 +504,39 @@ async fn a_workload_that_runs_nowhere_is_a_warning_although_all_nodes_are_ready(
     assert_eq!(verdict(&status), ("warning", "web has no running pod"));
 }
 
+/// The pods of the case were created at 17:19:33 at the latest, and its clock stands at 17:19:35.
+#[tokio::test]
+async fn pods_that_never_start_do_not_run() {
+    let mut objects = Objects::of("28-all-nodes-deleted");
+    for item in &mut objects.0 {
+        if item["kind"] == "Pod" {
+            item["spec"]["nodeName"] = "c25-cp".into();
+            item["status"] = json!({"phase": "Pending"});
+        }
+    }
+    let text = |status: &Value| verdict(status).1.to_owned();
+    let status = objects.answer("status", DONE).await;
+    assert!(!text(&status).contains("web has no running pod"), "they start: {}", text(&status));
+    for item in objects.0.iter_mut().filter(|item| item["kind"] == "Pod") {
+        item["metadata"]["creationTimestamp"] = "2026-11-27T17:05:00Z".into();
+    }
+    let status = objects.answer("status", DONE).await;
+    assert!(text(&status).contains("web has no running pod"), "{}", text(&status));
+    for item in objects.0.iter_mut().filter(|item| item["kind"] == "Pod") {
+        item["metadata"]["creationTimestamp"] = "2026-11-27T17:19:30Z".into();
+        item["status"]["containerStatuses"] = json!([{"name": "c", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": "ImagePullBackOff"}}}]);
+        item["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet".into();
+    }
+    for item in objects.0.iter_mut().filter(|item| item["kind"] == "ReplicaSet") {
+        item["kind"] = "DaemonSet".into();
+        item["metadata"].as_object_mut().expect("metadata").remove("ownerReferences");
+    }
+    objects.without("Deployment", "");
+    let status = objects.answer("status", DONE).await;
+    assert!(text(&status).contains("has no running pod"), "of a DaemonSet: {}", text(&status));
+}
+
 #[tokio::test]
 async fn pods_that_a_node_rejects_and_that_come_back_are_a_loop() {
     let objects = Objects::of("19-pressure-loop");
