@@ -62,9 +62,13 @@ struct IndexRecord {
 
 impl JobLedger {
     /// Counts a pod of a Job as failed. `is_disrupted` says whether the pod has the condition DisruptionTarget. Pods
-    /// without a Job are ignored. `finished` is the time from which the back-off counts ([`finished`]).
+    /// without a Job, and pods of a Job that has already ended, are ignored. `finished` is the time from which the
+    /// back-off counts ([`finished`]).
     pub fn on_failure(&mut self, cluster: &Cluster, pod: &Pod, is_disrupted: bool, finished: Timestamp) {
-        let Some(workload) = job_of(cluster, pod).filter(|_| !pod.is_finished()) else { return };
+        if pod.is_finished() || owner::has_ended(cluster, pod) {
+            return;
+        }
+        let Some(workload) = job_of(cluster, pod) else { return };
         let Some(job) = &workload.job else { return };
         let record =
             self.jobs.entry(workload.uid.clone()).or_insert_with(|| JobRecord::new(cluster, &workload));

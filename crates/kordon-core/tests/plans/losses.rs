@@ -3,7 +3,7 @@
 use kordon_core::{
     cluster::{
         Change, Claim, CronJob, FeedKind, JobLimits, Key, Known, Name, ObjectEvent, Owner, OwnerKind, Pod,
-        SchedulingSpec, Version, WorkloadKind, scheduling::PodVolume,
+        SchedulingSpec, Version, WorkloadKind, WorkloadStage, scheduling::PodVolume,
     },
     plan::{DrainOptions, JobOwner, Landing, Loss, OutcomeKind, Plan, PodWarning, Warning},
 };
@@ -53,6 +53,23 @@ fn a_job_that_fails_takes_its_pods_on_other_nodes_with_it() {
     let outcome = &of(&plan, "fit-n1").outcome;
     assert_eq!(outcome.kind(), OutcomeKind::FailsJob);
     assert!(outcome.to_string().ends_with("2 pods of it on other nodes are deleted, too"), "{outcome}");
+}
+
+/// Kubernetes 1.37 `pkg/controller/job/job_controller.go`, `syncJob`: the controller deletes the pods of a Job that has
+/// ended. A drain only deletes them earlier.
+#[test]
+fn a_pod_of_a_job_that_has_already_failed_is_no_loss_of_the_drain() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    job(&mut fixture, "fit", &["n1"], None);
+    fixture.change_workload(WorkloadKind::Job, "fit", |workload| {
+        let failure = Some("BackoffLimitExceeded".into());
+        workload.job = Some(JobLimits { failed: 1, failure, ..JobLimits::default() }.into());
+        workload.stage = WorkloadStage::Finished;
+    });
+    let plan = drained(&fixture);
+    assert_eq!(of(&plan, "fit-n1").outcome.to_string(), "not recreated: its Job has ended");
+    assert_eq!((plan.losses(), plan.totals.lost), (vec![], 0));
+    assert!(!plan.warnings.iter().any(|warning| warning.word() == "jobFails"), "{:?}", plan.warnings);
 }
 
 /// A preempted pod is a failed pod, too (Kubernetes 1.37 `pkg/controller/job/job_controller.go`, `getNewFinishedPods`).
