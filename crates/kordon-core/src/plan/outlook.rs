@@ -203,7 +203,8 @@ pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
         return Some(BlockPattern::ExpectsNone);
     }
     let max_healthy = state.max_healthy.filter(|max| numbers.desired >= *max)?;
-    Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy, scaling_helps: !state.needs_all })
+    let scaling_helps = !state.needs_all && state.has_controller;
+    Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy, scaling_helps })
 }
 
 /// Returns why a budget with these unhealthy pods never allows an eviction: none of the pods is expected to recover.

@@ -55,6 +55,15 @@ fn a_budget_that_can_never_be_met_says_why() {
 }
 
 #[test]
+fn pods_without_a_controller_are_not_advised_to_be_scaled_up() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.pod("web-0", "n1", |pod| pod.labels = [("app".into(), "web".into())].into());
+    fixture.budget("web", |budget| budget.min_available = least(1)).sync();
+    let verdict = of_web(&fixture).expect("refused");
+    assert_eq!(verdict.advice().as_deref(), Some("relax the budget"), "{verdict}");
+}
+
+#[test]
 fn a_budget_with_a_pod_that_is_not_ready_is_waited_for() {
     let mut fixture = web();
     fixture.budget("web", |budget| budget.min_available = least(1)).pod("web-1", "n2", not_ready).sync();
