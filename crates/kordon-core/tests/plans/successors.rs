@@ -306,6 +306,25 @@ fn a_replacement_whose_priority_class_is_gone_is_refused() {
 }
 
 #[test]
+fn no_new_node_is_suggested_with_the_host_name_of_the_drained_one() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    for name in ["n1", "n2"] {
+        fixture.node(name, |node| node.labels = labels(&[("kubernetes.io/hostname", name)]));
+    }
+    replicas(&mut fixture, "web", &["n1"], 1);
+    let mut needed = |host: &str| {
+        fixture.pod("web-0", "n1", |pod| {
+            let node_selector = [("kubernetes.io/hostname".into(), host.into())].into();
+            pod.scheduling = SchedulingSpec { node_selector, ..SchedulingSpec::default() }.into();
+        });
+        let plan = drain(&fixture, &["n1"]);
+        let help = of(&plan, "web-0").placement.as_ref().and_then(|trace| trace.help.clone());
+        help.expect("it stays Pending").node.is_some()
+    };
+    assert_eq!((needed("n1"), needed("n9")), (false, true));
+}
+
+#[test]
 fn the_cause_names_what_the_replacement_requests() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 2)]);
     replicas(&mut fixture, "web", &["n1"], 1);
