@@ -266,6 +266,21 @@ async fn a_taint_that_evicts_a_pod_without_a_controller_loses_it() {
     objects.answer("plan drain c14-n1 --force", DONE).await;
 }
 
+#[tokio::test]
+async fn a_taint_does_not_evict_for_good_from_a_node_that_the_template_names() {
+    let mut objects = Objects::of("18-template-names-node");
+    let command = "plan taint nodes c14-n1 a=b:NoExecute";
+    let plan = objects.answer(command, STALLS).await;
+    assert!(has_warning(&plan, "evictedAgain"), "{plan:#}");
+    let table = objects.table(command).await;
+    assert!(table.contains("whose kubelet rejects it: untolerated taints"), "{table}");
+    let taint =
+        json!([{"key": "a", "value": "b", "effect": "NoExecute", "timeAdded": "2026-11-27T16:00:00Z"}]);
+    objects.named("Node", "c14-n1")["spec"]["taints"] = taint;
+    let forecast = objects.answer("forecast", DONE).await;
+    assert_eq!(forecast["loops"][0]["workload"], "pinned", "{:#}", forecast["loops"]);
+}
+
 /// The pods have a grace period of 30 s, and kubelets likely end them in 5 s.
 #[tokio::test]
 async fn a_drain_whose_timeout_is_too_short_says_what_is_still_leaving() {

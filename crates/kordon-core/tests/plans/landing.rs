@@ -11,7 +11,8 @@ use kordon_core::{
     placement::{Constraint, Reason, Snapshot, SnapshotLease},
     plan::{
         Action, Cancellation, DrainOptions, EvictionRules, Headroom, Landing, LostNodes, OutcomeKind,
-        PlacingEnvironment, Plan, PlanJob, PodOutcome, PodPlan, RemovalOptions, TaintEdits, Warning,
+        PlacingEnvironment, Plan, PlanJob, PodOutcome, PodPlan, Prospect, RemovalOptions, TaintEdits,
+        Warning,
         failover::{failover, leave_running_nodes},
         headroom,
     },
@@ -188,6 +189,21 @@ fn a_daemon_that_a_taint_deletes_comes_back_only_if_it_tolerates_the_taint_for_a
     assert_eq!(of(&plan, "log-0").outcome.kind(), OutcomeKind::SameNode);
     let again = |warning: &Warning| matches!(warning, Warning::EvictedAgain { pods: 1, .. });
     assert!(plan.warnings.iter().any(again), "{:?}", plan.warnings);
+}
+
+/// Kubernetes 1.37 `pkg/kubelet/lifecycle/predicate.go`, `generalFilter`.
+#[test]
+fn a_taint_does_not_empty_a_node_that_the_template_of_its_pods_names() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    replicas(&mut fixture, "web", &["n1"], 1);
+    fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        workload.template = Some(Box::new(Pod { node: Some("n1".into()), ..Pod::default() }));
+    });
+    let edits = TaintEdits::parse(["gone=x:NoExecute"], false).expect("a taint");
+    let plan = plan(&fixture, Action::Taint { nodes: vec!["n1".into()], edits });
+    let again = |warning: &Warning| matches!(warning, Warning::EvictedAgain { pods: 1, .. });
+    assert!(plan.warnings.iter().any(again), "{:?}", plan.warnings);
+    assert_eq!(plan.prospect(), Prospect::Stalls);
 }
 
 #[test]
