@@ -355,9 +355,7 @@ impl Plan {
                 format!("{}, possibly forever", counted(totals.wait, "pod waits", "pods wait"))
             }
             Prospect::Stalls if self.returning() > 0 => {
-                let pods =
-                    counted(self.returning(), "pod comes back to its node", "pods come back to their nodes");
-                format!("{pods} at once")
+                counted(self.returning(), "pod comes back to its node", "pods come back to their nodes")
             }
             Prospect::Stalls => "deleted pods stay Terminating".into(),
             Prospect::Unknown => {

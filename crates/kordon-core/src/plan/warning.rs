@@ -204,6 +204,9 @@ pub enum Warning {
     ComesBack {
         node: NodeName,
         pods: usize,
+        /// Shortest time from the departure of one of the pods to the creation of its replacement. It is the back-off
+        /// for pods of Jobs.
+        after: Span,
         /// Whether the scheduler places the pods on the node, because they tolerate the cordon. If false, the template
         /// of the pods names the node.
         are_placed: bool,
@@ -406,10 +409,14 @@ impl fmt::Display for Warning {
                 let pods = counted(*pods, "pod", "pods");
                 write!(f, "{pods} may take longer than the timeout of {timeout}")
             }
-            Self::ComesBack { node, pods, are_placed } => {
+            Self::ComesBack { node, pods, after, are_placed } => {
+                let when = match *after < Span::from_secs(1) {
+                    true => "at once".to_owned(),
+                    false => format!("after {after}"),
+                };
                 let pods = counted(*pods, "pod comes back", "pods come back");
                 let why = if *are_placed { "they tolerate its cordon" } else { "their template names the node" };
-                write!(f, "this drain does not empty {node}: {pods} at once, because {why}")
+                write!(f, "this drain does not empty {node}: {pods} {when}, because {why}")
             }
             Self::EvictedAgain { node, pods } => {
                 let pods = counted(*pods, "pod comes back", "pods come back");

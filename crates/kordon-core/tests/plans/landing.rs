@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon_core::{
     cluster::{
-        AccessModes, Change, Claim, Key, Name, NodeName, ObjectEvent, Pod, Requests, Resources,
+        AccessModes, Change, Claim, JobLimits, Key, Name, NodeName, ObjectEvent, Pod, Requests, Resources,
         SchedulingSpec, Volume, VolumeProperties, WorkloadKind, scheduling::PodVolume,
     },
     placement::{Constraint, Reason, Snapshot, SnapshotLease},
@@ -204,6 +204,21 @@ fn a_taint_does_not_empty_a_node_that_the_template_of_its_pods_names() {
     let again = |warning: &Warning| matches!(warning, Warning::EvictedAgain { pods: 1, .. });
     assert!(plan.warnings.iter().any(again), "{:?}", plan.warnings);
     assert_eq!(plan.prospect(), Prospect::Stalls);
+}
+
+/// A drain has ended before the back-off is over, so it evicts the pod once.
+#[test]
+fn a_pod_of_a_job_whose_template_names_the_node_comes_back_after_the_back_off() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    fixture.workload(WorkloadKind::Job, "train", 1, |workload| {
+        workload.job = Some(JobLimits { backoff_limit: 6, ..JobLimits::default() }.into());
+        workload.template = Some(Box::new(Pod { node: Some("n1".into()), ..Pod::default() }));
+    });
+    fixture.pod("train-0", "n1", |pod| own(pod, WorkloadKind::Job, "train"));
+    let warnings: Vec<String> = drain(&fixture, &["n1"]).warnings.iter().map(ToString::to_string).collect();
+    let back =
+        "this drain does not empty n1: 1 pod comes back after 10s, because their template names the node";
+    assert!(warnings.iter().any(|warning| warning == back), "{warnings:?}");
 }
 
 #[test]
