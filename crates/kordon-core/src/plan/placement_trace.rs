@@ -207,6 +207,10 @@ impl PlacementTrace {
 /// Says in a few words why a pod with these requests has no feasible node: `no node has 4 CPU free` or `no node: 12
 /// podAntiAffinity not met, 1 cordoned`.
 pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
+    // A selector that fails keeps the pod off all nodes.
+    if let Some(failure) = refused.keys().find(|reason| matches!(reason, Reason::DeviceSelector(_))) {
+        return failure.to_string().into();
+    }
     let insufficient = refused.iter().filter_map(|(reason, nodes)| match reason {
         Reason::Insufficient(resource) => Some((*nodes, resource)),
         _ => None,
