@@ -15,10 +15,7 @@ use super::{
 use crate::{
     app::{Filter, Pane, order::pending_rows},
     k8s::feed::FeedKind,
-    model::{
-        Model, PendingAdvice,
-        pending_pods::{pending_cause, pending_since},
-    },
+    model::{Model, PendingAdvice, pending_pods::pending_since},
     ui::text,
 };
 use kordon_core::cluster::{Key, NodeName, Pod};
@@ -131,7 +128,7 @@ impl PendingPodReport {
             priority: pod.priority,
             since,
             for_seconds: now.since(since).or_zero().as_secs_f64(),
-            cause: pending_cause(pod),
+            cause: pod.pending_cause(),
             advice: advice.map(PendingAdvice::as_str),
             node,
             preempts,

@@ -101,6 +101,9 @@ pub struct PreemptedReport {
     pub pod: String,
     /// The node of the preempted pod.
     pub node: NodeName,
+    /// The preempted pod whose replacement preempts this pod in turn, with its namespace; `null` if the placed pod itself
+    /// preempts it.
+    pub in_turn_for: Option<String>,
     /// Where the replacement of the preempted pod lands, as text.
     pub text: String,
     /// Outcome of the preempted pod, a word of [outcomes.md](../outcomes.md): `moves`, `pending`, `lost`, `failsJob` or
@@ -183,6 +186,7 @@ fn preempted(pod: &PreemptedPod) -> PreemptedReport {
         namespace: pod.pod.namespace.to_string(),
         pod: pod.pod.name.to_string(),
         node: pod.node.clone(),
+        in_turn_for: pod.in_turn_for.as_ref().map(ToString::to_string),
         text: pod.to_string(),
         outcome: OutcomeKind::of_preempted(pod).word(),
     }

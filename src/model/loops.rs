@@ -196,21 +196,21 @@ fn expected<'a>(
     evicted: impl Iterator<Item = (&'a Key, &'a PodOutcome)>,
     back: &BTreeMap<NodeName, Timestamp>,
 ) -> impl Iterator<Item = EvictionLoop> {
-    let evicted: Vec<_> = evicted.filter(|(_, outcome)| outcome.kind() == OutcomeKind::SameNode).collect();
+    let evicted: Vec<_> =
+        evicted.filter_map(|(key, outcome)| Some((key, comes_back_to(cluster, key, outcome)?))).collect();
     let by_device = if evicted.is_empty() { Vec::new() } else { device_evictions(cluster, version) };
     let has_tainted_device = |pod: &Key| by_device.iter().any(|eviction| eviction.pod.key == *pod);
     let mut groups: BTreeMap<(Key, NodeName, DepartureKind), (usize, Span)> = BTreeMap::new();
-    for (key, outcome) in evicted {
+    for (key, node) in evicted {
         let again = |pod: &Pod| match has_tainted_device(key) {
             true => Some((DepartureKind::DeviceTaintEviction, Span::ZERO)),
             false => Some((DepartureKind::TaintEviction, evicted_again_after(cluster, pod, back)?)),
         };
-        if let Some(node) = outcome.node()
-            && let Some(pod) = cluster.pod(key)
+        if let Some(pod) = cluster.pod(key)
             && let Some((kind, after)) = again(pod)
             && let Some(workload) = owner::workload(cluster, pod)
         {
-            let group = (workload.key.clone(), node.clone(), kind);
+            let group = (workload.key.clone(), node, kind);
             groups.entry(group).or_insert((0, after)).0 += 1;
         }
     }
@@ -221,6 +221,19 @@ fn expected<'a>(
         last_minute: 0,
         per_hour: per_hour(pods, after),
     })
+}
+
+/// Returns the node of an evicted pod if the pod's replacement is bound to this node again; otherwise `None`. If the
+/// template names the node, the replacement is bound there even if it does not run.
+fn comes_back_to(cluster: &Cluster, pod: &Key, outcome: &PodOutcome) -> Option<NodeName> {
+    match outcome.kind() {
+        OutcomeKind::SameNode => outcome.node().cloned(),
+        OutcomeKind::Pending => {
+            let pod = cluster.pod(pod)?;
+            owner::named_node(cluster, pod).filter(|node| pod.node.as_ref() == Some(node))
+        }
+        _ => None,
+    }
 }
 
 /// Whether the cause of a departure of this kind can also remove the replacement from the same node.

@@ -140,23 +140,6 @@ pub fn pending_since(cluster: &Cluster, pod: &Pod) -> Timestamp {
     cluster.local(said.unwrap_or(pod.created))
 }
 
-/// Returns the cause of a pod's wait, shortened from the message of the PodScheduled condition: `3 Insufficient cpu, 21
-/// had untolerated taint {dedicated: gpu}`.
-pub fn pending_cause(pod: &Pod) -> String {
-    let Some(unscheduled) = pod.unscheduled.as_deref() else {
-        return "the scheduler has not tried yet".into();
-    };
-    let message = unscheduled.message.as_str();
-    let (_, cause) = message.split_once("nodes are available: ").unwrap_or(("", message));
-    let end = ["preemption:", "Preemption:", "no new claims to deallocate"]
-        .into_iter()
-        .filter_map(|start| cause.find(start))
-        .min()
-        .unwrap_or(cause.len());
-    let cause = cause[..end].trim().trim_end_matches(['.', ',']).replace("node(s) ", "");
-    if cause.is_empty() { unscheduled.reason.to_string() } else { cause }
-}
-
 impl Model {
     /// Returns the pods that wait for a node. The pod with the longest wait is first.
     pub fn pending_pods(&self) -> Vec<&Arc<Pod>> {
@@ -290,39 +273,5 @@ fn advice(snapshot: &mut Snapshot, request: &SchedulingRequest) -> PendingAdvice
                 PendingAdvice::Unschedulable { cause, help: help.advice(), takers }
             }
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kordon_core::cluster::PodUnscheduled;
-
-    #[test]
-    fn the_cause_is_what_the_scheduler_says_of_the_nodes() {
-        let cause = |message: &str| {
-            let unscheduled =
-                PodUnscheduled { message: message.into(), reason: "Unschedulable".into(), since: None };
-            pending_cause(&Pod { unscheduled: Some(Arc::new(unscheduled)), ..Pod::default() })
-        };
-        assert_eq!(
-            cause(
-                "0/24 nodes are available: 3 Insufficient cpu, 21 node(s) had untolerated taint {dedicated: gpu}. \
-                 preemption: 0/24 nodes are available: 24 Preemption is not helpful for scheduling."
-            ),
-            "3 Insufficient cpu, 21 had untolerated taint {dedicated: gpu}"
-        );
-        assert_eq!(
-            cause(
-                "0/3 nodes are available: 3 node(s) didn't match pod affinity rules. no new claims to deallocate, "
-            ),
-            "3 didn't match pod affinity rules"
-        );
-        assert_eq!(
-            cause("Scheduling is blocked due to non-empty scheduling gates"),
-            "Scheduling is blocked due to non-empty scheduling gates"
-        );
-        assert_eq!(cause(""), "Unschedulable");
-        assert_eq!(pending_cause(&Pod::default()), "the scheduler has not tried yet");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     DepartureLoops, Model,
     eviction_outcomes::EvictionCounts,
-    idle_workloads::idle_workloads,
+    idle_workloads::IdleKeys,
     leaving::{CountedLeaving, Leaving},
     node_state::NodeState,
     pending_pods::PendingSummary,
@@ -48,6 +48,8 @@ pub struct Views {
 pub struct IdleWorkloads {
     /// Revision of the cluster when the workloads were found; `None` while pods are not known.
     changes: Option<u64>,
+    /// Time at which another workload is idle even if nothing changes; `None` if there is none.
+    until: Option<Timestamp>,
     /// Keys of the workloads, sorted; empty while pods are not known.
     pub keys: Arc<[Key]>,
 }
@@ -162,7 +164,7 @@ impl Model {
         let before = &self.views;
         let (confidence, zones) = (Some(engine.confidence(now)), engine.zones(now));
         let mut zone_changes = before.zone_changes;
-        let idle_workloads = self.find_idle_workloads();
+        let idle_workloads = self.find_idle_workloads(now);
         zone_changes.count(
             !before.says_the_same_of_zones(confidence, &zones)
                 || before.idle_workloads.keys != idle_workloads.keys,
@@ -186,17 +188,18 @@ impl Model {
     }
 
     /// Returns the workloads without a running pod. If nothing has changed since the last refresh, returns the last
-    /// result.
-    fn find_idle_workloads(&self) -> IdleWorkloads {
+    /// result until a pod should have started.
+    fn find_idle_workloads(&self, now: Timestamp) -> IdleWorkloads {
         let before = &self.views.idle_workloads;
         let changes = self.changes.plans();
-        if before.changes == Some(changes) {
+        if before.changes == Some(changes) && before.until.is_none_or(|until| now < until) {
             return before.clone();
         }
         if !self.cluster.knows(&Scope::Pods) {
             return IdleWorkloads::default();
         }
-        IdleWorkloads { changes: Some(changes), keys: idle_workloads(&self.cluster).into() }
+        let IdleKeys { keys, until } = IdleKeys::find(&self.cluster, now);
+        IdleWorkloads { changes: Some(changes), until, keys: keys.into() }
     }
 
     /// Returns the drains that budgets block, including drains by other clients.

@@ -167,6 +167,9 @@ impl LaidOver {
         if ["devicetaintrules", "resourceslices"].contains(&kind.plural) {
             stamp_device_taints(before.as_ref(), &mut after, now);
         }
+        if kind.plural == "nodes" {
+            taint_cordoned(&mut after, now);
+        }
         if kind.plural == "poddisruptionbudgets" {
             after["status"] = json!({ "observedGeneration": BudgetStatus::LAID_OVER });
         }
@@ -230,6 +233,27 @@ fn stamp_device_taints(before: Option<&Value>, after: &mut Value, now: Timestamp
         taint["timeAdded"] = Value::Null;
     }
     stamp(taint);
+}
+
+/// Key of the taint of cordoned nodes.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+/// Adds the taint of cordoned nodes to a node that is cordoned, or removes it from any other node, as the node lifecycle
+/// controller does (upstream `doNoScheduleTaintingPass`).
+fn taint_cordoned(node: &mut Value, now: Timestamp) {
+    let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let is_cordoned = spec.get("unschedulable") == Some(&json!(true));
+    let is_of_cordon = |taint: &Value| taint["key"] == UNSCHEDULABLE && taint["effect"] == "NoSchedule";
+    let taints = spec.entry("taints").or_insert(Value::Null);
+    if taints.is_null() {
+        *taints = json!([]);
+    }
+    let Some(taints) = taints.as_array_mut() else { return };
+    if !is_cordoned {
+        taints.retain(|taint| !is_of_cordon(taint));
+    } else if !taints.iter().any(is_of_cordon) {
+        taints.push(json!({"key": UNSCHEDULABLE, "effect": "NoSchedule", "timeAdded": now.to_time()}));
+    }
 }
 
 /// Gives the ReplicaSets of a Deployment the Deployment's template, so that replacements are built from that template.
@@ -353,6 +377,28 @@ mod tests {
         assert_eq!(deployment["spec"]["replicas"], 5);
         assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "i");
         assert_eq!(set.objects(kinds::named("nodes")).count(), 0);
+    }
+
+    #[test]
+    fn a_node_that_is_cordoned_gets_the_taint_of_the_cordon_and_loses_it_with_the_cordon() {
+        let other = json!({"key": "gpu", "effect": "NoSchedule"});
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {"taints": [other]}});
+        let mut set = set_of(&[node]);
+        let taints = |set: &ObjectSet| {
+            let node = set.objects(kinds::named("nodes")).next().expect("it is there");
+            node["spec"]["taints"].clone()
+        };
+        let with = |cordoned: bool| {
+            format!(
+                "{{apiVersion: v1, kind: Node, metadata: {{name: n1}}, spec: {{unschedulable: {cordoned}}}}}"
+            )
+        };
+        laid(&mut set, &with(true)).expect("it is laid over");
+        let cordon =
+            json!({"key": UNSCHEDULABLE, "effect": "NoSchedule", "timeAdded": "1970-01-01T00:16:40Z"});
+        assert_eq!(taints(&set), json!([other, cordon]));
+        laid(&mut set, &with(false)).expect("it is laid over");
+        assert_eq!(taints(&set), json!([other]));
     }
 
     #[test]

@@ -453,6 +453,7 @@ fn words(reason: &Reason) -> String {
         Reason::DeviceClaimMissing(claim) => format!("resourceclaim.resource.k8s.io \"{claim}\" not found"),
         Reason::DeviceClaimNotCreated(entry) => format!("resource claim for {entry} was not created yet"),
         Reason::DeviceTemplateMissing(template) => format!("resource claim template {template} not found"),
+        Reason::DeviceSelector(why) => format!("CEL runtime error: {why}"),
         Reason::DeviceClassMissing(class) => {
             format!("request references DeviceClass \"{class}\", which does not exist")
         }

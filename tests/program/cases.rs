@@ -93,6 +93,36 @@ async fn a_drain_that_waits_for_a_pod_without_any_node_is_told_to_uncordon_none(
     assert!(plan["pods"][0]["text"].to_string().contains("Pending: c5/kas"), "{plan:#}");
 }
 
+/// A pod that fits an open node, or that has a scheduling gate, does not wait for an uncordon.
+#[tokio::test]
+async fn a_pod_that_waits_for_something_else_than_an_uncordon_is_no_reason_to_uncordon_a_node() {
+    let case = "08-drains-block-each-other";
+    let mut objects = Objects::of(case);
+    objects.named("Pod", "kas-545b849f84-mrghr")["spec"]["schedulingGates"] =
+        json!([{"name": "example.com/wait"}]);
+    let plan = objects.answer("plan drain c5-a", STALLS).await;
+    assert!(!has_warning(&plan, "waitsForUncordon"), "gated: {plan:#}");
+    let mut objects = Objects::of(case);
+    let mut open = objects.named("Node", "c5-b").clone();
+    open["metadata"]["name"] = "c5-open".into();
+    open["metadata"]["uid"] = "c5-open".into();
+    open["metadata"]["labels"]["kubernetes.io/hostname"] = "c5-open".into();
+    open["spec"] = json!({});
+    objects.0.push(open);
+    let plan = objects.answer("plan drain c5-a", STALLS).await;
+    assert!(!has_warning(&plan, "waitsForUncordon"), "c5-open has room: {plan:#}");
+}
+
+#[tokio::test]
+async fn the_cause_of_a_pending_pod_is_stated_for_the_pod_and_for_its_budget() {
+    let objects = Objects::of("08-drains-block-each-other");
+    let why = objects.answer("why pod kas-545b849f84-mrghr -n c5", DONE).await["steps"].to_string();
+    assert!(why.contains("Pending: "), "{why}");
+    let plan = objects.answer("plan drain c5-a", STALLS).await;
+    let text = plan["pods"][0]["text"].as_str().expect("a text");
+    assert!(text.contains("Pending: c5/kas-545b849f84-mrghr ("), "{text}");
+}
+
 /// Every eviction failed with status 500.
 #[tokio::test]
 async fn two_budgets_over_one_pod_fail_its_eviction_whatever_happens() {
@@ -220,6 +250,35 @@ async fn a_template_that_names_the_node_brings_its_pods_back() {
     let plan = answer("18-template-names-node", "plan drain c14-n1", STALLS).await;
     assert_eq!(of_pods(&plan, "landingNode"), ["c14-n1", "c14-n1"]);
     assert!(has_warning(&plan, "comesBack"), "{plan:#}");
+}
+
+/// Unlike a drain, a taint has no `--force` that accepts the loss.
+#[tokio::test]
+async fn a_taint_that_evicts_a_pod_without_a_controller_loses_it() {
+    let mut objects = Objects::of("18-template-names-node");
+    for item in objects.0.iter_mut().filter(|item| item["kind"] == "Pod") {
+        item["metadata"].as_object_mut().expect("metadata").remove("ownerReferences");
+    }
+    for command in ["plan taint nodes c14-n1 a=b:NoExecute", "plan delete node c14-n1"] {
+        let plan = objects.answer(command, LOSES).await;
+        assert_eq!(plan["totals"]["lost"], 2, "{command}: {:#}", plan["totals"]);
+    }
+    objects.answer("plan drain c14-n1 --force", DONE).await;
+}
+
+#[tokio::test]
+async fn a_taint_does_not_evict_for_good_from_a_node_that_the_template_names() {
+    let mut objects = Objects::of("18-template-names-node");
+    let command = "plan taint nodes c14-n1 a=b:NoExecute";
+    let plan = objects.answer(command, STALLS).await;
+    assert!(has_warning(&plan, "evictedAgain"), "{plan:#}");
+    let table = objects.table(command).await;
+    assert!(table.contains("whose kubelet rejects it: untolerated taints"), "{table}");
+    let taint =
+        json!([{"key": "a", "value": "b", "effect": "NoExecute", "timeAdded": "2026-11-27T16:00:00Z"}]);
+    objects.named("Node", "c14-n1")["spec"]["taints"] = taint;
+    let forecast = objects.answer("forecast", DONE).await;
+    assert_eq!(forecast["loops"][0]["workload"], "pinned", "{:#}", forecast["loops"]);
 }
 
 /// The pods have a grace period of 30 s, and kubelets likely end them in 5 s.
@@ -458,6 +517,39 @@ async fn a_workload_that_runs_nowhere_is_a_warning_although_all_nodes_are_ready(
     objects.without("Pod", "");
     let status = objects.answer("status", DONE).await;
     assert_eq!(verdict(&status), ("warning", "web has no running pod"));
+}
+
+/// The pods of the case were created at 17:19:33 at the latest, and its clock stands at 17:19:35.
+#[tokio::test]
+async fn pods_that_never_start_do_not_run() {
+    let mut objects = Objects::of("28-all-nodes-deleted");
+    for item in &mut objects.0 {
+        if item["kind"] == "Pod" {
+            item["spec"]["nodeName"] = "c25-cp".into();
+            item["status"] = json!({"phase": "Pending"});
+        }
+    }
+    let text = |status: &Value| verdict(status).1.to_owned();
+    let status = objects.answer("status", DONE).await;
+    assert!(!text(&status).contains("web has no running pod"), "they start: {}", text(&status));
+    for item in objects.0.iter_mut().filter(|item| item["kind"] == "Pod") {
+        item["metadata"]["creationTimestamp"] = "2026-11-27T17:05:00Z".into();
+    }
+    let status = objects.answer("status", DONE).await;
+    assert!(text(&status).contains("web has no running pod"), "{}", text(&status));
+    for item in objects.0.iter_mut().filter(|item| item["kind"] == "Pod") {
+        item["metadata"]["creationTimestamp"] = "2026-11-27T17:19:30Z".into();
+        item["status"]["containerStatuses"] = json!([{"name": "c", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": "ImagePullBackOff"}}}]);
+        item["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet".into();
+    }
+    for item in objects.0.iter_mut().filter(|item| item["kind"] == "ReplicaSet") {
+        item["kind"] = "DaemonSet".into();
+        item["metadata"].as_object_mut().expect("metadata").remove("ownerReferences");
+    }
+    objects.without("Deployment", "");
+    let status = objects.answer("status", DONE).await;
+    assert!(text(&status).contains("has no running pod"), "of a DaemonSet: {}", text(&status));
 }
 
 #[tokio::test]

@@ -55,6 +55,18 @@ async fn a_selector_that_cannot_be_evaluated_leaves_the_placement_open() {
     assert!(of_pod(&plan, "ext", "outcomeText").contains("devices: the selector"), "{plan:#}");
 }
 
+/// Upstream of 1.37, `dynamicresources.go` `Filter`: an error of a selector ends the scheduling of the pod.
+#[tokio::test]
+async fn a_selector_that_fails_for_a_device_keeps_the_pod_pending() {
+    let mut objects = Objects::of(CLAIMS);
+    let class = objects.named("DeviceClass", "gpu.example.com");
+    let selector = json!({"cel": {"expression": "device.attributes['gpu.example.com'].model == 'new'"}});
+    class["spec"]["selectors"].as_array_mut().expect("selectors").push(selector);
+    let plan = objects.answer("plan drain c30-n1", DONE).await;
+    assert_eq!(of_pod(&plan, "ext", "outcome"), "pending", "{plan:#}");
+    assert!(of_pod(&plan, "ext", "outcomeText").contains("fails: device gpu-"), "{plan:#}");
+}
+
 #[tokio::test]
 async fn a_pod_stays_pending_where_all_devices_are_taken() {
     let mut objects = Objects::of(CLAIMS);

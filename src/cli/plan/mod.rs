@@ -95,12 +95,19 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     }
 }
 
-/// Fails if pods are lost for good and no flag accepts the loss. `--force` accepts the loss of pods without a
-/// controller, as in kubectl, if the action has this flag. No flag accepts failed Jobs and pods that replacements
-/// preempt.
+/// Fails if pods are lost for good and nothing accepts the loss. `--force` of a drain accepts the loss of pods without a
+/// controller, as in kubectl. An eviction or deletion of such a pod accepts its loss, because it names the pod. Nothing
+/// accepts failed Jobs and pods that replacements preempt.
 fn expect_no_losses(plan: &Plan) -> Result<(), CliError> {
-    let has_force = !matches!(plan.action, Action::DeleteNode { .. });
-    let is_accepted = |loss: &&Loss| has_force && loss.is_accepted_by_force();
+    let accepts_bare_pods = match plan.action {
+        Action::Drain { .. } | Action::Evict { .. } | Action::Delete { .. } => true,
+        Action::Taint { .. }
+        | Action::DeleteNode { .. }
+        | Action::Cordon { .. }
+        | Action::Uncordon { .. }
+        | Action::Metadata { .. } => false,
+    };
+    let is_accepted = |loss: &&Loss| accepts_bare_pods && loss.is_accepted_by_force();
     let losses = plan.losses();
     let pods: Vec<String> =
         losses.iter().filter(|loss| !is_accepted(loss)).map(ToString::to_string).collect();

@@ -227,9 +227,10 @@ fn lands_on(pod: &PlanPodReport) -> String {
 /// `None` if the replacement does not stay Pending.
 fn why_pending(pod: &PlanPodReport) -> Option<Vec<String>> {
     let (why, help) = match (&pod.if_it_leaves, &pod.placement) {
-        (Some(outcome), _) if outcome.outcome == "pending" => (outcome.reason.as_ref(), &outcome.help),
-        (None, Some(placement)) if pod.landing == Some("pending") => {
-            (pod.landing_reason.as_ref(), &placement.help)
+        (Some(outcome), _) if outcome.outcome == "pending" => (outcome.reason.as_ref(), &outcome.help[..]),
+        (None, placement) if pod.landing == Some("pending") => {
+            let help = placement.as_ref().map_or(&[][..], |placement| &placement.help[..]);
+            (pod.landing_reason.as_ref(), help)
         }
         _ => return None,
     };
@@ -255,7 +256,9 @@ fn placements(out: &mut Page, report: &PlanReport) {
         .print(out);
     PageTable::new(&preempted)
         .key("PREEMPTED", |(victim, _)| victim.text.clone())
-        .essential("BY THE REPLACEMENT OF", |(_, pod)| format!("{}/{}", pod.namespace, pod.pod))
+        .essential("BY THE REPLACEMENT OF", |(victim, pod)| {
+            victim.in_turn_for.clone().unwrap_or_else(|| format!("{}/{}", pod.namespace, pod.pod))
+        })
         .print(out);
     PageTable::new(report.arrivals.as_deref().unwrap_or_default())
         .key("PENDING POD", |arrival| format!("{}/{}", arrival.namespace, arrival.pod))

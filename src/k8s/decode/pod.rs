@@ -490,7 +490,7 @@ const STUCK_WAITING: [&str; 8] = [
     "RunContainerError",
 ];
 /// A container that is not ready and has restarted at least this often counts as crashing, even if it runs at the
-/// moment.
+/// moment. One restart is enough if the pod was never Ready during the container's last run.
 const MANY_RESTARTS: i64 = 3;
 /// Duration of a container's run after which the kubelet forgets the restarts before the run (kubelet `NewMainKubelet`,
 /// `HasExpiredFunc`).
@@ -504,6 +504,10 @@ impl Status<'_> {
     /// no such container. `restarts` is false for a pod whose containers are never restarted.
     fn trouble(&self, restarts: bool, pool: &mut SharedParts) -> Option<Name> {
         let statuses = self.init_container_statuses.iter().chain(self.container_statuses.iter());
+        let is_unready =
+            |condition: &&WireCondition<'_>| *condition.kind == *"Ready" && *condition.status != *"True";
+        let unready = self.conditions.iter().find(is_unready);
+        let unready_since = unready.and_then(|condition| condition.last_transition_time.time());
         let trouble = |status: &WireContainerStatus<'_>| -> Option<String> {
             if status.ready.0 {
                 return None;
@@ -517,8 +521,12 @@ impl Status<'_> {
                 return Some(format!("exited with {}", ended.exit_code.or(0)));
             }
             let restarts = status.restart_count.or(0);
-            let crashes = restarts >= MANY_RESTARTS && !status.last_run_was_long();
-            crashes.then(|| format!("restarted {restarts} times"))
+            let is_starting_badly = restarts > 0 && status.last_run_began_after(unready_since);
+            let crashes = (restarts >= MANY_RESTARTS || is_starting_badly) && !status.last_run_was_long();
+            crashes.then(|| match restarts {
+                1 => "restarted once".to_owned(),
+                restarts => format!("restarted {restarts} times"),
+            })
         };
         statuses.into_iter().find_map(trouble).map(|trouble| pool.name(&trouble))
     }
@@ -618,6 +626,14 @@ impl WireContainerStatus<'_> {
         let ended = self.state.terminated.as_ref().or(self.last_state.terminated.as_ref());
         let ran = ended.and_then(|ended| Some(ended.finished_at.time()?.since(ended.started_at.time()?)));
         ran.is_some_and(|ran| ran > BACK_OFF_RESET)
+    }
+
+    /// Whether the container's last completed run began at `time` or later. If this is not known because the container
+    /// never started, the end of the run counts.
+    fn last_run_began_after(&self, time: Option<ClusterTime>) -> bool {
+        let ended = self.state.terminated.as_ref().or(self.last_state.terminated.as_ref());
+        let began = ended.and_then(|ended| ended.started_at.time().or(ended.finished_at.time()));
+        time.zip(began).is_some_and(|(time, began)| began >= time)
     }
 }
 

@@ -119,6 +119,23 @@ fn restarts_are_trouble_only_if_the_last_run_was_short() {
     assert_eq!(restarted("2026-01-01T00:00:00Z", true).ending, None, "it is ready again");
 }
 
+/// Between two restarts, the pod is Running and not Ready, as a pod that starts is.
+#[test]
+fn one_restart_is_trouble_if_the_pod_was_not_ready_in_the_run_before() {
+    let trouble = |unready_since: &str| {
+        let last = json!({"terminated": {"reason": "Error", "exitCode": 1, "startedAt": "2026-01-09T00:00:10Z",
+            "finishedAt": "2026-01-09T00:00:11Z"}});
+        let containers = json!([{"name": "c", "ready": false, "restartCount": 1, "lastState": last,
+            "state": {"running": {"startedAt": "2026-01-09T00:00:12Z"}}}]);
+        let ready = json!([{"type": "Ready", "status": "False", "lastTransitionTime": unready_since}]);
+        let status = json!({"phase": "Running", "conditions": ready, "containerStatuses": containers});
+        let pod = pod(json!({"metadata": {"name": "p", "namespace": "d"}, "status": status}));
+        pod.trouble().map(ToString::to_string)
+    };
+    assert_eq!(trouble("2026-01-09T00:00:08Z").as_deref(), Some("restarted once"), "never Ready");
+    assert_eq!(trouble("2026-01-09T00:00:11Z"), None, "Ready until the container ended");
+}
+
 #[test]
 fn a_pod_of_an_index_keeps_how_often_its_predecessors_failed() {
     let failures = |counted: &str, ignored: &str| {

@@ -338,6 +338,7 @@ wire! {
 
 wire! {
     struct WireExitCodes<'a> {
+        container_name: Text<'a> = 1,
         operator: Text<'a> = 2,
         values: Ints = 3,
     }
@@ -366,6 +367,7 @@ impl WireFailureRule<'_> {
             on_exit_codes: self.on_exit_codes.as_ref().map(|codes| ExitCodes {
                 is_in: *codes.operator == *"In",
                 values: codes.values.0.iter().filter_map(|value| Int(Some(*value)).narrow()).collect(),
+                container: (!codes.container_name.is_empty()).then(|| (&*codes.container_name).into()),
             }),
         }
     }

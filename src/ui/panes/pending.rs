@@ -6,10 +6,7 @@ use super::{Nothing, draw_cause, open, say_nothing, table_of};
 use crate::{
     app::Pane,
     k8s::feed::FeedKind,
-    model::{
-        PendingAdvice,
-        pending_pods::{pending_cause, pending_since},
-    },
+    model::{PendingAdvice, pending_pods::pending_since},
     ui::{
         Scene,
         column_choice::ColumnChoice,
@@ -94,14 +91,14 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
         Cell::new(&pod.key.namespace, dim)
             .and("/", scene.style(Role::Faint))
             .and(&pod.key.name, scene.style(Role::Base)),
-        Cell::new(&text::brief(&pending_cause(pod)), dim),
+        Cell::new(&text::brief(&pod.pending_cause()), dim),
         Cell::new(&help, scene.style(role)),
     ]
 }
 
 /// Why a pod waits, and all that would help.
 fn why(scene: &Scene, pod: &Pod) -> String {
-    let cause = pending_cause(pod);
+    let cause = pod.pending_cause();
     match scene.shown.predictions.pending_advice(&pod.key).map(|advice| advice.lines()) {
         Some(lines) if !lines.is_empty() => format!("{cause} · what would help: {}", lines.join("; ")),
         Some(_) | None => cause,

@@ -88,12 +88,16 @@ pub struct ExitCodes {
     pub is_in: bool,
     #[n(1)]
     pub values: Vec<i32>,
+    /// `containerName`: the only container that the rule matches; `None` for all containers and init containers.
+    #[n(2)]
+    pub container: Option<Name>,
 }
 
 impl ExitCodes {
-    /// Whether the rule matches a container that ended with this code.
-    pub fn matches(&self, code: i32) -> bool {
-        code != 0 && self.values.contains(&code) == self.is_in
+    /// Whether the rule matches a container that ended with this code (upstream `getMatchingContainerFromList`).
+    pub fn matches(&self, container: &Name, code: i32) -> bool {
+        let is_named = self.container.as_ref().is_none_or(|name| name == container);
+        is_named && code != 0 && self.values.contains(&code) == self.is_in
     }
 }
 

@@ -169,6 +169,23 @@ impl Pod {
         self.node.is_none() && self.lives()
     }
 
+    /// The cause of the wait of a pod without a node, shortened from the message of its PodScheduled condition: `3
+    /// Insufficient cpu, 21 had untolerated taint {dedicated: gpu}`.
+    pub fn pending_cause(&self) -> String {
+        let Some(unscheduled) = self.unscheduled.as_deref() else {
+            return "the scheduler has not tried yet".into();
+        };
+        let message = unscheduled.message.as_str();
+        let (_, cause) = message.split_once("nodes are available: ").unwrap_or(("", message));
+        let end = ["preemption:", "Preemption:", "no new claims to deallocate"]
+            .into_iter()
+            .filter_map(|start| cause.find(start))
+            .min()
+            .unwrap_or(cause.len());
+        let cause = cause[..end].trim().trim_end_matches(['.', ',']).replace("node(s) ", "");
+        if cause.is_empty() { unscheduled.reason.to_string() } else { cause }
+    }
+
     /// Whether two states of a pod are equal in all fields that kordon reads, except the version. This is so after a
     /// change of an annotation, for example.
     pub fn differs_only_in_version(&self, other: &Self) -> bool {
@@ -464,5 +481,38 @@ impl<'b, C> Decode<'b, C> for LocalStorage {
             }
         }
         Ok(storage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_of_a_wait_is_what_the_scheduler_says_of_the_nodes() {
+        let cause = |message: &str| {
+            let unscheduled =
+                PodUnscheduled { message: message.into(), reason: "Unschedulable".into(), since: None };
+            Pod { unscheduled: Some(Arc::new(unscheduled)), ..Pod::default() }.pending_cause()
+        };
+        assert_eq!(
+            cause(
+                "0/24 nodes are available: 3 Insufficient cpu, 21 node(s) had untolerated taint {dedicated: gpu}. \
+                 preemption: 0/24 nodes are available: 24 Preemption is not helpful for scheduling."
+            ),
+            "3 Insufficient cpu, 21 had untolerated taint {dedicated: gpu}"
+        );
+        assert_eq!(
+            cause(
+                "0/3 nodes are available: 3 node(s) didn't match pod affinity rules. no new claims to deallocate, "
+            ),
+            "3 didn't match pod affinity rules"
+        );
+        assert_eq!(
+            cause("Scheduling is blocked due to non-empty scheduling gates"),
+            "Scheduling is blocked due to non-empty scheduling gates"
+        );
+        assert_eq!(cause(""), "Unschedulable");
+        assert_eq!(Pod::default().pending_cause(), "the scheduler has not tried yet");
     }
 }

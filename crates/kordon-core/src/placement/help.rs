@@ -6,7 +6,7 @@ use super::{
     filter::{PodVolumes, is_left_to_devices},
     node_resources::NodeResources,
     scheduling_request::SchedulingRequest,
-    snapshot::Snapshot,
+    snapshot::{HOSTNAME, Snapshot},
     storage::claims_volumes,
     volume_topology::{self, VolumeReach, VolumeTopology},
 };
@@ -27,8 +27,8 @@ pub struct Help {
     pub lifts: Vec<Lift>,
     /// The otherwise feasible node that comes closest to having enough resources.
     pub nearest: Option<Shortage>,
-    /// Requirements on a new node. `None` if a new node cannot help, because the pod must be near other pods or because
-    /// its volumes are bound to certain nodes.
+    /// Requirements on a new node. `None` if a new node cannot help, because the pod must be near other pods, because
+    /// its volumes are bound to certain nodes, or because it selects the host name of a node that exists.
     pub node: Option<RequiredNode>,
     /// The volumes of the pod, if no node can reach all of them because they are in different zones or on different
     /// nodes. Then nothing else helps, and the other fields are empty.
@@ -243,15 +243,19 @@ impl Snapshot {
         if are_apart { topologies } else { Vec::new() }
     }
 
-    /// Returns the cordoned nodes that would be feasible without their cordons, sorted.
+    /// Returns the cordoned nodes that would be feasible without their cordons, sorted. Returns none if the pod needs
+    /// no uncordon: if a node without a cordon is feasible, or if the default scheduler does not try the pod.
     pub fn takers_if_uncordoned(&mut self, request: &SchedulingRequest) -> Vec<NodeName> {
-        let Some(lifted) = Constraint::Cordon.lifted(request) else { return Vec::new() };
-        self.feasible(&lifted)
+        let Some(lifted) = Constraint::Cordon.lifted(request).filter(|_| request.obstacle().is_none()) else {
+            return Vec::new();
+        };
+        let nodes = self.feasible(&lifted);
+        if nodes.iter().all(|node| self.is_cordoned(node)) { nodes } else { Vec::new() }
     }
 
     /// Returns the requirements on a new node, with the zones of the pod's volumes; `None` if a new node cannot help.
     fn required_node(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
-        if PodVolumes::new(self, request).excludes_all_nodes() {
+        if PodVolumes::new(self, request).excludes_all_nodes() || self.selects_existing_host(&request.spec) {
             return None;
         }
         let required = required_node(&request.spec, &request.resources.requests)?;
@@ -264,6 +268,15 @@ impl Snapshot {
             Some(zones) if zones.is_empty() => None,
             zones => Some(RequiredNode { zones: zones.unwrap_or_default(), ..required }),
         }
+    }
+
+    /// Whether the nodeSelector requires the host name of a node that exists. No new node can have this name.
+    fn selects_existing_host(&self, spec: &SchedulingSpec) -> bool {
+        let exists = |host: &Name| {
+            let node = self.node_named(&NodeName(host.clone()));
+            node.is_some_and(|node| node.labels.get(HOSTNAME) == Some(host))
+        };
+        spec.node_selector.iter().any(|(key, value)| *key == *HOSTNAME && exists(value))
     }
 
     /// Whether a node has a taint that says that its kubelet is down.

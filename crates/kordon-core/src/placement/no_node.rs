@@ -48,7 +48,8 @@ impl Snapshot {
         let mut filters = Filters::new(self, request);
         let has_room = |node: &u32| self.has_room_for(*node, &request.resources.requests);
         let feasible = self.node_numbers().filter(has_room).filter(|node| filters.is_feasible(*node));
-        feasible.take(count).count() == count && filters.devices.unknown().is_none()
+        let has_nodes = feasible.take(count).count() == count;
+        has_nodes && filters.devices.unknown().is_none() && !filters.devices.fails()
     }
 
     /// Returns the lowest priority of all pods on nodes; `i32::MAX` if no node has pods.

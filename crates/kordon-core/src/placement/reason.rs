@@ -66,6 +66,8 @@ pub enum Reason {
     DeviceClaimNotCreated(Name),
     /// The ResourceClaimTemplate of a claim of the new pod does not exist.
     DeviceTemplateMissing(Name),
+    /// A selector of devices fails for a device of the node, for this reason.
+    DeviceSelector(Name),
     /// A claim asks for devices of a class that does not exist.
     DeviceClassMissing(Name),
     /// The required podAffinity is not met.
@@ -115,6 +117,7 @@ impl fmt::Display for Reason {
             Self::DeviceTemplateMissing(template) => {
                 write!(f, "resource claim template {template} not found")
             }
+            Self::DeviceSelector(why) => f.write_str(why),
             Self::DeviceClassMissing(class) => write!(f, "device class {class} not found"),
             Self::PodAffinity => f.write_str("podAffinity not met"),
             Self::PodAntiAffinity => f.write_str("podAntiAffinity not met"),

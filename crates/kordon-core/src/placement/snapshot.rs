@@ -146,7 +146,7 @@ impl Snapshot {
         let mut filters = Filters::new(self, request);
         let found = self.find(&mut filters);
         let outcome = match filters.devices.unknown() {
-            _ if found.feasible.is_empty() => {
+            _ if found.feasible.is_empty() || filters.devices.fails() => {
                 SchedulingOutcome::Unschedulable(self.unschedulable(&mut filters))
             }
             Some(why) => SchedulingOutcome::NotTried(Obstacle::Devices(why)),
@@ -445,7 +445,9 @@ impl Snapshot {
             }
             refusals.push((node, refusal));
         }
-        let preemption = preemption::preempt(filters, &refusals);
+        // A selector that fails is an error, after which the scheduler does not try to preempt pods.
+        let preemptable: &[(u32, NodeRefusal)] = if filters.devices.fails() { &[] } else { &refusals[..] };
+        let preemption = preemption::preempt(filters, preemptable);
         refusals.sort_by_key(|(node, _)| self.rank_of(*node));
         let named = |(node, refusal)| (self.node(node).name.clone(), refusal);
         let refusals = refusals.into_iter().map(named).collect();

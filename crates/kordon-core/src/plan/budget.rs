@@ -238,6 +238,8 @@ pub struct BudgetState {
     /// Whether the budget requires all of its pods, so that adding pods does not help: minAvailable is 100 %, or
     /// maxUnavailable is 0.
     pub needs_all: bool,
+    /// Whether a pod of the budget has a controller, which can be scaled up.
+    pub has_controller: bool,
     /// Number of entries in `disruptedPods`. The eviction subresource limits this number.
     pub disrupted_pods: usize,
 }
@@ -274,6 +276,7 @@ impl BudgetState {
             unspecified: budget.min_available.is_none() && budget.max_unavailable.is_none(),
             needs_all: budget.min_available == Some(IntOrPercent::Percent(100))
                 || matches!(budget.max_unavailable, Some(IntOrPercent::Int(0) | IntOrPercent::Percent(0))),
+            has_controller: pods_of(cluster, budget, rules).any(|pod| pod.owner.is_some()),
             disrupted_pods: budget.status.disrupted_pods.len(),
         }
     }

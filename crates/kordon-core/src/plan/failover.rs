@@ -104,8 +104,10 @@ impl Failover {
 
 /// Returns the preempted pods, each with the pod for whose replacement it makes room.
 pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, &PreemptedPod)> {
-    let placements = trace.placements.iter();
-    placements.flat_map(|(pod, placement)| placement.preempts.iter().map(move |victim| (pod, victim)))
+    trace.placements.iter().flat_map(|(pod, placement)| {
+        let victims = placement.preempts.iter();
+        victims.map(move |victim| (victim.in_turn_for.as_ref().unwrap_or(pod), victim))
+    })
 }
 
 /// Returns the pods that stop running when these nodes are lost. Terminating pods are left out, because they stop

@@ -15,8 +15,9 @@ use super::{
     owner::{self, NotRecreated, OwnerLookup, Recreation},
 };
 use crate::cluster::{
-    Cluster, ConditionStatus, ContainerExit, ExitCodes, IndexFailures, JobLimits, Key, OwnerKind, Phase, Pod,
-    PodFailureAction, PodFailureRule, Uid, Workload, WorkloadKind,
+    Cluster, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, ExitCodes, IndexFailures,
+    JobLimits, Key, Name, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule, Uid, Workload,
+    WorkloadKind,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -61,9 +62,13 @@ struct IndexRecord {
 
 impl JobLedger {
     /// Counts a pod of a Job as failed. `is_disrupted` says whether the pod has the condition DisruptionTarget. Pods
-    /// without a Job are ignored. `finished` is the time from which the back-off counts ([`finished`]).
+    /// without a Job, and pods of a Job that has already ended, are ignored. `finished` is the time from which the
+    /// back-off counts ([`finished`]).
     pub fn on_failure(&mut self, cluster: &Cluster, pod: &Pod, is_disrupted: bool, finished: Timestamp) {
-        let Some(workload) = job_of(cluster, pod).filter(|_| !pod.is_finished()) else { return };
+        if pod.is_finished() || owner::has_ended(cluster, pod) {
+            return;
+        }
+        let Some(workload) = job_of(cluster, pod) else { return };
         let Some(job) = &workload.job else { return };
         let record =
             self.jobs.entry(workload.uid.clone()).or_insert_with(|| JobRecord::new(cluster, &workload));
@@ -79,7 +84,7 @@ impl JobLedger {
             // created.
             return;
         }
-        let action = action(&job.rules, is_disrupted, &[TERMINATED]);
+        let action = action(&job.rules, is_disrupted, &terminated(pod));
         record.count(action, of_index);
         if record.failure != Some(JobFailure::PodFailurePolicy) {
             record.failure = record.check(&workload);
@@ -137,7 +142,7 @@ impl JobRecord {
                 record.indexes.entry(index).or_insert_with(|| IndexRecord::new(cluster, workload, pod));
             }
             let is_disrupted = pod.disruption_target.is_some();
-            record.count(action(&job.rules, is_disrupted, &[TERMINATED]), limit);
+            record.count(action(&job.rules, is_disrupted, &terminated(pod)), limit);
         }
         record
     }
@@ -225,7 +230,7 @@ fn will_fail(cluster: &Cluster, pod: &Pod) -> bool {
 /// the status, or the policy of the Job ignores it.
 fn count_failures(cluster: &Cluster, workload: &Workload, job: &JobLimits) -> i32 {
     let is_new = |pod: &&Arc<Pod>| {
-        let codes: Vec<i32> = exits(pod).map(|exit| exit.code).collect();
+        let codes: Vec<(Name, i32)> = exits(pod).map(|exit| (exit.container.clone(), exit.code)).collect();
         pod.phase == Phase::Failed
             && pod.is_tracked_by_job()
             && !job.uncounted_failed.contains(&pod.uid)
@@ -265,10 +270,20 @@ fn back_off(failures: i32) -> Span {
     (BACK_OFF * i64::from(1_u32 << doublings)).min(MAX_BACK_OFF)
 }
 
-/// Returns the action of the first rule that matches a failed pod whose containers ended with these codes (upstream
-/// `matchPodFailurePolicy`).
-fn action(rules: &[PodFailureRule], is_disrupted: bool, codes: &[i32]) -> PodFailureAction {
-    let matches = |rule: &ExitCodes| codes.iter().any(|code| rule.matches(*code));
+/// Returns the exit codes of the pod's containers if SIGTERM ends all of them. Init containers have ended before.
+fn terminated(pod: &Pod) -> Vec<(Name, i32)> {
+    let runs = |container: &&ContainerResources| match container.role {
+        ContainerRole::App | ContainerRole::Sidecar => true,
+        ContainerRole::Init => false,
+    };
+    let running = pod.resources.kubelet.containers.iter().filter(runs);
+    running.map(|container| (container.name.clone(), TERMINATED)).collect()
+}
+
+/// Returns the action of the first rule that matches a failed pod. `codes` has the names of its containers and the
+/// codes with which they ended (upstream `matchPodFailurePolicy`).
+fn action(rules: &[PodFailureRule], is_disrupted: bool, codes: &[(Name, i32)]) -> PodFailureAction {
+    let matches = |rule: &ExitCodes| codes.iter().any(|(container, code)| rule.matches(container, *code));
     let by_code = |rule: &PodFailureRule| rule.on_exit_codes.as_ref().is_some_and(matches);
     let matching = rules.iter().find(|rule| (rule.on_disruption && is_disrupted) || by_code(rule));
     matching.map_or(PodFailureAction::Count, |rule| rule.action)
@@ -403,8 +418,8 @@ impl JobConsequences {
 mod tests {
     use super::*;
     use crate::cluster::{
-        Change, Condition, Labels, Node, ObjectEvent, Owner, PodEnding, PodFailureAction::Ignore, READY,
-        Termination, WorkloadStage, pod::JOB_TRACKING,
+        Change, Condition, KubeletSpec, Labels, Node, ObjectEvent, Owner, PodEnding,
+        PodFailureAction::Ignore, PodResources, READY, Termination, WorkloadStage, pod::JOB_TRACKING,
     };
 
     /// A cluster with one Job that has `pods` running pods, indexed from 0.
@@ -435,11 +450,19 @@ mod tests {
         apply(Change::Pod(ObjectEvent::ListStarted));
         for number in 0..pods {
             let labels: Labels = [(INDEX.into(), number.to_string().as_str().into())].into_iter().collect();
+            let container = |name: &str, role| ContainerResources {
+                name: name.into(),
+                role,
+                ..ContainerResources::default()
+            };
+            let containers = [container("setup", ContainerRole::Init), container("main", ContainerRole::App)];
+            let kubelet = KubeletSpec { containers: containers.into(), ..KubeletSpec::default() };
             let pod = Pod {
                 key: Key::new("batch", &format!("train-{number}")),
                 owner: Some(owner.clone().into()),
                 phase: Phase::Running,
                 labels,
+                resources: Arc::new(PodResources { kubelet, ..PodResources::default() }),
                 ..Pod::default()
             };
             apply(Change::Pod(ObjectEvent::Listed(pod)));
@@ -601,12 +624,27 @@ mod tests {
             Ok(Some(20)),
             "created when the old pod is gone and its back-off is over"
         );
-        let codes = |is_in, values: &[i32]| Some(ExitCodes { is_in, values: values.into() });
+        let codes = |is_in, values: &[i32]| Some(ExitCodes { is_in, values: values.into(), container: None });
         let other = consequences(&with(vec![rule(Ignore, false, codes(true, &[42]))]));
         assert_eq!(of(&other, 0), Err(JobFailure::BackoffLimitExceeded { failures: 1, limit: 0 }));
         let fatal =
             with(vec![rule(PodFailureAction::FailJob, false, codes(false, &[42])), rule(Ignore, true, None)]);
         assert_eq!(of(&consequences(&fatal), 0), Err(JobFailure::PodFailurePolicy));
+    }
+
+    /// Kubernetes 1.37 `job/pod_failure_policy.go`, `getMatchingContainerFromList`.
+    #[test]
+    fn a_rule_for_one_container_matches_no_other() {
+        let named = |name: &str| {
+            let codes = ExitCodes { is_in: false, values: vec![1], container: Some(name.into()) };
+            let (action, on_exit_codes) = (PodFailureAction::FailJob, Some(codes));
+            let rules = vec![PodFailureRule { action, on_disruption: false, on_exit_codes }];
+            let limits = JobLimits { backoff_limit: 6, rules, ..JobLimits::default() };
+            of(&consequences(&cluster(limits, 1, false)), 0)
+        };
+        assert_eq!(named("main"), Err(JobFailure::PodFailurePolicy));
+        assert_eq!(named("setup"), Ok(Some(10)), "the init container has ended with 0");
+        assert_eq!(named("other"), Ok(Some(10)));
     }
 
     /// Adds a finished pod without the Job controller's finalizer, whose container ended at `second`.

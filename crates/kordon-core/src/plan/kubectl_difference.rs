@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::{action::Action, plan::Plan, verdict::Verdict, warning::Warning};
-use crate::cluster::{Key, NodeName, OwnerKind, WorkloadKind};
+use super::{action::Action, owner_kinds, plan::Plan, verdict::Verdict, warning::Warning};
+use crate::cluster::{Key, NodeName};
 
 /// A difference between what kubectl does and what the plan says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,11 +31,13 @@ impl KubectlDifference {
             _ => None,
         });
         let follows = plan.pods.iter().find(|pod| {
-            let kind = pod.owner.as_ref().map(|(kind, _)| kind);
-            let keeps_its_name = kind == Some(&OwnerKind::Workload(WorkloadKind::StatefulSet));
+            let keeps_its_name = pod.owner.as_ref().is_some_and(|(kind, _)| owner_kinds::keeps_names(kind));
             let is_retried = matches!(
                 pod.verdict.as_if_granted(),
-                Verdict::LeavesAfter { .. } | Verdict::Waits { .. } | Verdict::Blocked { .. }
+                Verdict::LeavesAfter { .. }
+                    | Verdict::Waits { .. }
+                    | Verdict::WaitsForOperator { .. }
+                    | Verdict::Blocked { .. }
             );
             keeps_its_name && is_retried
         });

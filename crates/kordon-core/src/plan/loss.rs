@@ -10,7 +10,7 @@ use crate::cluster::Key;
 pub struct Loss {
     pub pod: Key,
     pub why: NotRecreated,
-    /// The pod of the plan whose replacement preempts the lost pod; `None` if the plan itself removes the lost pod.
+    /// The pod whose replacement preempts the lost pod; `None` if the plan itself removes the lost pod.
     pub preempted_for: Option<Key>,
 }
 
@@ -51,7 +51,7 @@ impl Plan {
                 Some(Loss {
                     pod: preempted.pod.clone(),
                     why: preempted.lost?,
-                    preempted_for: Some(row.pod.clone()),
+                    preempted_for: Some(preempted.in_turn_for.as_ref().unwrap_or(&row.pod).clone()),
                 })
             });
             removed.into_iter().chain(preempted)

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::{owner::Recreation, successor};
+use super::{
+    owner::{self, Recreation},
+    successor,
+};
 use crate::{
     cluster::{Cluster, NodeName, Pod, Scope, Taint, TaintEffect},
     engine::{Tolerance, no_execute, tolerance},
@@ -13,6 +16,8 @@ use crate::{
 pub enum NotNeeded {
     /// The pod's controller has enough pods without it.
     EnoughPods,
+    /// The pod's Job has completed or failed, so its controller creates no pods, and deletes those that still run.
+    JobEnded,
     /// The pod's namespace is being deleted, so the API server refuses new pods in it.
     NamespaceEnds,
     /// The pod can run only on its node, whose object is gone: a DaemonSet has no pod for a node that does not exist,
@@ -26,6 +31,7 @@ impl fmt::Display for NotNeeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::EnoughPods => "its controller needs no other",
+            Self::JobEnded => "its Job has ended",
             Self::NamespaceEnds => "its namespace is being deleted",
             Self::NodeGone => "it runs only on its node, which is gone",
             Self::NodeTainted => "its DaemonSet creates none on its node while that has the taint",
@@ -48,7 +54,8 @@ impl NotNeeded {
             Recreation::OnSameNode if node_is_gone() => Some(Self::NodeGone),
             Recreation::OnSameNode if is_repelled(cluster, pod) => Some(Self::NodeTainted),
             Recreation::OnSameNode | Recreation::Immediately | Recreation::WhenGone => {
-                namespace.filter(|namespace| namespace.terminating).map(|_| Self::NamespaceEnds)
+                let ends = namespace.filter(|namespace| namespace.terminating).map(|_| Self::NamespaceEnds);
+                ends.or_else(|| owner::has_ended(cluster, pod).then_some(Self::JobEnded))
             }
             Recreation::Never(_) | Recreation::Unknown => None,
         }

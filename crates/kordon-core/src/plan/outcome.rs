@@ -567,7 +567,7 @@ impl Departing {
                     volume: volume.clone(),
                     quota: self.quota.clone().map(Box::new),
                     preempts: trace
-                        .map(|trace| trace.preempts.iter().map(|victim| victim.pod.clone()).collect())
+                        .map(|trace| trace.victims().map(|victim| victim.pod.clone()).collect())
                         .unwrap_or_default(),
                     ready,
                 }

@@ -106,9 +106,16 @@ impl Outlook<'_> {
         let spare = i32::from(pod.is_ready() || numbers.desired <= 0);
         let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(spare).max(1);
         let is_pending = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.is_unscheduled());
-        let (pending, unhealthy) = unhealthy.into_iter().partition(is_pending);
-        let terminating = returning(cluster, state, rules);
-        Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy, pending, terminating }
+        let (pending, unhealthy): (Vec<Key>, Vec<Key>) = unhealthy.into_iter().partition(is_pending);
+        Verdict::Waits {
+            budget: state.key.clone(),
+            numbers,
+            recoveries,
+            unhealthy,
+            pending_cause: common_cause(cluster, &pending),
+            pending,
+            terminating: returning(cluster, state, rules),
+        }
     }
 
     /// Replaces the verdict on a pod if no other pod can make its budget allow the eviction, but a known Kubernetes
@@ -169,6 +176,14 @@ impl Outlook<'_> {
     }
 }
 
+/// Returns why Pending pods have no node; `None` if they have different causes, or if there are no pods.
+fn common_cause(cluster: &Cluster, pending: &[Key]) -> Option<Name> {
+    let pods = pending.iter().filter_map(|key| cluster.pod(key));
+    let mut causes: BTreeSet<String> = pods.map(|pod| pod.pending_cause()).collect();
+    let cause = causes.pop_first()?;
+    causes.is_empty().then(|| cause.into())
+}
+
 fn blocked(budget: &Key, result: &RunResult, pattern: BlockPattern) -> Verdict {
     let numbers = result.budgets.get(budget).map(|state| state.numbers).unwrap_or_default();
     Verdict::Blocked { budget: budget.clone(), numbers, pattern, frees_unhealthy: false }
@@ -188,7 +203,8 @@ pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
         return Some(BlockPattern::ExpectsNone);
     }
     let max_healthy = state.max_healthy.filter(|max| numbers.desired >= *max)?;
-    Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy, scaling_helps: !state.needs_all })
+    let scaling_helps = !state.needs_all && state.has_controller;
+    Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy, scaling_helps })
 }
 
 /// Returns why a budget with these unhealthy pods never allows an eviction: none of the pods is expected to recover.

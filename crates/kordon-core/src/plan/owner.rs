@@ -258,6 +258,12 @@ pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool
     }
 }
 
+/// Returns whether the pod's owner is a Job that has completed or failed.
+pub fn has_ended(cluster: &Cluster, pod: &Pod) -> bool {
+    let found = pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner));
+    matches!(found, Some(OwnerLookup::Found(workload)) if workload.stage == WorkloadStage::Finished)
+}
+
 /// Returns how many pods a workload wants at present.
 fn wanted(workload: &Workload, replicas: i32, live_pods: i32) -> i32 {
     workload.job.as_ref().map_or(replicas, |job| job.wanted(replicas, live_pods))
@@ -320,7 +326,7 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
         WorkloadKind::DaemonSet => Recreation::OnSameNode,
         WorkloadKind::StatefulSet => Recreation::WhenGone,
         WorkloadKind::Job => match found {
-            OwnerLookup::Found(job) => recreation_by_job(&job),
+            OwnerLookup::Found(job) => recreation_by_job(&job, pod),
             OwnerLookup::Gone | OwnerLookup::Unknown => Recreation::Immediately,
         },
         WorkloadKind::ReplicaSet | WorkloadKind::Deployment | WorkloadKind::ReplicationController => {
@@ -329,10 +335,12 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
     }
 }
 
-/// Returns what the Job controller does about an unfinished pod that leaves.
-fn recreation_by_job(workload: &Workload) -> Recreation {
+/// Returns what the Job controller does about an unfinished pod that leaves. If the pod is already terminating in a Job
+/// that has failed, its departure is part of the failure.
+fn recreation_by_job(workload: &Workload, pod: &Pod) -> Recreation {
     let job = workload.job.as_deref();
-    if let Some(failure) = job.and_then(JobFailure::from_status) {
+    let failure = job.and_then(JobFailure::from_status).filter(|_| pod.termination.is_some());
+    if let Some(failure) = failure {
         Recreation::Never(NotRecreated::JobFails(failure))
     } else if job.is_some_and(|job| job.managed_by.is_some()) {
         Recreation::Unknown

@@ -1,6 +1,6 @@
 //! Pod owners of kinds that other projects define, and what their controllers do after one of their pods is deleted.
 
-use crate::cluster::OwnerKind;
+use crate::cluster::{OwnerKind, WorkloadKind};
 
 /// What the controller of an owner kind does after one of its pods is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -395,6 +395,15 @@ pub fn row_of(kind: &OwnerKind) -> Option<&'static OwnerKindRow> {
     let OwnerKind::Other { kind: name, .. } = kind else { return None };
     let at = OWNER_KINDS.binary_search_by(|row| row.kind.cmp(name)).ok()?;
     OWNER_KINDS.get(at).filter(|row| kind.is(row.kind, row.group))
+}
+
+/// Returns whether the controller of an owner kind creates a new pod with the name of the pod that it replaces.
+pub fn keeps_names(kind: &OwnerKind) -> bool {
+    match kind {
+        OwnerKind::Workload(kind) => *kind == WorkloadKind::StatefulSet,
+        OwnerKind::Other { .. } => row_of(kind).is_some_and(|row| row.behaviour == OwnerBehaviour::SameName),
+        OwnerKind::Node => false,
+    }
 }
 
 #[cfg(test)]

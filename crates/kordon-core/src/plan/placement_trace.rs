@@ -33,7 +33,8 @@ pub struct PlacementTrace {
     pub is_close: bool,
     /// Number of nodes that refuse the pod, by reason; empty if a node is feasible.
     pub reasons: BTreeMap<Reason, usize>,
-    /// Pods that the replacement preempts, each with the landing of its own replacement.
+    /// Pods that the replacement preempts, each with the landing of its own replacement, and pods that these
+    /// replacements preempt in turn.
     pub preempts: Vec<PreemptedPod>,
     /// Ways to place the pod; `None` if the pod was placed.
     pub help: Option<Help>,
@@ -55,6 +56,9 @@ pub struct PlacementTrace {
 pub struct PreemptedPod {
     pub pod: Key,
     pub node: NodeName,
+    /// The preempted pod whose replacement preempts this pod in turn; `None` if the traced replacement itself preempts
+    /// it.
+    pub in_turn_for: Option<Key>,
     /// Landing of the preempted pod's own replacement; `None` if the pod is not replaced, or if it is not known whether
     /// it is.
     pub landing: Option<Landing>,
@@ -162,6 +166,11 @@ impl PlacementTrace {
         self.best.as_ref().map_or(0, TiedNodes::len)
     }
 
+    /// Returns the pods that the replacement itself preempts, on its node.
+    pub fn victims(&self) -> impl Iterator<Item = &PreemptedPod> {
+        self.preempts.iter().filter(|victim| victim.in_turn_for.is_none())
+    }
+
     /// Says in a few words why the pod lands on its node, or why it stays Pending.
     pub fn why(&self) -> Name {
         match volume_topology::words(&self.volumes) {
@@ -174,10 +183,11 @@ impl PlacementTrace {
         if let Some(obstacle) = &self.obstacle {
             return obstacle.to_string();
         }
-        if let Some(first) = self.preempts.first() {
-            let others = match self.preempts.len() {
-                1 => String::new(),
-                victims => format!(" and {} more", victims - 1),
+        let mut victims = self.victims();
+        if let Some(first) = victims.next() {
+            let others = match victims.count() {
+                0 => String::new(),
+                others => format!(" and {others} more"),
             };
             return format!("preempts {}{others}", first.pod);
         }
@@ -197,6 +207,10 @@ impl PlacementTrace {
 /// Says in a few words why a pod with these requests has no feasible node: `no node has 4 CPU free` or `no node: 12
 /// podAntiAffinity not met, 1 cordoned`.
 pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
+    // A selector that fails keeps the pod off all nodes.
+    if let Some(failure) = refused.keys().find(|reason| matches!(reason, Reason::DeviceSelector(_))) {
+        return failure.to_string().into();
+    }
     let insufficient = refused.iter().filter_map(|(reason, nodes)| match reason {
         Reason::Insufficient(resource) => Some((*nodes, resource)),
         _ => None,

@@ -319,6 +319,9 @@ impl<'a> PlacingEnvironment<'a> {
                 Recreation::Immediately | Recreation::WhenGone => {
                     let (landing, trace) = self.place(victim);
                     victims_of_victim.clone_from(&trace.preempts);
+                    for other in &mut victims_of_victim {
+                        other.in_turn_for.get_or_insert_with(|| victim.key.clone());
+                    }
                     Some(landing)
                 }
                 Recreation::OnSameNode => Some(Landing::Pending {
@@ -330,7 +333,8 @@ impl<'a> PlacingEnvironment<'a> {
                 Recreation::Never(why) => Some(why),
                 _ => None,
             };
-            preempts.push(PreemptedPod { pod: victim.key.clone(), node: node.clone(), landing, lost });
+            let (pod, node) = (victim.key.clone(), node.clone());
+            preempts.push(PreemptedPod { pod, node, in_turn_for: None, landing, lost });
             preempts.append(&mut victims_of_victim);
         }
         let trace = PlacementTrace { preempts, ..PlacementTrace::unplaced(refused) };

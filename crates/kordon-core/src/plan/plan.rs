@@ -182,15 +182,16 @@ impl Plan {
 
     /// Adds a warning if replacements preempt pods that then have nowhere to run.
     pub(super) fn warn_of_preemption(&mut self) {
-        let preempted = self.pods.iter().flat_map(PodPlan::preempted);
-        let stranded = preempted.filter_map(|pod| {
+        let preempted: BTreeSet<&Key> =
+            self.pods.iter().flat_map(PodPlan::preempted).map(|pod| &pod.pod).collect();
+        let stranded = self.pods.iter().flat_map(PodPlan::preempted).filter_map(|pod| {
             let kind = OutcomeKind::of_preempted(pod);
             kind.has_nowhere_to_run().then_some((&pod.pod, kind))
         });
         let (pods, kinds): (BTreeSet<&Key>, Vec<OutcomeKind>) = stranded.unzip();
         if let Some(first) = pods.first() {
-            let warning = Warning::Preempts { pod: (*first).clone(), outcomes: kinds.into_iter().collect() };
-            self.warnings.push(warning);
+            let (pods, outcomes) = (preempted.len(), kinds.into_iter().collect());
+            self.warnings.push(Warning::Preempts { pods, pod: (*first).clone(), outcomes });
         }
     }
 
@@ -354,9 +355,7 @@ impl Plan {
                 format!("{}, possibly forever", counted(totals.wait, "pod waits", "pods wait"))
             }
             Prospect::Stalls if self.returning() > 0 => {
-                let pods =
-                    counted(self.returning(), "pod comes back to its node", "pods come back to their nodes");
-                format!("{pods} at once")
+                counted(self.returning(), "pod comes back to its node", "pods come back to their nodes")
             }
             Prospect::Stalls => "deleted pods stay Terminating".into(),
             Prospect::Unknown => {

@@ -403,9 +403,18 @@ impl<'a, E: Environment> Prediction<'a, E> {
             let comes_back = |pod: &&Arc<Pod>| self.leaving.contains(&pod.key) && !pod.is_finished();
             let leaving = group.pods.iter().filter(comes_back);
             let (named, others): (Vec<_>, Vec<_>) = leaving.partition(is_named);
-            let pods = named.len() + others.iter().filter(|pod| self.lands_on(pod, &node)).count();
-            (pods > 0).then_some(Warning::ComesBack { node, pods, are_placed: named.is_empty() })
+            let placed = others.into_iter().filter(|pod| self.lands_on(pod, &node));
+            let are_placed = named.is_empty();
+            let back: Vec<&Arc<Pod>> = named.into_iter().chain(placed).collect();
+            let after = back.iter().filter_map(|pod| self.replaced_after(pod)).min().unwrap_or_default();
+            (!back.is_empty()).then(|| Warning::ComesBack { pods: back.len(), node, after, are_placed })
         })
+    }
+
+    /// Returns the time from the start of a pod's deletion to the creation of its replacement; `None` if it has none.
+    fn replaced_after(&self, pod: &Pod) -> Option<Span> {
+        let result = self.likely.pods.get(&pod.key)?;
+        Some(result.replacement.as_ref()?.created.since(result.leaves?))
     }
 
     fn lands_on(&self, pod: &Pod, node: &NodeName) -> bool {
@@ -462,10 +471,11 @@ impl<'a, E: Environment> Prediction<'a, E> {
 }
 
 /// The assumptions behind the prediction of a removal (docs/upstream/operator-actions.md#6.8).
-const ASSUMPTIONS: [&str; 5] = [
+const ASSUMPTIONS: [&str; 6] = [
     "nothing else changes pods, budgets, scales or nodes: no autoscaler, no rollout, no other drain",
     "controllers react within a second; new pods become Ready as fast as their siblings did",
     "running kubelets end pods within their grace; admission webhooks allow it",
+    "containers of Jobs end with exit code 143, as programs that SIGTERM ends do",
     TEMPLATES_ASSUMED,
     "no new pod is bound to the nodes by its nodeName",
 ];

@@ -176,14 +176,15 @@ impl Plan {
         }
         for node in nodes {
             self.warnings.extend(taint_warnings(node, edits, rules));
-            self.warnings.extend(self.evicted_again(&node.name));
+            self.warnings.extend(self.evicted_again(&node.name, cluster));
         }
         self.finish_nodes();
     }
 
     /// Warns of pods that the taints of a node evict, and whose replacements land on the same node, where the taints
-    /// evict them again.
-    fn evicted_again(&self, node: &NodeName) -> Option<Warning> {
+    /// evict them again. If the template names the node, its kubelet rejects the replacement instead (upstream
+    /// `generalFilter`), or the taint deletes it, and the owner creates the next one.
+    fn evicted_again(&self, node: &NodeName, cluster: &Cluster) -> Option<Warning> {
         let is_evicted = |pod: &&PodPlan| {
             pod.node.as_ref() == Some(node) && matches!(pod.verdict, Verdict::Deleted { .. })
         };
@@ -192,7 +193,7 @@ impl Plan {
             (_, Some((OwnerKind::Workload(WorkloadKind::DaemonSet), _))) => {
                 pod.lost.is_none() && !pod.warnings.contains(&PodWarning::NotRecreatedWhileTainted)
             }
-            _ => false,
+            _ => pod.lost.is_none() && is_bound_again(cluster, pod, node),
         };
         let pods = self.pods.iter().filter(is_evicted).filter(comes_back).count();
         (pods > 0).then(|| Warning::EvictedAgain { node: node.clone(), pods })
@@ -215,6 +216,15 @@ impl Plan {
         self.warn_of_owned_pods(cluster);
         self.count_pods(cluster);
     }
+}
+
+/// Returns whether the replacement of a pod is bound to a node because the template names it. A Job does not create pods
+/// for ever.
+fn is_bound_again(cluster: &Cluster, pod: &PodPlan, node: &NodeName) -> bool {
+    let job = OwnerKind::Workload(WorkloadKind::Job);
+    let has_job = pod.owner.as_ref().is_some_and(|(kind, _)| *kind == job);
+    let named = cluster.pod(&pod.pod).and_then(|pod| owner::named_node(cluster, pod));
+    !has_job && named.as_ref() == Some(node)
 }
 
 fn taint_warnings(node: &Node, edits: &TaintEdits, rules: &EvictionRules) -> Vec<Warning> {

@@ -35,6 +35,8 @@ pub enum Verdict {
         recoveries: i32,
         unhealthy: Vec<Key>,
         pending: Vec<Key>,
+        /// Why the `pending` pods have no node, if all of them have the same cause ([`crate::cluster::Pod::pending_cause`]).
+        pending_cause: Option<Name>,
         terminating: Vec<Key>,
     },
     /// The pod waits until its Kubernetes operator lifts the budget or moves the pod itself. The operator first needs
@@ -305,7 +307,7 @@ impl fmt::Display for Verdict {
                 }
                 if behind.is_empty() { Ok(()) } else { write!(f, ", behind {}", list(behind)) }
             }
-            Self::Waits { budget, numbers, recoveries, unhealthy, pending, terminating } => {
+            Self::Waits { budget, numbers, recoveries, unhealthy, pending, pending_cause, terminating } => {
                 write!(f, "waits for {budget} ({numbers}): needs {recoveries} more healthy")?;
                 let states = [("not Ready", unhealthy), ("Pending", pending), ("Terminating", terminating)];
                 if states.iter().all(|(_, pods)| pods.is_empty()) {
@@ -313,6 +315,9 @@ impl fmt::Display for Verdict {
                 }
                 for (state, pods) in states.iter().filter(|(_, pods)| !pods.is_empty()) {
                     write!(f, "; {state}: {}", list(pods))?;
+                    if let Some(cause) = pending_cause.as_ref().filter(|_| *state == "Pending") {
+                        write!(f, " ({cause})")?;
+                    }
                 }
                 Ok(())
             }

@@ -204,6 +204,9 @@ pub enum Warning {
     ComesBack {
         node: NodeName,
         pods: usize,
+        /// Shortest time from the departure of one of the pods to the creation of its replacement. It is the back-off
+        /// for pods of Jobs.
+        after: Span,
         /// Whether the scheduler places the pods on the node, because they tolerate the cordon. If false, the template
         /// of the pods names the node.
         are_placed: bool,
@@ -237,9 +240,11 @@ pub enum Warning {
     },
     /// Replacements preempt pods on other nodes that then have nowhere to run. Budgets do not prevent a preemption.
     Preempts {
-        /// The first of the preempted pods, by name.
+        /// Number of preempted pods, with those that run again elsewhere.
+        pods: usize,
+        /// The first of the pods that have nowhere to run, by name.
         pod: Key,
-        /// Outcomes of all preempted pods.
+        /// Outcomes of the pods that have nowhere to run.
         outcomes: OutcomeCounts,
     },
     /// Pods of a LeaderWorkerSet group leave, so that the other pods of the group restart too.
@@ -404,10 +409,14 @@ impl fmt::Display for Warning {
                 let pods = counted(*pods, "pod", "pods");
                 write!(f, "{pods} may take longer than the timeout of {timeout}")
             }
-            Self::ComesBack { node, pods, are_placed } => {
+            Self::ComesBack { node, pods, after, are_placed } => {
+                let when = match *after < Span::from_secs(1) {
+                    true => "at once".to_owned(),
+                    false => format!("after {after}"),
+                };
                 let pods = counted(*pods, "pod comes back", "pods come back");
                 let why = if *are_placed { "they tolerate its cordon" } else { "their template names the node" };
-                write!(f, "this drain does not empty {node}: {pods} at once, because {why}")
+                write!(f, "this drain does not empty {node}: {pods} {when}, because {why}")
             }
             Self::EvictedAgain { node, pods } => {
                 let pods = counted(*pods, "pod comes back", "pods come back");
@@ -451,15 +460,22 @@ impl fmt::Display for Warning {
                     None => Ok(()),
                 }
             }
-            Self::Preempts { pod, outcomes } => {
-                let (pods, more) = (outcomes.total(), outcomes.total().saturating_sub(1));
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            Self::Preempts { pods, pod, outcomes } => {
+                let stranded = outcomes.total();
                 write!(
                     f,
-                    "replacements preempt {}: {} ({pod}{more}); no PodDisruptionBudget prevents that",
-                    counted(pods, "pod on another node", "pods on other nodes"),
-                    outcomes.text()
-                )
+                    "replacements preempt {}",
+                    counted(*pods, "pod on another node", "pods on other nodes")
+                )?;
+                if *pods > stranded {
+                    let have = if stranded == 1 { "has" } else { "have" };
+                    write!(f, ", of which {stranded} {have} nowhere to run")?;
+                }
+                let more = match stranded {
+                    ..=1 => String::new(),
+                    pods => format!(" and {} more", pods - 1),
+                };
+                write!(f, ": {} ({pod}{more}); no PodDisruptionBudget prevents that", outcomes.text())
             }
             Self::GroupRestarts { set, index, leads, others } => {
                 let pods = counted(*others, "other pod restarts", "other pods restart");

@@ -68,6 +68,8 @@ pub enum Topic {
     /// The zone's queue of nodes that wait for their NoExecute taint, and its rate.
     Queue,
     NoExecute,
+    /// Why the scheduler has no node for the pod.
+    Scheduling,
     /// Progress of the node's eviction in legacy mode, which has no NoExecute taints.
     NodeEviction,
     /// How long a pod tolerates a NoExecute taint.
@@ -132,6 +134,7 @@ impl Topic {
             Self::NoSchedule => "noSchedule",
             Self::Queue => "queue",
             Self::NoExecute => "noExecute",
+            Self::Scheduling => "scheduling",
             Self::NodeEviction => "nodeEviction",
             Self::Toleration => "toleration",
             Self::Eviction => "eviction",

@@ -57,6 +57,10 @@ impl Explainer<'_> {
                 Some(name) => format!("node {name} is gone: the pod garbage collector deletes it"),
             };
             explanation.push(Step::new(Tense::Never, Topic::Eviction, text));
+            if pod.is_unscheduled() {
+                let text = format!("Pending: {}", pod.pending_cause());
+                explanation.push(Step::new(Tense::Present, Topic::Scheduling, text));
+            }
             if pod.node.is_some() {
                 self.explain_outcome(pod, &mut explanation);
                 self.explain_volume(pod, &mut explanation);

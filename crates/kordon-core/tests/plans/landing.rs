@@ -5,13 +5,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon_core::{
     cluster::{
-        AccessModes, Change, Claim, Key, Name, NodeName, ObjectEvent, Pod, Requests, Resources,
+        AccessModes, Change, Claim, JobLimits, Key, Name, NodeName, ObjectEvent, Pod, Requests, Resources,
         SchedulingSpec, Volume, VolumeProperties, WorkloadKind, scheduling::PodVolume,
     },
     placement::{Constraint, Reason, Snapshot, SnapshotLease},
     plan::{
         Action, Cancellation, DrainOptions, EvictionRules, Headroom, Landing, LostNodes, OutcomeKind,
-        PlacingEnvironment, Plan, PlanJob, PodOutcome, PodPlan, RemovalOptions, TaintEdits, Warning,
+        PlacingEnvironment, Plan, PlanJob, PodOutcome, PodPlan, Prospect, RemovalOptions, TaintEdits,
+        Warning,
         failover::{failover, leave_running_nodes},
         headroom,
     },
@@ -188,6 +189,36 @@ fn a_daemon_that_a_taint_deletes_comes_back_only_if_it_tolerates_the_taint_for_a
     assert_eq!(of(&plan, "log-0").outcome.kind(), OutcomeKind::SameNode);
     let again = |warning: &Warning| matches!(warning, Warning::EvictedAgain { pods: 1, .. });
     assert!(plan.warnings.iter().any(again), "{:?}", plan.warnings);
+}
+
+/// Kubernetes 1.37 `pkg/kubelet/lifecycle/predicate.go`, `generalFilter`.
+#[test]
+fn a_taint_does_not_empty_a_node_that_the_template_of_its_pods_names() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    replicas(&mut fixture, "web", &["n1"], 1);
+    fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        workload.template = Some(Box::new(Pod { node: Some("n1".into()), ..Pod::default() }));
+    });
+    let edits = TaintEdits::parse(["gone=x:NoExecute"], false).expect("a taint");
+    let plan = plan(&fixture, Action::Taint { nodes: vec!["n1".into()], edits });
+    let again = |warning: &Warning| matches!(warning, Warning::EvictedAgain { pods: 1, .. });
+    assert!(plan.warnings.iter().any(again), "{:?}", plan.warnings);
+    assert_eq!(plan.prospect(), Prospect::Stalls);
+}
+
+/// A drain has ended before the back-off is over, so it evicts the pod once.
+#[test]
+fn a_pod_of_a_job_whose_template_names_the_node_comes_back_after_the_back_off() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    fixture.workload(WorkloadKind::Job, "train", 1, |workload| {
+        workload.job = Some(JobLimits { backoff_limit: 6, ..JobLimits::default() }.into());
+        workload.template = Some(Box::new(Pod { node: Some("n1".into()), ..Pod::default() }));
+    });
+    fixture.pod("train-0", "n1", |pod| own(pod, WorkloadKind::Job, "train"));
+    let warnings: Vec<String> = drain(&fixture, &["n1"]).warnings.iter().map(ToString::to_string).collect();
+    let back =
+        "this drain does not empty n1: 1 pod comes back after 10s, because their template names the node";
+    assert!(warnings.iter().any(|warning| warning == back), "{warnings:?}");
 }
 
 #[test]

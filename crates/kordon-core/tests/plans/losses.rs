@@ -3,9 +3,9 @@
 use kordon_core::{
     cluster::{
         Change, Claim, CronJob, FeedKind, JobLimits, Key, Known, Name, ObjectEvent, Owner, OwnerKind, Pod,
-        SchedulingSpec, Version, WorkloadKind, scheduling::PodVolume,
+        SchedulingSpec, Version, WorkloadKind, WorkloadStage, scheduling::PodVolume,
     },
-    plan::{DrainOptions, JobOwner, Loss, OutcomeKind, Plan, PodWarning, Warning},
+    plan::{DrainOptions, JobOwner, Landing, Loss, OutcomeKind, Plan, PodWarning, Warning},
 };
 
 use crate::{
@@ -53,6 +53,23 @@ fn a_job_that_fails_takes_its_pods_on_other_nodes_with_it() {
     let outcome = &of(&plan, "fit-n1").outcome;
     assert_eq!(outcome.kind(), OutcomeKind::FailsJob);
     assert!(outcome.to_string().ends_with("2 pods of it on other nodes are deleted, too"), "{outcome}");
+}
+
+/// Kubernetes 1.37 `pkg/controller/job/job_controller.go`, `syncJob`: the controller deletes the pods of a Job that has
+/// ended. A drain only deletes them earlier.
+#[test]
+fn a_pod_of_a_job_that_has_already_failed_is_no_loss_of_the_drain() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    job(&mut fixture, "fit", &["n1"], None);
+    fixture.change_workload(WorkloadKind::Job, "fit", |workload| {
+        let failure = Some("BackoffLimitExceeded".into());
+        workload.job = Some(JobLimits { failed: 1, failure, ..JobLimits::default() }.into());
+        workload.stage = WorkloadStage::Finished;
+    });
+    let plan = drained(&fixture);
+    assert_eq!(of(&plan, "fit-n1").outcome.to_string(), "not recreated: its Job has ended");
+    assert_eq!((plan.losses(), plan.totals.lost), (vec![], 0));
+    assert!(!plan.warnings.iter().any(|warning| warning.word() == "jobFails"), "{:?}", plan.warnings);
 }
 
 /// A preempted pod is a failed pod, too (Kubernetes 1.37 `pkg/controller/job/job_controller.go`, `getNewFinishedPods`).
@@ -242,6 +259,33 @@ fn a_bare_pod_that_a_replacement_preempts_is_lost_and_no_flag_accepts_it() {
     assert_eq!((plan.totals.lost, plan.totals.pending, plan.totals.preempted), (1, 0, 1));
     let warning = preemption_warning(&plan).expect("a warning");
     assert!(warning.contains("1 pod on another node: 1 lost (default/tool)"), "{warning}");
+}
+
+/// `web` takes the place of `middle` on n2, whose replacement takes the place of `low` on n3.
+#[test]
+fn a_preempted_pod_may_preempt_in_turn_and_only_the_last_one_has_nowhere_to_run() {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 2), ("n3", 2)]);
+    for (name, node, priority) in [("web", "n1", 1000), ("middle", "n2", 100), ("low", "n3", 10)] {
+        replicas(&mut fixture, name, &[node], 2);
+        fixture.pod(&format!("{name}-0"), node, |pod| pod.priority = priority);
+    }
+    fixture.node("n2", |node| node.labels = [(Name::from("kind"), Name::from("big"))].into());
+    fixture.pod("web-0", "n1", |pod| {
+        let node_selector = [(Name::from("kind"), Name::from("big"))].into();
+        pod.scheduling = SchedulingSpec { node_selector, ..SchedulingSpec::default() }.into();
+    });
+    let plan = drain(&fixture, &["n1"]);
+    let web = of(&plan, "web-0");
+    let preempted: Vec<_> = web.preempted().map(|pod| (&*pod.pod.name, pod.in_turn_for.is_some())).collect();
+    assert_eq!(preempted, [("middle-0", false), ("low-0", true)]);
+    let why = match &web.landing {
+        Some(Landing::Node { why, .. }) => why.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why, "preempts default/middle-0");
+    let warning = preemption_warning(&plan).expect("a warning");
+    let text = "2 pods on other nodes, of which 1 has nowhere to run: 1 Pending (default/low-0)";
+    assert!(warning.contains(text), "{warning}");
 }
 
 /// Kubernetes 1.37 `pkg/controller/job/job_controller.go`, `isPodFailed`: a deleted pod counts as failed.

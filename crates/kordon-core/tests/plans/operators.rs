@@ -7,8 +7,8 @@ use kordon_core::{
         Taint, WorkloadKind,
     },
     plan::{
-        Action, BlockPattern, CordonAct, DrainOptions, EvictionRules, OperatorAct, Plan, PodWarning,
-        Prospect, Retry, Verdict, Warning, needs, refusal,
+        Action, BlockPattern, CordonAct, DrainOptions, EvictionRules, KubectlDifference, OperatorAct, Plan,
+        PodWarning, Prospect, Retry, Verdict, Warning, needs, refusal,
     },
 };
 use kordon_time::{ClusterTime, Span};
@@ -300,6 +300,17 @@ fn a_budget_that_a_known_operator_lifts_waits_for_it() {
     }
     let other = drained(&all_required("StrimziPodSet", "example.com"), &["n1"]);
     assert_eq!(pattern(&other, "on-n1"), BlockPattern::AllHealthy { needs: 3 });
+}
+
+/// kubectl 1.37 `pkg/drain/drain.go`, `evictPods`, evicts by name until the eviction is allowed.
+#[test]
+fn kubectl_follows_the_names_that_an_operator_gives_again() {
+    let follows = |kind: &str, group: &str| {
+        let differences = KubectlDifference::all(&drained(&all_required(kind, group), &["n1"]));
+        differences.iter().any(|difference| matches!(difference, KubectlDifference::FollowsName { .. }))
+    };
+    assert!(follows("StrimziPodSet", "core.strimzi.io"));
+    assert!(!follows("StrimziPodSet", "example.com"), "nothing is known of its names");
 }
 
 #[test]

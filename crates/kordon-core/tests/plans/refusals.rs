@@ -1,7 +1,11 @@
 //! Reasons why the API server refuses to evict one pod. The plan of the eviction states the same reasons.
 
+use std::sync::Arc;
+
 use kordon_core::{
-    cluster::{Key, Owner, OwnerKind, Requirement, Selector, SelectorOperator, Taint, WorkloadKind},
+    cluster::{
+        Key, Owner, OwnerKind, PodUnscheduled, Requirement, Selector, SelectorOperator, Taint, WorkloadKind,
+    },
     plan::{BlockPattern, BlockedDrain, Verdict, refusal},
 };
 use kordon_time::{ClusterTime, Span};
@@ -51,11 +55,37 @@ fn a_budget_that_can_never_be_met_says_why() {
 }
 
 #[test]
+fn pods_without_a_controller_are_not_advised_to_be_scaled_up() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.pod("web-0", "n1", |pod| pod.labels = [("app".into(), "web".into())].into());
+    fixture.budget("web", |budget| budget.min_available = least(1)).sync();
+    let verdict = of_web(&fixture).expect("refused");
+    assert_eq!(verdict.advice().as_deref(), Some("relax the budget"), "{verdict}");
+}
+
+#[test]
 fn a_budget_with_a_pod_that_is_not_ready_is_waited_for() {
     let mut fixture = web();
     fixture.budget("web", |budget| budget.min_available = least(1)).pod("web-1", "n2", not_ready).sync();
     let Some(Verdict::Waits { unhealthy, .. }) = of_web(&fixture) else { panic!("{:?}", of_web(&fixture)) };
     assert_eq!(unhealthy, [Key::new("default", "web-1")]);
+}
+
+#[test]
+fn the_cause_of_a_pending_pod_is_stated_with_the_budget_that_waits_for_it() {
+    let mut fixture = web();
+    let unscheduled = |message: &str| {
+        let reason = "Unschedulable".into();
+        Some(Arc::new(PodUnscheduled { reason, message: message.into(), since: None }))
+    };
+    let no_cpu = unscheduled("0/2 nodes are available: 2 Insufficient cpu.");
+    fixture.budget("web", |budget| budget.min_available = least(1)).pod("web-1", "n2", |pod| {
+        not_ready(pod);
+        (pod.node, pod.unscheduled) = (None, no_cpu);
+    });
+    fixture.sync();
+    let text = of_web(&fixture).expect("refused").to_string();
+    assert!(text.ends_with("Pending: default/web-1 (2 Insufficient cpu)"), "{text}");
 }
 
 /// Kubernetes 1.37 `registry/core/pod/storage/eviction.go`, `Create`: the eviction of a pod that is not Ready uses up

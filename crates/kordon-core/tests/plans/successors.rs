@@ -259,6 +259,31 @@ fn what_admission_added_to_a_pod_it_adds_to_its_replacement() {
     assert!(tolerated("2").contains("Pending"), "{}", tolerated("2"));
 }
 
+/// Admission changes all pods of a template, and `kubectl edit` one.
+#[test]
+fn a_toleration_that_a_sibling_lacks_is_not_that_of_the_replacement() {
+    let outcome = |does_sibling_tolerate: bool| {
+        let tolerating = |pod: &mut Pod| {
+            let (key, operator) = ("kata".into(), TolerationOperator::Exists);
+            pod.tolerations = [Toleration { key, operator, ..Default::default() }].into();
+        };
+        let mut fixture = with_additions("1", tolerating);
+        let of_web_0 = (**fixture.cluster.pod(&Key::new("default", "web-0")).expect("added")).clone();
+        fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| workload.replicas = Some(2));
+        fixture.pod("web-1", "n2", |pod| {
+            (pod.owner, pod.labels) = (of_web_0.owner, of_web_0.labels);
+            if does_sibling_tolerate {
+                tolerating(pod);
+            }
+        });
+        for node in ["n2", "n3"] {
+            fixture.node(node, |node| node.taints = [taint("kata=x:NoSchedule")].into());
+        }
+        of(&drain(&fixture, &["n1"]), "web-0").outcome.kind()
+    };
+    assert_eq!((outcome(true), outcome(false)), (OutcomeKind::Moves, OutcomeKind::Pending));
+}
+
 /// Kubernetes 1.37 `plugin/pkg/admission/priority/admission.go`: a pod is refused if its priority class no longer
 /// exists.
 #[test]
@@ -278,6 +303,25 @@ fn a_replacement_whose_priority_class_is_gone_is_refused() {
     );
     fixture.priority_class("high", 1000, false);
     assert_eq!(of(&drain(&fixture, &["n1"]), "web-0").outcome.kind(), OutcomeKind::Moves);
+}
+
+#[test]
+fn no_new_node_is_suggested_with_the_host_name_of_the_drained_one() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    for name in ["n1", "n2"] {
+        fixture.node(name, |node| node.labels = labels(&[("kubernetes.io/hostname", name)]));
+    }
+    replicas(&mut fixture, "web", &["n1"], 1);
+    let mut needed = |host: &str| {
+        fixture.pod("web-0", "n1", |pod| {
+            let node_selector = [("kubernetes.io/hostname".into(), host.into())].into();
+            pod.scheduling = SchedulingSpec { node_selector, ..SchedulingSpec::default() }.into();
+        });
+        let plan = drain(&fixture, &["n1"]);
+        let help = of(&plan, "web-0").placement.as_ref().and_then(|trace| trace.help.clone());
+        help.expect("it stays Pending").node.is_some()
+    };
+    assert_eq!((needed("n1"), needed("n9")), (false, true));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use fixedbitset::FixedBitSet;
 
-use super::selector::DeviceSelector;
+use super::selector::{DeviceSelector, SelectorError};
 use crate::{
     cluster::{
         DeviceClass, DeviceTables, Name, Node, ResourceSlice,
@@ -79,6 +79,10 @@ impl Pool {
 #[derive(Debug, Default)]
 pub(super) struct Matches {
     pub devices: FixedBitSet,
+    /// Devices for which an expression fails. The scheduler gives up on a pod once it tries one of them.
+    pub failing: FixedBitSet,
+    /// Why an expression fails for the first device in `failing`; empty if there is none.
+    pub failure: Name,
     /// Why it is not known which devices satisfy the list: an expression cannot be evaluated, or a device that
     /// satisfies all of them has unknown properties. Empty if it is known.
     pub trouble: Name,
@@ -197,7 +201,8 @@ impl Inventory {
     }
 
     fn evaluate(&self, expressions: &[Name]) -> Matches {
-        let mut matches = Matches { devices: FixedBitSet::with_capacity(self.len()), ..Matches::default() };
+        let none = || FixedBitSet::with_capacity(self.len());
+        let mut matches = Matches { devices: none(), failing: none(), ..Matches::default() };
         let selectors: Result<Vec<DeviceSelector>, String> =
             expressions.iter().map(DeviceSelector::compile).collect();
         let selectors = match selectors {
@@ -213,7 +218,15 @@ impl Inventory {
                     return Matches { trouble: why.as_str().into(), ..matches };
                 }
                 Ok(true) => matches.devices.insert(*number as usize),
-                Err(why) => return Matches { trouble: why.as_str().into(), ..matches },
+                Err(SelectorError::Fails(why)) => {
+                    if matches.failure.is_empty() {
+                        matches.failure = why.as_str().into();
+                    }
+                    matches.failing.insert(*number as usize);
+                }
+                Err(SelectorError::Unknown(why)) => {
+                    return Matches { trouble: why.as_str().into(), ..matches };
+                }
             }
         }
         matches
@@ -315,7 +328,7 @@ fn as_number(count: usize) -> u32 {
 }
 
 /// Evaluates the selectors on a device, in their order, until one does not hold.
-fn satisfies(selectors: &[DeviceSelector], driver: &Name, device: &Device) -> Result<bool, String> {
+fn satisfies(selectors: &[DeviceSelector], driver: &Name, device: &Device) -> Result<bool, SelectorError> {
     for selector in selectors {
         if !selector.selects(driver, device)? {
             return Ok(false);

@@ -1,6 +1,10 @@
 //! The devices that a pod needs, as a filter of nodes (DynamicResources).
 
-use std::{cell::Cell, collections::BTreeMap, sync::Arc};
+use std::{
+    cell::{Cell, OnceCell},
+    collections::BTreeMap,
+    sync::Arc,
+};
 
 use super::{
     Allocation, DeviceState, Devices,
@@ -43,6 +47,9 @@ pub(in crate::placement) struct PodDevices {
     obstacle: Option<Name>,
     /// Whether a search for devices on a node has given up, because there were too many combinations to try.
     gave_up: Cell<bool>,
+    /// Why a selector fails for a device of a node that was checked. The scheduler then does not place the pod on any
+    /// node (upstream `Filter` of dynamicresources, which returns an error).
+    failure: OnceCell<Name>,
 }
 
 impl PodDevices {
@@ -151,7 +158,10 @@ impl PodDevices {
     }
 
     fn want(&mut self, key: Key, spec: Arc<DeviceClaimSpec>, resource: Option<Name>) {
-        let unknown = |what: &str| format!("{what} of claim {} is not modelled", key.name);
+        // The name of a claim that does not exist yet ends with the name of its entry in `spec.resourceClaims`.
+        let entry = key.name.rsplit_once('/').map_or(&*key.name, |(_, entry)| entry);
+        let claim = resource.as_deref().unwrap_or(entry).to_owned();
+        let unknown = |what: &str| format!("{what} of claim {claim} is not modelled");
         if spec.constraints.iter().any(|constraint| constraint.rule == ConstraintRule::Unknown) {
             self.obstacle(&unknown("a constraint"));
         }
@@ -195,6 +205,12 @@ impl PodDevices {
         self.obstacle.clone().or_else(|| self.gave_up.get().then(gave_up))
     }
 
+    /// Whether the scheduler does not place the pod on any node, because a selector fails for a device of a node that
+    /// was checked.
+    pub fn fails(&self) -> bool {
+        self.failure.get().is_some()
+    }
+
     /// Checks a node. A node for which the result is not known is not refused: see [`PodDevices::unknown`].
     pub fn check<R: FilterRefusal>(&self, node: &Node) -> Result<(), R> {
         if let Some(reason) = &self.refusal {
@@ -211,6 +227,10 @@ impl PodDevices {
             Found::GaveUp => {
                 self.gave_up.set(true);
                 Ok(())
+            }
+            Found::Fails(why) => {
+                self.failure.get_or_init(|| why.clone());
+                Err(R::explained(|| refusal(vec![Reason::DeviceSelector(why)])))
             }
             Found::Nothing => Err(R::explained(|| refusal(self.reasons(node)))),
         }

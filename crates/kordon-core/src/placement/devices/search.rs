@@ -30,6 +30,8 @@ pub(super) enum Found {
     Nothing,
     /// There are too many combinations to try all of them.
     GaveUp,
+    /// A selector fails for a device, for this reason. The scheduler then does not place the pod at all.
+    Fails(Name),
 }
 
 /// A device that a search chose.
@@ -66,11 +68,16 @@ pub(super) fn search(inventory: &Inventory, state: &DeviceState, node: &Node, cl
     match search.request(0, 0) {
         Ok(true) => Found::Devices(search.chosen),
         Ok(false) => Found::Nothing,
-        Err(GaveUp) => Found::GaveUp,
+        Err(Stop::GaveUp) => Found::GaveUp,
+        Err(Stop::Fails(why)) => Found::Fails(why),
     }
 }
 
-struct GaveUp;
+/// Why a search stops before it has a result.
+enum Stop {
+    GaveUp,
+    Fails(Name),
+}
 
 struct Search<'a> {
     inventory: &'a Inventory,
@@ -87,7 +94,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Chooses devices for this request of a claim and for all requests that follow.
-    fn request(&mut self, claim: usize, request: usize) -> Result<bool, GaveUp> {
+    fn request(&mut self, claim: usize, request: usize) -> Result<bool, Stop> {
         let Some(wanted) = self.claims.get(claim).copied() else { return Ok(true) };
         let Some(asked) = wanted.spec.requests.get(request) else { return self.request(claim + 1, 0) };
         for (place, alternative) in asked.alternatives.iter().enumerate() {
@@ -104,35 +111,47 @@ impl Search<'_> {
         request: usize,
         place: usize,
         alternative: &DeviceAlternative,
-    ) -> Result<bool, GaveUp> {
+    ) -> Result<bool, Stop> {
         let matches = self.claims[claim].matches[request][place].clone();
-        let selected: Vec<u32> =
-            self.usable.iter().copied().filter(|device| matches.devices.contains(*device as usize)).collect();
+        let fails = |device: &u32| matches.failing.contains(*device as usize);
+        let is_tried = |device: &u32| matches.devices.contains(*device as usize) || fails(device);
+        let selected: Vec<u32> = self.usable.iter().copied().filter(is_tried).collect();
+        let one_fails = selected.iter().any(fails);
         let count = match alternative.amount {
             DeviceAmount::Exact(count) => count as usize,
-            DeviceAmount::All if self.has_unusable_pool || selected.is_empty() => return Ok(false),
+            DeviceAmount::All if self.has_unusable_pool => return Ok(false),
+            DeviceAmount::All if one_fails => return Err(Stop::Fails(matches.failure.clone())),
+            DeviceAmount::All if selected.is_empty() => return Ok(false),
             DeviceAmount::All => selected.len(),
             DeviceAmount::Unknown => return Ok(false),
         };
-        if self.chosen[claim].len() + count > MOST_DEVICES || selected.len() < count {
+        let are_too_few = selected.len() < count && !one_fails;
+        if self.chosen[claim].len() + count > MOST_DEVICES || are_too_few {
             return Ok(false);
         }
         self.choose(Step { claim, request, place, alternative, selected: &selected, from: 0, count })
     }
 
     /// Chooses `count` more of the selected devices, then satisfies the requests that follow.
-    fn choose(&mut self, step: Step<'_>) -> Result<bool, GaveUp> {
+    fn choose(&mut self, step: Step<'_>) -> Result<bool, Stop> {
         let Step { claim, request, place, alternative, selected, from, count } = step;
         if count == 0 {
             return self.request(claim, request + 1);
         }
         for (index, device) in selected.iter().enumerate().skip(from) {
+            let matches = &self.claims[claim].matches[request][place];
+            if matches.failing.contains(*device as usize) {
+                if self.is_tried(*device, alternative) {
+                    return Err(Stop::Fails(matches.failure.clone()));
+                }
+                continue;
+            }
             if selected.len() - index < count {
                 return Ok(false);
             }
             self.steps += 1;
             if self.steps > MOST_STEPS {
-                return Err(GaveUp);
+                return Err(Stop::GaveUp);
             }
             let choice = Choice { device: *device, admin: alternative.admin, request, alternative: place };
             if !self.is_allowed(claim, &choice, alternative) {
@@ -147,16 +166,21 @@ impl Search<'_> {
         Ok(false)
     }
 
-    fn is_allowed(&mut self, claim: usize, choice: &Choice, alternative: &DeviceAlternative) -> bool {
-        let device = choice.device;
-        let is_of_claim = self.chosen[claim].iter().any(|other| other.device == device);
+    /// Whether the selectors of a request are evaluated for a device. They are not for devices in use or in an unusable
+    /// pool (upstream `allocateOne`).
+    fn is_tried(&self, device: u32, alternative: &DeviceAlternative) -> bool {
         let is_in_use = || {
             self.state.in_use[device as usize] > 0
                 || self.chosen.iter().flatten().any(|other| other.device == device)
         };
+        self.inventory.pool_of(device).1.is_usable() && (alternative.admin || !is_in_use())
+    }
+
+    fn is_allowed(&mut self, claim: usize, choice: &Choice, alternative: &DeviceAlternative) -> bool {
+        let device = choice.device;
+        let is_of_claim = self.chosen[claim].iter().any(|other| other.device == device);
         !is_of_claim
-            && (choice.admin || !is_in_use())
-            && self.inventory.pool_of(device).1.is_usable()
+            && self.is_tried(device, alternative)
             && self.inventory.is_tolerated(device, &alternative.tolerations)
             && self.meets_constraints(claim, choice)
             && self.has_counters(device)

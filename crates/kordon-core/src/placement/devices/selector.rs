@@ -28,8 +28,22 @@ pub(super) struct DeviceSelector {
     /// String literals in the CEL expression. If a literal names a domain in which the device has no values, the domain
     /// is an empty map.
     texts: BTreeSet<String>,
+    /// Whether the expression reads only fields of `device` that kordon knows.
+    has_known_fields: bool,
     expression: Name,
 }
+
+/// Why a selector has no result for a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SelectorError {
+    /// The expression reads a value that the device does not have, so it fails in the scheduler too. The text says why.
+    Fails(String),
+    /// It is not known whether the selector holds, for the reason in the text.
+    Unknown(String),
+}
+
+/// The fields of `device`.
+const FIELDS: [&str; 4] = ["driver", "allowMultipleAllocations", "attributes", "capacity"];
 
 /// The standard library of CEL with the macros that device selectors use.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -50,24 +64,32 @@ impl DeviceSelector {
             return Err("a selector is not a CEL expression".into());
         }
         let program = ENV.compile(expression).map_err(|errors| bad(first_line(&errors.to_string())))?;
-        let mut texts = BTreeSet::new();
-        collect_texts(program.expression(), &mut texts);
-        Ok(Self { program, texts, expression: expression.clone() })
+        let (mut texts, mut fields) = (BTreeSet::new(), BTreeSet::new());
+        collect(program.expression(), &mut texts, &mut fields);
+        let has_known_fields = fields.iter().all(|field| FIELDS.contains(&field.as_str()));
+        Ok(Self { program, texts, has_known_fields, expression: expression.clone() })
     }
 
     /// Whether the selector holds for a device.
     ///
     /// # Errors
-    /// The expression cannot be evaluated: it fails, or uses something that kordon does not know. The error is the
-    /// reason in words.
-    pub fn selects(&self, driver: &Name, device: &Device) -> Result<bool, String> {
-        let bad = |why: &str| format!("the selector {} cannot be evaluated: {why}", self.expression);
+    /// The expression cannot be evaluated: it fails, or uses something that kordon does not know.
+    pub fn selects(&self, driver: &Name, device: &Device) -> Result<bool, SelectorError> {
+        let bad = |why: &str| {
+            let text = format!("the selector {} cannot be evaluated: {why}", self.expression);
+            SelectorError::Unknown(text)
+        };
         let mut context = Context::with_env(ENV.clone());
         add_functions(&mut context).map_err(|error| bad(&error))?;
         context.add_variable_from_value("device", self.variable(driver, device));
         match self.program.execute(&context) {
             Ok(Value::Bool(holds)) => Ok(holds),
             Ok(_) => Err(bad("it is neither true nor false")),
+            Err(ExecutionError::NoSuchKey(key)) if self.has_known_fields && is_known(device) => {
+                let text =
+                    format!("the selector {} fails: device {} has no {key}", self.expression, device.name);
+                Err(SelectorError::Fails(text))
+            }
             Err(error) => Err(bad(first_line(&error.to_string()))),
         }
     }
@@ -87,13 +109,13 @@ impl DeviceSelector {
             .capacity
             .iter()
             .filter_map(|(name, amount)| Some((name, opaque(Quantity(quantity::parse_nano(amount)?)))));
-        let fields: [(&str, Value); 4] = [
-            ("driver", driver.as_str().into()),
-            ("allowMultipleAllocations", device.is_shareable.into()),
-            ("attributes", self.domains(driver, attributes)),
-            ("capacity", self.domains(driver, capacity)),
+        let values: [Value; 4] = [
+            driver.as_str().into(),
+            device.is_shareable.into(),
+            self.domains(driver, attributes),
+            self.domains(driver, capacity),
         ];
-        HashMap::from(fields).into()
+        FIELDS.into_iter().zip(values).collect::<HashMap<&str, Value>>().into()
     }
 
     /// Groups values by domain and name. A name without a domain belongs to the domain of the driver.
@@ -110,37 +132,53 @@ impl DeviceSelector {
     }
 }
 
+/// Whether kordon knows the values of all attributes and capacities of a device.
+fn is_known(device: &Device) -> bool {
+    let is_known = |value: &DeviceAttribute| match value {
+        DeviceAttribute::Int(_) | DeviceAttribute::Bool(_) | DeviceAttribute::Text(_) => true,
+        DeviceAttribute::Version(text) => Version::parse(text).is_some(),
+        DeviceAttribute::Unknown => false,
+    };
+    device.attributes.iter().all(|(_, value)| is_known(value))
+        && device.capacity.iter().all(|(_, amount)| quantity::parse_nano(amount).is_some())
+}
+
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// Collects all string literals of an expression.
-fn collect_texts(expression: &IdedExpr, texts: &mut BTreeSet<String>) {
+/// Collects all string literals of an expression, and the fields of `device` that it reads.
+fn collect(expression: &IdedExpr, texts: &mut BTreeSet<String>, fields: &mut BTreeSet<String>) {
     match &expression.expr {
         Expr::Literal(LiteralValue::String(text)) => {
             texts.insert(text.inner().to_owned());
         }
         Expr::Call(call) => {
-            call.target.iter().for_each(|target| collect_texts(target, texts));
-            call.args.iter().for_each(|arg| collect_texts(arg, texts));
+            call.target.iter().for_each(|target| collect(target, texts, fields));
+            call.args.iter().for_each(|arg| collect(arg, texts, fields));
         }
         Expr::Comprehension(comprehension) => {
             let ComprehensionExpr { iter_range, accu_init, loop_cond, loop_step, result, .. } =
                 &**comprehension;
             for part in [iter_range, accu_init, loop_cond, loop_step, result] {
-                collect_texts(part, texts);
+                collect(part, texts, fields);
             }
         }
-        Expr::List(list) => list.elements.iter().for_each(|element| collect_texts(element, texts)),
+        Expr::List(list) => list.elements.iter().for_each(|element| collect(element, texts, fields)),
         Expr::Map(map) => {
             for entry in &map.entries {
                 if let EntryExpr::MapEntry(entry) = &entry.expr {
-                    collect_texts(&entry.key, texts);
-                    collect_texts(&entry.value, texts);
+                    collect(&entry.key, texts, fields);
+                    collect(&entry.value, texts, fields);
                 }
             }
         }
-        Expr::Select(select) => collect_texts(&select.operand, texts),
+        Expr::Select(select) => {
+            if matches!(&select.operand.expr, Expr::Ident(name) if name == "device") {
+                fields.insert(select.field.clone());
+            }
+            collect(&select.operand, texts, fields);
+        }
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) => {}
     }
 }
@@ -350,8 +388,9 @@ mod tests {
         }
     }
 
-    fn selects(expression: &str) -> Result<bool, String> {
-        DeviceSelector::compile(&expression.into())?.selects(&"gpu.example.com".into(), &device())
+    fn selects(expression: &str) -> Result<bool, SelectorError> {
+        let selector = DeviceSelector::compile(&expression.into()).map_err(SelectorError::Unknown)?;
+        selector.selects(&"gpu.example.com".into(), &device())
     }
 
     #[test]
@@ -398,6 +437,19 @@ mod tests {
         ] {
             assert!(selects(expression).is_err(), "{expression}: {:?}", selects(expression));
         }
+    }
+
+    /// Kubernetes 1.37 `structured/internal/stable/allocator_stable.go`, `selectorsMatch`: an error ends the allocation.
+    #[test]
+    fn a_value_that_the_device_does_not_have_makes_the_selector_fail() {
+        for expression in [
+            "device.attributes['gpu.example.com'].nvlink == 2",
+            "device.attributes['other.example.com'].model == 'a100'",
+        ] {
+            assert!(matches!(selects(expression), Err(SelectorError::Fails(_))), "{expression}");
+        }
+        let newer = "device.newField == 3";
+        assert!(matches!(selects(newer), Err(SelectorError::Unknown(_))), "{:?}", selects(newer));
     }
 
     #[test]

@@ -98,6 +98,9 @@ impl<'s> Filters<'s> {
         }
         if !self.devices.is_empty() {
             feasible.retain(|node| self.check_devices::<Unexplained>(*node).is_ok());
+            if self.devices.fails() {
+                return Vec::new();
+            }
         }
         if !nominated.is_empty() {
             feasible.retain(|node| nominated.binary_search(node).is_err());
