@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Stdio, time::Duration};
 
 use k8s_openapi::api::core::v1::Node;
-use kordon_core::cluster::{MaintenanceNote, maintenance_note::MAINTENANCE};
+use kordon_core::cluster::{MaintenanceNote, claim::DRAIN, maintenance_note::MAINTENANCE};
 use kordon_time::Span;
 use kube::{
     Api as Objects, ResourceExt,
@@ -61,11 +61,13 @@ pub fn once_each() -> BTreeMap<String, usize> {
     NODES.iter().map(|node| ((*node).to_owned(), 1)).collect()
 }
 
-/// Returns the nodes that are cordoned or have a note of a maintenance.
+/// Returns the nodes that are cordoned, or have a note of a maintenance or the claim of a drain.
 pub async fn left_behind(harness: &Harness) -> Vec<String> {
     let nodes: Objects<Node> = Objects::all(harness.server.api.client());
     let nodes = nodes.list(&ListParams::default()).await.expect("nodes").items;
-    let is_left = |node: &&Node| is_cordoned(node) || node.annotations().contains_key(MAINTENANCE);
+    let is_left = |node: &&Node| {
+        is_cordoned(node) || [MAINTENANCE, DRAIN].iter().any(|key| node.annotations().contains_key(*key))
+    };
     nodes.iter().filter(is_left).map(ResourceExt::name_any).collect()
 }
 
@@ -229,6 +231,37 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
     assert_eq!(ended.keys().cloned().collect::<Vec<_>>(), NODES, "{ended:?}");
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
     assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+}
+
+/// Starts a maintenance, and kills it when its drains have evicted the first pod.
+async fn kill_in_drain(harness: &Harness, exec: &str) {
+    let words = [&harness.connection()[..], &line(exec, &[]), &["--enforce", "--yes"]].concat();
+    let mut program =
+        harness.shell.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    harness.until(|harness| !harness.server.evictions().is_empty()).await;
+    program.kill().await.expect("killed");
+    assert!(!left_behind(harness).await.is_empty(), "it was killed during a drain");
+}
+
+/// The claims that a killed drain leaves on its nodes belong to the maintenance, so they do not stop its resume.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_killed_during_a_drain_goes_on_at_once_and_leaves_no_claim() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    kill_in_drain(&harness, &runs.command("0")).await;
+    let output = harness.enforce(&["maintenance", "--resume", "-o", "json"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(runs.ended(), once_each());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_release_of_what_was_killed_during_a_drain_leaves_no_claim() {
+    let harness = Harness::start(SPEED).await;
+    kill_in_drain(&harness, "false").await;
+    let release = format!("--release={}", harness.operations()[0].id);
+    let output = harness.enforce(&["maintenance", &release]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -637,9 +637,13 @@ pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
 }
 
 impl Warning {
-    /// Returns whether the warning says that this operation has claimed a node.
-    pub fn is_claim_of(&self, id: &OperationId) -> bool {
-        matches!(self, Self::Claimed { operation, .. } | Self::Maintained { operation, .. } if operation == id)
+    /// The operation that has claimed the node of this warning, or the maintenance that has the node; `None` for other
+    /// warnings.
+    pub const fn holder(&self) -> Option<&OperationId> {
+        match self {
+            Self::Claimed { operation, .. } | Self::Maintained { operation, .. } => Some(operation),
+            _ => None,
+        }
     }
 }
 
