@@ -386,6 +386,34 @@ async fn a_maintenance_that_was_stopped_can_be_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_resume_without_an_id_takes_the_only_one_that_was_stopped_and_not_a_running_one() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let of_node = |node: &'static str, exec: &str| -> Vec<String> {
+        let words = [&["maintenance", node][..], &FLAGS, &["--exec", exec, "--enforce", "--yes"]].concat();
+        harness.connection().iter().chain(&words).map(|word| (*word).to_owned()).collect()
+    };
+    let words = of_node(NODES[0], &runs.command("60"));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut running = harness
+        .shell
+        .command(&words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
+    harness.until(|_| runs.path().exists()).await;
+    let stopped = of_node(NODES[1], "false");
+    let output = harness.shell.run(&stopped.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let id = harness.operations()[1].id.to_string();
+    let output = harness.enforce(&["maintenance", "--resume"]).await;
+    assert_eq!(output.code, PARTLY, "its command fails again: {}", output.err);
+    assert!(output.err.contains(&format!("{id}: 1 node is left to do")), "{}", output.err);
+    assert!(running.try_wait().expect("known").is_none(), "the other one still runs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_maintenance_that_somebody_else_has_taken_over_is_not_ended() {
     let harness = Harness::start(SPEED).await;
     let output = harness.enforce(&line("false", &["--parallel", "1"])).await;

@@ -1,6 +1,6 @@
 //! Starts, resumes or ends a maintenance.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     args::MaintenanceArgs,
@@ -277,8 +277,7 @@ fn refuse_running(
     take_over: bool,
     would: &str,
 ) -> Result<(), CliError> {
-    let is_ours = is_journaled && notes.by == session.context.by;
-    if is_ours || take_over || !notes.is_running(session.known.clock.now()) {
+    if take_over || !is_running_elsewhere(session, notes, is_journaled) {
         return Ok(());
     }
     let text = format!("{} runs {}; --take-over {would} it all the same", notes.by, notes.operation);
@@ -303,7 +302,8 @@ async fn lock(
     Ok(())
 }
 
-/// The maintenance to resume: the given one, or the only one that was stopped.
+/// The maintenance to resume: the given one, or the only one that was stopped. If none was stopped, the only one that is
+/// running.
 fn chosen(
     id: Option<OperationId>,
     session: &OperationSession,
@@ -316,18 +316,38 @@ fn chosen(
         return if is_known { Ok(id) } else { Err(over) };
     }
     let noted = MaintenanceNotes::all(session.cluster()).into_iter().map(|notes| notes.operation);
-    let mut ids: Vec<OperationId> = unfinished.iter().map(|past| past.id.clone()).chain(noted).collect();
-    ids.sort();
-    ids.dedup();
+    let ids: BTreeSet<OperationId> = unfinished.iter().map(|past| past.id.clone()).chain(noted).collect();
+    let is_running = |id: &OperationId| is_running(session, unfinished, id);
+    let (running, stopped): (Vec<_>, Vec<_>) = ids.into_iter().partition(is_running);
+    // A maintenance that is running is only meant if none was stopped. It may be taken over.
+    let (mut ids, state) = match stopped.is_empty() {
+        true => (running, "are running"),
+        false => (stopped, "were stopped"),
+    };
     match ids.len() {
         0 => Err(CliError::NothingTo("resume: no maintenance was stopped")),
         1 => Ok(ids.remove(0)),
         _ => {
             let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
-            let text = "several maintenances were stopped; name one with --resume=OPERATION:";
+            let text = format!("several maintenances {state}; name one with --resume=OPERATION:");
             Err(CliError::Usage(format!("{text} {}", ids.join(", "))))
         }
     }
+}
+
+/// Whether a process runs a maintenance: on this machine, or elsewhere as its nodes show.
+fn is_running(session: &OperationSession, unfinished: &[JournaledOperation], id: &OperationId) -> bool {
+    let is_journaled = unfinished.iter().any(|past| past.id == *id);
+    let notes = MaintenanceNotes::find(session.cluster(), id);
+    is_journaled && session.context.is_locked(id)
+        || notes.is_some_and(|notes| is_running_elsewhere(session, &notes, is_journaled))
+}
+
+/// Whether a maintenance runs elsewhere, as its nodes show. The nodes of a maintenance that was killed on this machine
+/// show for some minutes that it is running.
+fn is_running_elsewhere(session: &OperationSession, notes: &MaintenanceNotes, is_journaled: bool) -> bool {
+    let is_ours = is_journaled && notes.by == session.context.by;
+    !is_ours && notes.is_running(session.known.clock.now())
 }
 
 /// The nodes of a journaled maintenance whose Node object has been created anew. These nodes only have to become
