@@ -257,7 +257,8 @@ impl MaintenanceRequest {
             before: None,
             guards,
             windows: self.window.map_or_else(Vec::new, |window| window.upcoming(now)),
-            ends_by: None,
+            longest: None,
+            began: None,
         }
     }
 

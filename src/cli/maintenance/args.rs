@@ -44,7 +44,7 @@ pub struct MaintenanceArgs {
     /// Times of day at which waves may run, as in '22:00-06:00 Europe/Berlin'; without a zone in UTC
     #[arg(long, value_name = "FROM-TO [ZONE]", value_parser = daily_window::window)]
     window: Option<DailyWindow>,
-    /// The longest that all waves may take, from now
+    /// The longest that all waves may take, from the start of the first to the end of the last
     #[arg(long, value_name = "DURATION", value_parser = span::span)]
     max_duration: Option<Span>,
     /// Also evict pods without a controller, which are lost, and pods of deleted DaemonSets
@@ -199,7 +199,8 @@ impl MaintenanceArgs {
             before: None,
             guards: guards.without(&self.agreement.overrides().guards),
             windows: self.window.map_or_else(Vec::new, |window| window.upcoming(shot.at)),
-            ends_by: self.max_duration.map(|longest| shot.at + longest),
+            longest: self.max_duration,
+            began: None,
         }
     }
 }

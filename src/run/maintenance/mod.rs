@@ -201,7 +201,9 @@ impl<'a> MaintenanceRun<'a> {
         self.outcome.left_out.extend(plan.left_out);
         self.outcome.planned = plan.waves;
         self.tell_progress();
-        Ok(self.outcome.planned.first().cloned())
+        let next = self.outcome.planned.first().cloned();
+        self.options.began = self.options.began.or(next.as_ref().map(|wave| wave.starts));
+        Ok(next)
     }
 
     /// Waits until the time window of a wave begins.

@@ -62,8 +62,10 @@ pub struct MaintenanceOptions {
     pub guards: Guards,
     /// Times at which waves may run: start and end of each, in order; empty for any time.
     pub windows: Vec<(Timestamp, Timestamp)>,
-    /// Time by which the last wave has to end; `None` for no limit.
-    pub ends_by: Option<Timestamp>,
+    /// Maximum time from the start of the first wave to the end of the last; `None` for no limit.
+    pub longest: Option<Span>,
+    /// When the first wave has started; `None` if no wave has started.
+    pub began: Option<Timestamp>,
 }
 
 /// The waves in which nodes are maintained.
@@ -168,7 +170,7 @@ pub enum LeftOutReason {
     Guard(String),
     /// The wave fits into none of the time windows in which waves may run.
     NoWindow { takes: Span },
-    /// The wave would end after [`MaintenanceOptions::ends_by`].
+    /// With the wave, the maintenance would take more than [`MaintenanceOptions::longest`].
     MaxDuration { takes: Span },
 }
 

@@ -235,12 +235,13 @@ impl<'a> Schedule<'a> {
     /// # Errors
     /// The wave fits into none of the time windows for waves, or would end too late.
     fn start_of(&self, takes: Span) -> Result<Timestamp, LeftOutReason> {
-        let MaintenanceOptions { windows, ends_by, .. } = self.options;
+        let MaintenanceOptions { windows, longest, began, .. } = self.options;
         let open = windows.iter().map(|(start, end)| ((*start).max(self.now), *end));
         let mut starts = open.filter(|(start, end)| *start + takes <= *end).map(|(start, _)| start);
         let start = if windows.is_empty() { Some(self.now) } else { starts.next() };
         let start = start.ok_or(LeftOutReason::NoWindow { takes })?;
-        if ends_by.is_some_and(|ends_by| start + takes > ends_by) {
+        let began = began.or_else(|| self.waves.first().map(|wave| wave.starts)).unwrap_or(start);
+        if longest.is_some_and(|longest| start + takes > began + longest) {
             return Err(LeftOutReason::MaxDuration { takes });
         }
         Ok(start)

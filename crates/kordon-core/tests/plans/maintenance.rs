@@ -200,12 +200,31 @@ fn waves_run_in_windows_only() {
 }
 
 #[test]
+fn the_wait_for_a_window_does_not_count_in_the_longest_time() {
+    let fixture = nodes(&[8; 5]);
+    let at = |seconds: i64| NOW + Span::from_secs(seconds);
+    let options = MaintenanceOptions {
+        parallel: Some(1),
+        windows: vec![(at(20_000), at(20_400)), (at(30_000), at(30_400))],
+        longest: Some(Span::from_secs(600)),
+        ..options(&["n0", "n1"])
+    };
+    let late = (NodeName::from("n1"), LeftOutReason::MaxDuration { takes: Span::from_secs(360) });
+    let first = plan(&fixture, &options);
+    assert_eq!((waves(&first), &first.left_out[..]), (vec![vec!["n0"]], &[late][..]));
+    let in_all = MaintenanceOptions { longest: Some(Span::from_secs(10_360)), ..options.clone() };
+    assert_eq!(waves(&plan(&fixture, &in_all)), [["n0"], ["n1"]]);
+    let begun = MaintenanceOptions { began: Some(at(19_000)), ..options };
+    assert_eq!(waves(&plan(&fixture, &begun)), Vec::<Vec<&str>>::new(), "an earlier wave has started");
+}
+
+#[test]
 fn nodes_that_fit_into_the_remaining_time_have_a_wave_without_the_others() {
     let mut fixture = nodes(&[8; 6]);
     workload(&mut fixture, "web", &["n0"], None);
     let all = options(&["n0", "n1"]);
     let takes = plan(&fixture, &all).cost().takes;
-    let within = |takes: Span| MaintenanceOptions { ends_by: Some(NOW + takes), ..all.clone() };
+    let within = |longest: Span| MaintenanceOptions { longest: Some(longest), ..all.clone() };
     assert_eq!(waves(&plan(&fixture, &within(takes))), [vec!["n1", "n0"]]);
     let short = takes - Span::from_secs(1);
     let in_window = MaintenanceOptions { windows: vec![(NOW, NOW + short)], ..all.clone() };
