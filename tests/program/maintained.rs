@@ -124,6 +124,18 @@ async fn nodes_without_pods_are_worked_on_without_a_drain() {
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plan_says_that_control_plane_nodes_have_a_wave_each() {
+    let harness = Harness::start(SPEED).await;
+    let nodes = ["maintenance", "control-plane-1a-01", "control-plane-1b-01"];
+    let output = harness.run(&nodes).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert!(output.out.contains(", in 2 waves\n"), "{}", output.out);
+    assert!(output.out.contains("2 nodes are control-plane nodes: a wave has only one"), "{}", output.out);
+    let output = harness.run(&[&nodes[..], &["--control-planes-together"]].concat()).await;
+    assert!(output.out.contains(", in 1 wave\n"), "{}", output.out);
+}
+
 /// Without `--force`, a node with a pod that has no controller is left out. The other nodes are maintained.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_in_no_wave_is_reported_and_not_touched() {

@@ -250,6 +250,7 @@ impl MaintenanceRequest {
             },
             parallel: self.parallel,
             max_per_zone: self.max_per_zone,
+            control_planes_together: false,
             allows_pending: self.allow_pending,
             work: self.work_takes,
             settle: self.settle,

@@ -35,6 +35,9 @@ pub struct MaintenanceArgs {
     /// Maximum number of nodes of one zone maintained at the same time
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u32).range(1..))]
     max_per_zone: Option<u32>,
+    /// Let control-plane nodes be maintained at the same time; otherwise a wave has at most one of them
+    #[arg(long)]
+    control_planes_together: bool,
     /// How long the schedule assumes that the work on an empty node takes, until the node is back
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span::span)]
     work_takes: Span,
@@ -192,6 +195,7 @@ impl MaintenanceArgs {
             },
             parallel: self.parallel.0,
             allows_pending: self.allow_pending,
+            control_planes_together: self.control_planes_together,
             max_per_zone: self.max_per_zone.and_then(|most| usize::try_from(most).ok()),
             work: self.work_takes,
             settle: self.settle,

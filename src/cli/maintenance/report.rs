@@ -31,6 +31,8 @@ pub struct MaintenanceReport {
     pub waves: Vec<WaveReport>,
     /// Nodes that are in no wave.
     pub left_out: Vec<LeftOutReport>,
+    /// Warning about control-plane nodes in the waves, as text; `null` if there are none.
+    pub control_plane: Option<String>,
     /// The assumptions of the plan, as text.
     pub assumptions: Vec<String>,
 }
@@ -143,6 +145,7 @@ impl MaintenanceReport {
             by_name: plan.by_name.into(),
             waves: plan.waves.iter().map(WaveReport::from).collect(),
             left_out: plan.left_out.iter().map(LeftOutReport::from).collect(),
+            control_plane: plan.control_plane_warning(),
             assumptions: assumptions(options),
         }
     }

@@ -23,6 +23,9 @@ pub fn render(report: &MaintenanceReport, out: &mut Page) {
     if let Some(text) = data_loss(report.cost.data_lost) {
         out.line(Emphasis::Warning, &text);
     }
+    if let Some(text) = &report.control_plane {
+        out.line(Emphasis::Warning, text);
+    }
     if !report.left_out.is_empty() {
         let nodes = counted(report.left_out.len(), "node is", "nodes are");
         out.line(Emphasis::Warning, &format!("{nodes} in no wave, see below"));

@@ -47,6 +47,8 @@ pub struct MaintenanceOptions {
     pub parallel: Option<usize>,
     /// Maximum number of nodes of a zone at a time; `None` for no limit.
     pub max_per_zone: Option<usize>,
+    /// Whether control-plane nodes may be in a wave together. If not, a wave has at most one of them.
+    pub control_planes_together: bool,
     /// Whether pods may leave although no other node takes them. They stay Pending until their node is back.
     pub allows_pending: bool,
     /// Assumed time that the work on an empty node takes, until the node is back.
@@ -77,6 +79,8 @@ pub struct MaintenancePlan {
     pub waves: Vec<MaintenanceWave>,
     /// Nodes that are in no wave, with the reason.
     pub left_out: Vec<(NodeName, LeftOutReason)>,
+    /// Nodes of the waves that run the control plane.
+    pub control_planes: BTreeSet<NodeName>,
     /// The cost of maintaining the nodes of all waves one after the other, in order of name, without cordoning any node
     /// in advance.
     pub by_name: MaintenanceCost,
@@ -225,6 +229,27 @@ impl MaintenancePlan {
     /// Returns the cost of the maintenance.
     pub fn cost(&self) -> MaintenanceCost {
         MaintenanceCost::new(&self.waves)
+    }
+
+    /// Says that control-plane nodes are maintained, and how many of them at a time; `None` if there are none.
+    pub fn control_plane_warning(&self) -> Option<String> {
+        let of_wave = |wave: &MaintenanceWave| {
+            wave.nodes.iter().filter(|node| self.control_planes.contains(*node)).count()
+        };
+        let most = self.waves.iter().map(of_wave).max().unwrap_or_default();
+        let first = self.control_planes.first()?;
+        let nodes = self.control_planes.len();
+        Some(match (nodes, most) {
+            (1, _) => format!("{first} is a control-plane node"),
+            (_, 1) => format!(
+                "{nodes} nodes are control-plane nodes: a wave has only one of them, so that the others serve the API and \
+                 etcd keeps its majority; --control-planes-together lifts this"
+            ),
+            _ => format!(
+                "{nodes} nodes are control-plane nodes, and up to {most} of them are down at the same time: the API may not \
+                 answer, and etcd may lose its majority"
+            ),
+        })
     }
 
     /// When the last wave ends; `None` if there is no wave.

@@ -180,6 +180,35 @@ fn limits_of_zones_and_of_nodes_at_a_time_are_kept() {
 }
 
 #[test]
+fn control_plane_nodes_have_a_wave_each_unless_they_may_go_together() {
+    let mut fixture = nodes(&[8; 6]);
+    for name in ["n0", "n1", "n2"] {
+        fixture.node(name, |node| {
+            let zone = node.label(ZONE).expect("a zone").clone();
+            let role = "node-role.kubernetes.io/control-plane".into();
+            node.labels = [(ZONE.into(), zone), (role, "".into())].into();
+        });
+    }
+    let all = options(&["n0", "n1", "n2", "n3"]);
+    let plan = |options: &MaintenanceOptions| {
+        let plan = plan(&fixture, options);
+        let waves: Vec<Vec<String>> =
+            plan.waves.iter().map(|wave| wave.nodes.iter().map(ToString::to_string).collect()).collect();
+        (waves, plan.control_plane_warning())
+    };
+    let (apart, warning) = plan(&MaintenanceOptions { guards: without_last_ready(), ..all.clone() });
+    assert_eq!(apart, [vec!["n0", "n3"], vec!["n1"], vec!["n2"]]);
+    assert!(warning.expect("a text").starts_with("3 nodes are control-plane nodes: a wave has only one"));
+    let together =
+        MaintenanceOptions { control_planes_together: true, guards: without_last_ready(), ..all.clone() };
+    let (waves, warning) = plan(&together);
+    assert_eq!(waves, [["n0", "n1", "n2", "n3"]]);
+    assert!(warning.expect("a text").contains("up to 3 of them are down at the same time"));
+    assert_eq!(plan(&options(&["n0"])).1.as_deref(), Some("n0 is a control-plane node"));
+    assert_eq!(plan(&options(&["n3"])).1, None);
+}
+
+#[test]
 fn waves_run_in_windows_only() {
     let fixture = nodes(&[8; 5]);
     let at = |seconds: i64| NOW + Span::from_secs(seconds);

@@ -1552,6 +1552,11 @@ fn the_pods_of_a_deleted_node_are_left_to_the_garbage_collector() {
     assert_eq!(Confirmation::to(&plan), Confirmation::Grave);
     let mut empty = PlanFixture::new(&["n1", "n2"]);
     assert_eq!(Confirmation::to(&empty.plan(action())), Confirmation::Plain);
+    let role = ("node-role.kubernetes.io/control-plane".into(), "".into());
+    empty.node("n1", |node| node.labels = [role].into());
+    let warnings: Vec<String> = empty.plan(action()).warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.iter().any(|text| text.starts_with("n1 is Ready: its kubelet runs on")), "{warnings:?}");
+    assert!(warnings.contains(&"n1 is a control plane node".to_owned()), "{warnings:?}");
     empty.replica_set("web", 1, &["n2"]).sync();
     assert_eq!(empty.plan(action()).totals.outcomes.total(), 0);
 }
