@@ -17,6 +17,7 @@ use kordon_time::Timestamp;
 pub use request::{DRAIN_TIMEOUT, MaintenanceOption, MaintenanceRequest};
 pub use running::{
     GoneOn, MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState,
+    StartSubject, StoppedProposal, StoppedWay,
 };
 
 /// The open maintenance sheet.

@@ -263,6 +263,42 @@ impl MaintenanceRequest {
         }
     }
 
+    /// Reads a request back from its command line, without the order of its options.
+    ///
+    /// # Errors
+    /// The command line has a word that no request has.
+    pub fn parse(command: &str) -> Result<Self, String> {
+        let unknown = |word: &str| format!("it was started with {word}, which this dashboard does not know");
+        let words = shell_words::split(command).map_err(|error| error.to_string())?;
+        let mut words = words.into_iter().skip(1);
+        let mut request = Self::new(Vec::new());
+        match words.next() {
+            Some(word) if word == "maintenance" => {}
+            other => return Err(unknown(&other.unwrap_or_default())),
+        }
+        while let Some(word) = words.next() {
+            match word.strip_prefix("--") {
+                Some("enforce" | "yes") => {}
+                Some(flag) => {
+                    let (flag, value) =
+                        flag.split_once('=').map_or((flag, None), |(flag, value)| (flag, Some(value)));
+                    let option = MaintenanceOption::ALL.into_iter().find(|option| option.flag() == flag);
+                    let option = option.ok_or_else(|| unknown(&word))?;
+                    if option.is_switch() {
+                        request.switch(option);
+                    } else {
+                        let value = value.map(str::to_owned).or_else(|| words.next()).unwrap_or_default();
+                        request.set(option, &value)?;
+                    }
+                }
+                None if word == "-y" => {}
+                None if word.starts_with('-') => return Err(unknown(&word)),
+                None => request.nodes.push(word.as_str().into()),
+            }
+        }
+        Ok(request)
+    }
+
     /// The command that carries out the maintenance. Options with their default value are left out. If no work is
     /// given, the command has a placeholder for it.
     pub fn command(&self) -> String {
@@ -324,6 +360,7 @@ mod tests {
         }
         request.switch(MaintenanceOption::Force);
         request.switch(MaintenanceOption::Surge);
+        assert_eq!(MaintenanceRequest::parse(&request.command()), Ok(request.clone()));
         let words = shell_words::split(&request.command()).expect("words");
         let flags: Vec<&str> = words.iter().skip(4).map(String::as_str).collect();
         let expected = [
@@ -351,6 +388,20 @@ mod tests {
             request.set(option, text).expect("the default");
             assert_eq!(request.value(option), MaintenanceRequest::new(Vec::new()).value(option));
         }
+    }
+
+    #[test]
+    fn a_command_line_with_other_flags_is_not_read_as_a_request() {
+        let parse = |words: &str| MaintenanceRequest::parse(&format!("/usr/bin/kordon {words}"));
+        let request = parse("maintenance n1 --settle=90s -y --enforce").expect("a request");
+        assert_eq!((request.nodes, request.settle), (vec!["n1".into()], Span::from_secs(90)));
+        for (words, unknown) in
+            [("--context a maintenance n1", "--context"), ("maintenance --pool a", "--pool")]
+        {
+            let fault = parse(words).expect_err("another flag");
+            assert_eq!(fault, format!("it was started with {unknown}, which this dashboard does not know"));
+        }
+        assert!(parse("maintenance n1 --settle soon").is_err() && parse("").is_err());
     }
 
     #[test]

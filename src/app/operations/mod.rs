@@ -119,7 +119,7 @@ pub enum Job {
     ReadNodes(Vec<NodeName>),
     /// Writes the start of an operation to the journal. The result is [`JobResult::Started`].
     Start { number: u64, request: Box<StartRequest> },
-    /// Carries out a maintenance. Its results are [`JobResult::Maintenance`].
+    /// Carries out, resumes or releases a maintenance. Its results are [`JobResult::Maintenance`].
     StartMaintenance { number: u64, start: Box<MaintenanceStart> },
     /// Passes input to a running maintenance.
     SteerMaintenance { number: u64, input: OperatorInput },
@@ -561,7 +561,7 @@ impl App {
         };
         match self.screen.overlays.question().map(|dialog| &dialog.subject) {
             Some(DialogSubject::Approval(_)) => self.agree(now),
-            Some(DialogSubject::Maintenance(_)) => self.start_maintenance(),
+            Some(DialogSubject::Maintenance(_) | DialogSubject::Stopped(_)) => self.start_maintenance(),
             Some(DialogSubject::CancelMaintenance(_)) => {
                 self.screen.overlays.close_question();
                 self.cancel_maintenance();

@@ -1,6 +1,6 @@
 //! Starts, resumes or ends a maintenance.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use super::{
     args::MaintenanceArgs,
@@ -21,12 +21,10 @@ use crate::{
         page::Page,
     },
     journal::{JournaledOperation, OperationStart},
-    run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan},
+    run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan, replaced},
 };
 use kordon_core::{
-    cluster::{
-        Cluster, MaintenanceNote, MaintenanceNotes, MaintenanceStage, Node, NodeName, OperationId, Uid,
-    },
+    cluster::{Cluster, MaintenanceNotes, MaintenanceStage, NodeName, OperationId},
     maintenance::{
         MaintenanceEndKind, MaintenanceNews, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan, WaitFor,
     },
@@ -111,11 +109,13 @@ async fn resume(
     if args.surge {
         session.known.read_autoscalers().await;
     }
-    let replaced = past.map_or_else(Vec::new, |past| replaced(&session, past, &args));
+    let past_of_replaced = past.filter(|_| args.wait_for == Some(WaitFor::Replaced));
+    let (by, now) = (&session.context.by, session.known.at);
+    let replaced = past_of_replaced.map(|past| replaced(session.cluster(), past, by, now));
     let blank = || MaintenanceNotes::blank(id.clone(), session.context.by.clone());
     let mut notes = notes.unwrap_or_else(blank);
     refuse_running(&session, &notes, past.is_some(), args.agreement.take_over, "goes on with")?;
-    notes.nodes.extend(replaced);
+    notes.nodes.extend(replaced.into_iter().flatten());
     let nodes: Vec<NodeName> = notes.nodes.keys().cloned().collect();
     let say = counted(nodes.len(), "node is", "nodes are");
     print_line(&format!("{id}: {say} left to do"));
@@ -348,32 +348,6 @@ fn is_running(session: &OperationSession, unfinished: &[JournaledOperation], id:
 fn is_running_elsewhere(session: &OperationSession, notes: &MaintenanceNotes, is_journaled: bool) -> bool {
     let is_ours = is_journaled && notes.by == session.context.by;
     !is_ours && notes.is_running(session.known.clock.now())
-}
-
-/// The nodes of a journaled maintenance whose Node object has been created anew. These nodes only have to become
-/// healthy.
-fn replaced(
-    session: &OperationSession,
-    past: &JournaledOperation,
-    args: &MaintenanceArgs,
-) -> Vec<(NodeName, MaintenanceNote)> {
-    if args.wait_for != Some(WaitFor::Replaced) {
-        return Vec::new();
-    }
-    let is_new = |(name, uid): &&(NodeName, Uid)| {
-        session.cluster().node(name).is_none_or(|node: &Arc<Node>| node.uid != *uid)
-    };
-    let note = |(name, uid): &(NodeName, Uid)| {
-        let note = MaintenanceNote {
-            by: session.context.by.clone(),
-            operation: past.id.clone(),
-            stage: MaintenanceStage::Returning,
-            renewed: session.known.at,
-            before: uid.to_string(),
-        };
-        (name.clone(), note)
-    };
-    past.start.nodes.iter().filter(is_new).map(note).collect()
 }
 
 /// The journal's record of a maintenance that starts on this machine. It contains the command line, with which a resume

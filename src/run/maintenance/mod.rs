@@ -7,6 +7,7 @@ mod gates;
 mod host;
 mod machine;
 mod machines;
+mod replaced;
 mod stop;
 mod terms;
 
@@ -45,6 +46,7 @@ use kordon_time::{Span, Timestamp};
 use gates::Gates;
 use host::WaveHost;
 use machine::{MachineWork, RunningHook, WorkStage};
+pub use replaced::replaced;
 pub use stop::Stop;
 pub use terms::{MaintenanceTerms, OnFailure};
 

@@ -11,7 +11,7 @@ use super::{
     theme::Role,
     widgets::{WaveLane, segments::Runs, waves},
 };
-use crate::app::maintenance::MaintenanceSheet;
+use crate::app::{UserAction, maintenance::MaintenanceSheet};
 use kordon_core::{
     cluster::{MaintenanceNote, MaintenanceNotes, MaintenanceStage},
     maintenance::{MaintenanceCost, MaintenancePlan, knows_enough},
@@ -68,7 +68,21 @@ fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> 
             .and(&format!("  {}", note.stage.text()), scene.style(Role::Dim))
             .fitted(width)
     };
-    std::iter::once(head.fitted(width)).chain(notes.nodes.iter().map(node)).collect()
+    let keys = stopped_keys(scene, notes).map(|keys| keys.fitted(width));
+    std::iter::once(head.fitted(width)).chain(keys).chain(notes.nodes.iter().map(node)).collect()
+}
+
+/// Keys for a maintenance that was stopped: `R resumes it, U ends it and uncordons its nodes`. `None` if the keys are for
+/// another maintenance.
+fn stopped_keys(scene: &Scene, notes: &MaintenanceNotes) -> Option<Runs> {
+    let app = scene.app;
+    let is_it = app.may_have_stopped_maintenance()
+        && app.would_act(UserAction::Resume)
+        && app.stopped_maintenance(scene.now).is_some_and(|stopped| stopped.operation == notes.operation);
+    let keymap = &app.preferences.keymap;
+    let (resume, release) = (keymap.key_for(UserAction::Resume), keymap.key_for(UserAction::Undo));
+    let text = format!("  {resume} resumes it, {release} ends it and uncordons its nodes");
+    is_it.then(|| Runs::new(&text, scene.style(Role::Dim)))
 }
 
 /// The state of a maintenance in words, and its role. This dashboard knows the state of a maintenance that it runs or
