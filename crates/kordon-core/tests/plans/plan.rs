@@ -1413,9 +1413,12 @@ fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
     let fixture = five(|budget| budget.min_available = least(5));
     let pods = vec![Key::new("default", "web-0"), Key::new("default", "web-1")];
     let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
-    let plan = fixture.plan(Action::Delete { pods, options });
+    let delete = || Action::Delete { pods: pods.clone(), options };
+    let plan = fixture.plan(delete());
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(LeaveReason::Deleted));
     assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, blocked: Some(2) }));
+    let loose = five(|budget| budget.min_available = least(1)).plan(delete());
+    assert!(!loose.warnings.iter().any(|warning| warning.word() == "budgetsIgnored"), "it would allow both");
     assert_eq!(
         plan.command.as_deref(),
         Some("kubectl delete pod web-0 web-1 -n default --grace-period=0 --force")
