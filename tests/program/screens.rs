@@ -188,6 +188,7 @@ fn the_maintenance_sheet_says_one_thing_about_a_maintenance_of_this_dashboard() 
     fixture.press("p");
     let paused = sheet(&mut fixture);
     assert!(paused.contains(" is paused after 0s: "), "{paused}");
+    assert!(paused.contains("p resume  ") && running.contains("p pause  "), "the key does this: {paused}");
     assert!(paused.contains(" by sre@desk: is paused, 2 nodes left"), "{paused}");
 
     fixture.run(5);

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{
     App,
     dialog::{Dialog, DialogReply, DialogSubject},
-    maintenance::{MaintenanceEntry, MaintenanceEvent, MaintenanceStart},
+    maintenance::{MaintenanceEntry, MaintenanceEvent, MaintenanceStart, MaintenanceState},
     notice_log::NoticeLog,
     options::Mode,
     pane::Pane,
@@ -513,6 +513,18 @@ impl App {
         self.with_one(&id, now, |operation, cluster, now| {
             if operation.is_paused() { operation.resume(cluster, now) } else { operation.pause(now) }
         });
+    }
+
+    /// Whether the pause key resumes: what it applies to is paused.
+    pub fn resumes_by_pause(&self) -> bool {
+        if self.pauses_maintenance() {
+            let running = self.operations.running_maintenance();
+            return running.is_some_and(|entry| entry.state == MaintenanceState::Paused);
+        }
+        if self.would_play() {
+            return self.playback.as_ref().is_some_and(|playback| playback.is_paused);
+        }
+        self.shown_operation().is_some_and(|entry| entry.operation.is_paused())
     }
 
     pub(super) fn ask_to_cancel(&mut self) {
