@@ -173,7 +173,8 @@ async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     let file = runs.path().display().to_string();
     let mark = runs.folder.path().join("fixed");
-    let exec = format!("sh -c 'test -e {} || exit 7; echo ends $1 >>{file}' - {{node}}", mark.display());
+    let fails = format!("test -e {} || {{ echo no mark of $1; exit 7; }}", mark.display());
+    let exec = format!("sh -c '{fails}; echo ends $1 >>{file}' - {{node}}");
     let output = harness.enforce(&line(&exec, &["--parallel", "1"])).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
     let report: Value = serde_json::from_str(&output.out).expect("a report");
@@ -181,6 +182,10 @@ async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
     assert!(report["says"].as_str().expect("a text").contains("exit status: 7"), "{report:#}");
     assert_eq!(ends_of(&report), ["failed", "waiting", "waiting"], "{report:#}");
     assert!(!left_behind(&harness).await.is_empty(), "its nodes show that it is not over");
+    let journal = harness.run(&["journal", "--operation", &harness.operations()[0].id]).await.done();
+    assert!(journal.contains("| no mark of general-1"), "{journal}");
+    let output = harness.run(&["journal", "--operation", "drain-1"]).await;
+    assert!(output.code == USAGE && output.err.contains("not in the journals"), "{}", output.err);
 
     fs::write(&mark, "").expect("written");
     let again = ["maintenance", "--resume", "--exec", "true"];
