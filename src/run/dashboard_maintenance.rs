@@ -249,16 +249,15 @@ impl Starting {
     }
 
     fn terms(&self, request: &MaintenanceRequest) -> Result<MaintenanceTerms, String> {
-        let MaintenanceRequest { exec, wait_for, .. } = request;
-        let exec = (!exec.is_empty()).then(|| Hook::parse(exec)).transpose()?;
+        let hook = |command: &str| (!command.is_empty()).then(|| Hook::parse(command)).transpose();
         Ok(MaintenanceTerms {
-            exec,
-            wait_for: wait_for.clone(),
-            gate: None,
-            without_gates: Vec::new(),
-            gate_timeout: MaintenanceTerms::GATE_TIMEOUT,
-            work_timeout: MaintenanceTerms::WORK_TIMEOUT,
-            on_failure: OnFailure::Pause,
+            exec: hook(&request.exec)?,
+            wait_for: request.wait_for.clone(),
+            gate: hook(&request.gate)?,
+            without_gates: request.without_gates.clone(),
+            gate_timeout: request.gate_timeout,
+            work_timeout: request.work_timeout,
+            on_failure: if request.rolls_back { OnFailure::Rollback } else { OnFailure::Pause },
             reason: self.start.reason.clone(),
             overrides: Overrides::default(),
         })

@@ -303,12 +303,21 @@ impl Paper<'_> {
             let text = format!("runs here for each node: {}", request.exec);
             self.sentence("•", &text, Role::Base, &mut lines);
         }
+        if !request.gate.is_empty() {
+            let text = format!("runs here between waves, and has to succeed: {}", request.gate);
+            self.sentence("•", &text, Role::Base, &mut lines);
+        }
+        if let Some(text) = plan.control_plane_warning() {
+            self.sentence("▲", &text, Role::LevelWarning, &mut lines);
+        }
         if let Some(wait_for) = &request.wait_for {
             self.sentence("•", &format!("waits for {wait_for}"), Role::Base, &mut lines);
         }
-        let text = "Each wave is worked out again before it starts. If something fails, nodes that are not drained stay \
-                    cordoned.";
-        self.sentence(" ", text, Role::Dim, &mut lines);
+        let fate = if request.rolls_back { "are uncordoned" } else { "stay cordoned" };
+        let text = format!(
+            "Each wave is worked out again before it starts. If something fails, nodes that are not drained {fate}."
+        );
+        self.sentence(" ", &text, Role::Dim, &mut lines);
         lines
     }
 

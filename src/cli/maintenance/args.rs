@@ -62,6 +62,9 @@ pub struct MaintenanceArgs {
     /// Also drain nodes whose pods find no other node: these pods wait until their node is back
     #[arg(long)]
     allow_pending: bool,
+    /// Also maintain nodes after which the loss of a node or zone would strand more pods than now
+    #[arg(long)]
+    allow_worse_loss: bool,
     /// Command that does the work on an empty node. It runs here, {node} in it stands for the name of the node, and its
     /// exit code says whether the work succeeded
     #[arg(long, value_name = "COMMAND", value_parser = Hook::parse, help_heading = "Carrying it out")]
@@ -74,7 +77,7 @@ pub struct MaintenanceArgs {
     #[arg(long, value_name = "COMMAND", value_parser = Hook::parse, help_heading = "Carrying it out")]
     pub gate: Option<Hook>,
     /// Do not look at this gate between waves; may be repeated
-    #[arg(long, value_name = "GATE", value_enum, help_heading = "Carrying it out")]
+    #[arg(long, value_name = "GATE", value_enum, value_delimiter = ',', help_heading = "Carrying it out")]
     without_gate: Vec<GateName>,
     /// How long to wait for a gate before the maintenance stops
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = span::span, help_heading = "Carrying it out")]
@@ -199,7 +202,7 @@ impl MaintenanceArgs {
             max_per_zone: self.max_per_zone.and_then(|most| usize::try_from(most).ok()),
             work: self.work_takes,
             settle: self.settle,
-            keeps_headroom: shot.model.cluster.nodes().len() <= HEADROOM_UP_TO,
+            keeps_headroom: !self.allow_worse_loss && shot.model.cluster.nodes().len() <= HEADROOM_UP_TO,
             before: None,
             guards: guards.without(&self.agreement.overrides().guards),
             windows: self.window.map_or_else(Vec::new, |window| window.upcoming(shot.at)),

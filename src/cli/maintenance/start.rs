@@ -166,7 +166,7 @@ async fn print_waves(
         error: std::io::Error::other(error),
     })?;
     let mut page = Page::default();
-    table::render(&MaintenanceReport::new(&plan, options), &mut page);
+    table::render_waves(&MaintenanceReport::new(&plan, options), &mut page);
     page.into_text().lines().for_each(print_line);
     Ok(plan)
 }

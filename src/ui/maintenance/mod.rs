@@ -1,5 +1,6 @@
 //! The maintenance sheet: the progress of maintenances, and the options and waves of a maintenance of the marked nodes.
 
+mod moves;
 mod options;
 mod own;
 mod risks;
@@ -15,6 +16,7 @@ use crate::app::{UserAction, maintenance::MaintenanceSheet};
 use kordon_core::{
     cluster::{MaintenanceNote, MaintenanceNotes, MaintenanceStage},
     maintenance::{MaintenanceCost, MaintenancePlan, knows_enough},
+    operation::Guards,
     plan::words::counted,
 };
 
@@ -135,7 +137,7 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         let text = format!("one after the other by name: {}, {moves} moves", text::nearest_second(takes));
         lines.push(Runs::new(&text, dim).fitted(width));
     }
-    lines.extend(risks::warnings(scene, plan, width));
+    lines.extend(risks::warnings(scene, plan, sheet.request.drain_timeout, width));
     let lanes: Vec<WaveLane> = plan.waves.iter().map(WaveLane::from).collect();
     lines.extend(waves(&lanes, None, text::clock).iter().map(|line| Runs::new(line, base).fitted(width)));
     lines.extend(options::lines(scene, &sheet.request, width));
@@ -151,6 +153,12 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         let reasons = text::wrap(&reason.to_string(), width.saturating_sub(2), REASON_LINES);
         lines.extend(reasons.iter().map(|line| Runs::new(&format!("  {line}"), base)));
     }
+    for (place, wave) in plan.waves.iter().enumerate() {
+        lines.extend(moves::lines(scene, place + 1, wave, width));
+    }
+    let nodes = scene.shown.cluster.nodes().len();
+    let assumptions = sheet.request.options(Guards::default(), nodes, scene.now).assumptions();
+    lines.extend(assumptions.iter().map(|text| Runs::new(&format!("assumed: {text}"), dim).fitted(width)));
     lines
 }
 

@@ -193,6 +193,29 @@ pub struct MaintenanceCost {
     pub data_lost: usize,
 }
 
+impl WorkloadDown {
+    /// How long the workload has no Ready pod; `None` if for good or unknown.
+    pub fn lasts(&self) -> Option<Span> {
+        self.until.map(|until| until.since(self.from))
+    }
+
+    /// Whether the workload has no Ready pod for a second or more.
+    pub fn is_seen(&self) -> bool {
+        self.lasts().is_none_or(|lasts| lasts.as_secs() > 0)
+    }
+}
+
+impl fmt::Display for WorkloadDown {
+    /// Writes the pod, and how long its workload is down: `shop/db-0 32s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.lasts() {
+            Some(lasts) => write!(f, "{} {}", self.pod, Span::from_secs(lasts.as_secs())),
+            None if self.is_for_good => write!(f, "{} for good", self.pod),
+            None => write!(f, "{} for an unknown time", self.pod),
+        }
+    }
+}
+
 impl fmt::Display for LeftOutReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -205,11 +228,33 @@ impl fmt::Display for LeftOutReason {
                     true => ("node", after.node, before.node),
                     false => ("zone", after.zone, before.zone),
                 };
-                write!(f, "losing a {what} would then strand {after} pods, now {before}")
+                write!(
+                    f,
+                    "losing a {what} would then strand {after} pods, now {before}; --allow-worse-loss lifts this"
+                )
             }
             Self::NoWindow { takes } => write!(f, "no window has room for a wave of {takes}"),
             Self::MaxDuration { takes } => write!(f, "--max-duration leaves no room for a wave of {takes}"),
         }
+    }
+}
+
+impl MaintenanceOptions {
+    /// The assumptions of the waves, as text.
+    pub fn assumptions(&self) -> Vec<String> {
+        let headroom = match self.keeps_headroom {
+            true => "the loss of any node or zone is no worse between waves than now",
+            false => {
+                "whether the loss of a node or zone is worse between waves is not worked out: too many nodes, or \
+                 --allow-worse-loss"
+            }
+        };
+        vec![
+            format!("the work on a node takes {}, until it is back", self.work),
+            "nothing else changes pods, budgets, scales or nodes meanwhile".into(),
+            "replacements land as predicted, and are Ready as fast as their siblings were".into(),
+            headroom.into(),
+        ]
     }
 }
 

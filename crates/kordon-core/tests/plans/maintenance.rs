@@ -11,7 +11,7 @@ use kordon_core::{
     cluster::{
         IntOrPercent, Key, LocalVolume, NodeName, PodEnding, Requests, Resources, WorkloadKind, ZoneKey,
     },
-    maintenance::{LeftOutReason, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan},
+    maintenance::{LeftOutReason, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan, WorstLoss},
     operation::{Guards, OperationProgress, PodEnd, PodProgress, PodProgressStage},
     placement::Snapshot,
     plan::{DrainOptions, PodPlan, headroom},
@@ -291,6 +291,27 @@ fn no_wave_closes_the_last_node_of_a_zone() {
     let both = plan(&two_zones, &options(&["n0", "n3"]));
     assert_eq!(waves(&both), [vec!["n0"], vec!["n3"]], "zone a has n0 and n3");
     assert!(both.waves[0].ahead.is_empty(), "n3 stays schedulable while n0 is drained");
+}
+
+/// The settings of a maintenance may allow that the loss of a node is worse between waves than before the start.
+#[test]
+fn a_wave_after_which_a_loss_is_worse_has_to_be_allowed() {
+    let mut fixture = nodes(&[1, 4, 2]);
+    workload(&mut fixture, "a", &["n0"], None);
+    workload(&mut fixture, "b", &["n1"; 4], None);
+    workload(&mut fixture, "c", &["n2"], None);
+    let strict = MaintenanceOptions {
+        keeps_headroom: true,
+        before: Some(WorstLoss { node: 0, zone: 0 }),
+        guards: without_last_ready(),
+        ..options(&["n0"])
+    };
+    let left_out = plan(&fixture, &strict).left_out;
+    let [(_, reason @ LeftOutReason::Headroom { .. })] = &left_out[..] else { panic!("{left_out:#?}") };
+    assert!(reason.to_string().ends_with("; --allow-worse-loss lifts this"), "{reason}");
+    let loose = MaintenanceOptions { keeps_headroom: false, ..strict };
+    assert_eq!(waves(&plan(&fixture, &loose)), [["n0"]]);
+    assert!(loose.assumptions().iter().any(|text| text.contains("--allow-worse-loss")));
 }
 
 /// The replacement of a crashing pod is not expected to become Ready, so moving the pod makes no room in its budget.
