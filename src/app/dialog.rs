@@ -7,7 +7,7 @@ use kordon_core::{
     operation::approval::{Approval, Prompt},
 };
 
-use super::maintenance::MaintenanceProposal;
+use super::maintenance::{MaintenanceProposal, StoppedProposal};
 
 /// An open question to the operator. Only the requested words, or a choice other than the first, count as yes.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub enum DialogSubject {
     Approval(Box<Approval>),
     /// A maintenance that is about to start.
     Maintenance(Box<MaintenanceProposal>),
+    /// A maintenance that was stopped and is about to be resumed or released.
+    Stopped(Box<StoppedProposal>),
     /// The cancellation of this operation.
     Cancel(OperationId),
     /// The cancellation of this maintenance.
@@ -77,6 +79,7 @@ impl Dialog {
             DialogSubject::Approval(approval) => Some(approval),
             DialogSubject::FindUndo
             | DialogSubject::Maintenance(_)
+            | DialogSubject::Stopped(_)
             | DialogSubject::Cancel(_)
             | DialogSubject::CancelMaintenance(_)
             | DialogSubject::Quit => None,
@@ -87,10 +90,12 @@ impl Dialog {
     pub fn prompt(&self) -> Option<DialogPrompt<'_>> {
         match &self.subject {
             DialogSubject::FindUndo => None,
-            DialogSubject::Approval(_) | DialogSubject::Maintenance(_) => Some(match self.asked()? {
-                Prompt::Yes(words) => DialogPrompt::Choice(vec!["Cancel", words]),
-                Prompt::Words(words) => DialogPrompt::Words(words),
-            }),
+            DialogSubject::Approval(_) | DialogSubject::Maintenance(_) | DialogSubject::Stopped(_) => {
+                Some(match self.asked()? {
+                    Prompt::Yes(words) => DialogPrompt::Choice(vec!["Cancel", words]),
+                    Prompt::Words(words) => DialogPrompt::Words(words),
+                })
+            }
             DialogSubject::Cancel(_) | DialogSubject::CancelMaintenance(_) => {
                 Some(DialogPrompt::Choice(vec!["Continue it", "Cancel it"]))
             }
@@ -104,6 +109,7 @@ impl Dialog {
         match &self.subject {
             DialogSubject::Approval(approval) => Some(&approval.question()?.prompt),
             DialogSubject::Maintenance(proposal) => Some(&proposal.prompt),
+            DialogSubject::Stopped(proposal) => Some(&proposal.prompt),
             DialogSubject::FindUndo
             | DialogSubject::Cancel(_)
             | DialogSubject::CancelMaintenance(_)
@@ -117,6 +123,7 @@ impl Dialog {
             DialogSubject::Approval(approval) => approval.decision().is_some(),
             DialogSubject::FindUndo
             | DialogSubject::Maintenance(_)
+            | DialogSubject::Stopped(_)
             | DialogSubject::Cancel(_)
             | DialogSubject::CancelMaintenance(_)
             | DialogSubject::Quit => false,
@@ -129,6 +136,7 @@ impl Dialog {
             DialogSubject::Approval(approval) => self.has_ended() || approval.can_be_cancelled(),
             DialogSubject::FindUndo
             | DialogSubject::Maintenance(_)
+            | DialogSubject::Stopped(_)
             | DialogSubject::Cancel(_)
             | DialogSubject::CancelMaintenance(_)
             | DialogSubject::Quit => true,

@@ -8,7 +8,7 @@ use super::{
     dialog::DialogSubject,
     maintenance::{
         MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceRequest, MaintenanceSheet,
-        MaintenanceStart, MaintenanceState,
+        MaintenanceStart, MaintenanceState, StartSubject, StoppedProposal, StoppedWay,
     },
     notice_log::NoticeLog,
     operations::Job,
@@ -62,17 +62,68 @@ impl App {
         self.open_dialog(DialogSubject::Maintenance(Box::new(proposal)));
     }
 
-    /// Starts the maintenance that the operator has agreed to.
+    /// The maintenance that was stopped and that this dashboard can resume or release; `None` if there is none. If there
+    /// are several, the one that this dashboard carried out last.
+    pub fn stopped_maintenance(&self, now: Timestamp) -> Option<MaintenanceNotes> {
+        let last = self.own_maintenance().map(|entry| &entry.id);
+        let mut stopped = MaintenanceNotes::all(&self.model.cluster);
+        stopped.retain(|notes| !notes.is_running(now));
+        stopped.sort_by_key(|notes| Some(&notes.operation) != last);
+        stopped.into_iter().next()
+    }
+
+    /// Whether the notes on nodes name a maintenance, and none of this dashboard is running.
+    pub fn may_have_stopped_maintenance(&self) -> bool {
+        self.screen.shows_maintenance()
+            && self.operations.running_maintenance().is_none()
+            && self.model.cluster.nodes().iter().any(|node| node.maintenance.is_some())
+    }
+
+    /// Asks the operator to confirm that a maintenance which was stopped is resumed or released, or says why that is
+    /// not possible.
+    pub(in crate::app) fn ask_for_stopped(&mut self, way: StoppedWay, now: Timestamp) {
+        let running = self.operations.running_maintenance();
+        let fault = running.map(|running| format!("{} runs here already", running.id));
+        if let Some(fault) = fault.or_else(|| self.why_not_now()) {
+            self.screen.message = Some(fault);
+            return;
+        }
+        let Some(notes) = self.stopped_maintenance(now) else {
+            self.screen.message = Some("no maintenance was stopped".into());
+            return;
+        };
+        let prompt = Prompt::Words(self.model.connection.context.clone());
+        self.open_dialog(DialogSubject::Stopped(Box::new(StoppedProposal { notes, way, prompt })));
+    }
+
+    /// Starts, resumes or releases the maintenance as the operator has agreed.
     pub(in crate::app) fn start_maintenance(&mut self) {
         let Some(dialog) = self.screen.overlays.close_question() else { return };
-        let DialogSubject::Maintenance(proposal) = dialog.subject else { return };
+        let (subject, message) = match dialog.subject {
+            DialogSubject::Maintenance(proposal) => {
+                (StartSubject::New(proposal.request), "starts the maintenance")
+            }
+            DialogSubject::Stopped(proposal) => {
+                let StoppedProposal { notes, way, prompt: _ } = *proposal;
+                let message = match way {
+                    StoppedWay::Resume => "resumes the maintenance",
+                    StoppedWay::Release => "releases the nodes of the maintenance",
+                };
+                (StartSubject::Stopped(notes.operation, way), message)
+            }
+            DialogSubject::FindUndo
+            | DialogSubject::Approval(_)
+            | DialogSubject::Cancel(_)
+            | DialogSubject::CancelMaintenance(_)
+            | DialogSubject::Quit => return,
+        };
         // Enforce mode may have ended while the question was open.
         if let Some(why) = self.why_not_now() {
             self.screen.message = Some(why);
             return;
         }
-        self.screen.message = Some("starts the maintenance".into());
-        let start = MaintenanceStart { request: proposal.request, reason: self.operations.reason.clone() };
+        self.screen.message = Some(message.into());
+        let start = MaintenanceStart { subject, reason: self.operations.reason.clone() };
         self.operations.push(Job::StartMaintenance { number: dialog.number, start: Box::new(start) });
     }
 
@@ -89,6 +140,14 @@ impl App {
                 self.screen.message = Some(why);
             }
             MaintenanceEvent::Started(id, plan) => self.on_maintenance_started(number, id, &plan, now),
+            MaintenanceEvent::Resumed(id) => {
+                self.say_of_maintenance(now, format!("resumed: {id}"));
+                self.add_maintenance(number, id, MaintenanceOutcome::default(), now);
+            }
+            MaintenanceEvent::Released(id) => {
+                self.operations.maintenances.retain(|entry| entry.id != id);
+                self.say_of_maintenance(now, format!("{id} is over: its nodes are released"));
+            }
             MaintenanceEvent::News(MaintenanceNews::Notice(notice)) => {
                 self.model.journal.add(JournalEntry::from_notice(&notice, "maintenance"));
                 self.maintenance_mut(number).into_iter().for_each(|entry| entry.notices.add(notice.clone()));
@@ -107,21 +166,31 @@ impl App {
         plan: &MaintenancePlan,
         now: Timestamp,
     ) {
-        self.log(now, Severity::Info, "maintenance", &format!("started as {id}"));
-        self.screen.message = Some(format!("started as {id}"));
+        self.say_of_maintenance(now, format!("started as {id}"));
         self.screen.marked_nodes.clear();
         self.screen.maintenance = None;
         if let Some(sheet) = self.screen.overlays.maintenance_mut() {
             *sheet = MaintenanceSheet::new(MaintenanceRequest::new(Vec::new()));
         }
+        self.add_maintenance(number, id, MaintenanceOutcome::planned(plan), now);
+    }
+
+    /// Adds a maintenance that is running. A maintenance that is resumed replaces its earlier entry.
+    fn add_maintenance(&mut self, number: u64, id: OperationId, outcome: MaintenanceOutcome, now: Timestamp) {
+        self.operations.maintenances.retain(|entry| entry.id != id);
         self.operations.maintenances.push(MaintenanceEntry {
             number,
             id,
             began: now,
-            outcome: MaintenanceOutcome::planned(plan),
+            outcome,
             notices: NoticeLog::default(),
             state: MaintenanceState::Running,
         });
+    }
+
+    fn say_of_maintenance(&mut self, now: Timestamp, text: String) {
+        self.log(now, Severity::Info, "maintenance", &text);
+        self.screen.message = Some(text);
     }
 
     fn on_maintenance_ended(

@@ -32,11 +32,13 @@ impl App {
                     | UserAction::KeepFilter
                     | UserAction::Quit
             ),
-            Some(Overlay::Maintenance(_)) => !matches!(
-                (command.context, command.action),
-                (KeyContext::Maintenance(_), _)
-                    | (_, UserAction::Back | UserAction::Help | UserAction::Quit | UserAction::Pause)
-            ),
+            Some(Overlay::Maintenance(_)) => {
+                !matches!(
+                    (command.context, command.action),
+                    (KeyContext::Maintenance(_), _)
+                        | (_, UserAction::Back | UserAction::Help | UserAction::Quit | UserAction::Pause)
+                ) && !self.is_of_stopped_maintenance(command.action)
+            }
             Some(Overlay::Info(_) | Overlay::Timing(_)) => {
                 !matches!(command.action, UserAction::Back | UserAction::Help | UserAction::Quit)
             }
@@ -106,6 +108,7 @@ impl App {
                 1 => screen.focus != Pane::Progress,
                 _ => true,
             },
+            UserAction::Resume if self.is_of_stopped_maintenance(action) => true,
             UserAction::Resume | UserAction::Dismiss => !self.operations.interrupted.is_empty(),
             UserAction::Typed(TypedCommand::Sort) | UserAction::FlipSort => self.has_sortable_rows(),
             UserAction::Group => !screen.nodes.list.is_empty(),
@@ -148,6 +151,11 @@ impl App {
             | UserAction::Answer
             | UserAction::Undo => true,
         }
+    }
+
+    /// Whether the action resumes or releases a maintenance that was stopped.
+    fn is_of_stopped_maintenance(&self, action: UserAction) -> bool {
+        matches!(action, UserAction::Resume | UserAction::Undo) && self.may_have_stopped_maintenance()
     }
 
     /// Whether the focused pane has rows, and their order can be changed.

@@ -14,7 +14,7 @@ use super::{
     groups::NodeRow,
     help::HelpSheet,
     listing::Movement,
-    maintenance::{MaintenanceOption, MaintenanceRequest, MaintenanceSheet},
+    maintenance::{MaintenanceOption, MaintenanceRequest, MaintenanceSheet, StoppedWay},
     overlays::Overlay,
     palette::Palette,
     pane::Pane,
@@ -153,7 +153,13 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Faster => app.change_speed(true),
         UserAction::Slower => app.change_speed(false),
         UserAction::Cancel => app.ask_to_cancel(),
+        UserAction::Undo if app.may_have_stopped_maintenance() => {
+            app.ask_for_stopped(StoppedWay::Release, now);
+        }
         UserAction::Undo => app.undo(),
+        UserAction::Resume if app.may_have_stopped_maintenance() => {
+            app.ask_for_stopped(StoppedWay::Resume, now);
+        }
         UserAction::Resume => app.resume(now),
         UserAction::Dismiss => app.dismiss(),
         UserAction::NextStep => go_on_with_tour(app, TourStep::next),

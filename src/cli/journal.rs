@@ -14,13 +14,14 @@ use super::{
     table::PageTable,
 };
 use crate::{
-    journal::{Journal, JournaledOperation, operations},
+    journal::{Journal, JournalLine, JournaledOperation, LineKind, operations},
     model::{JournalEntry, JournalSubject, SessionJournal},
     run::Ended,
 };
 use kordon_core::{
     cluster::{NodeName, OperationId},
     engine::Severity,
+    operation::OperationNotice,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -31,12 +32,16 @@ pub struct JournalArgs {
     /// Connect, and print what happens to nodes and pods from now on, one line each
     #[arg(long, short, conflicts_with = "recording")]
     watch: bool,
+    /// Print what an operation of this machine reported, such as the output of the commands of a maintenance
+    #[arg(long, value_name = "OPERATION", conflicts_with_all = ["recording", "watch"])]
+    operation: Option<OperationId>,
 }
 
 /// Interval of checks for new journal entries.
 const PERIOD: Span = Span::from_secs(1);
 
-/// Lists operations. With `--recording`, lists the events up to a moment instead; with `--watch`, prints new events.
+/// Lists operations. With `--recording`, lists the events up to a moment instead; with `--watch`, prints new events; with
+/// `--operation`, lists what an operation reported.
 pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let once = &args.once;
     if args.watch {
@@ -51,6 +56,9 @@ pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), Cl
         let report = JournalReport { entries: Some(entries), ..JournalReport::default() };
         once.output.print(&report, entry_table)?;
         return shot.done();
+    }
+    if let Some(id) = &args.operation {
+        return once.output.print(&JournalReport::for_operation(id)?, entry_table);
     }
     once.output.print(&JournalReport::for_operations(&connection)?, operation_table)
 }
@@ -122,11 +130,11 @@ fn print(output: OutputArgs, entry: &EntryReport) -> Result<(), CliError> {
 struct JournalReport {
     /// `kordon.journal/v1`: fields are added, never removed or renamed.
     schema: &'static str,
-    /// The folder of the journals; `null` with `--recording`.
+    /// The folder of the journals; `null` with `--recording` and `--operation`.
     folder: Option<String>,
-    /// The operations, the oldest first; `null` with `--recording`.
+    /// The operations, the oldest first; `null` with `--recording` and `--operation`.
     operations: Option<Vec<OperationReport>>,
-    /// The entries by `lastAt`, the oldest first; `null` without `--recording`.
+    /// The entries by `lastAt`, the oldest first; `null` without `--recording` and `--operation`.
     entries: Option<Vec<EntryReport>>,
 }
 
@@ -225,6 +233,28 @@ impl JournalReport {
         rows.sort_by_key(|row| row.started);
         let folder = Some(folder.display().to_string());
         Ok(Self { folder, operations: Some(rows), ..Self::default() })
+    }
+
+    /// What an operation in the journals of this machine reported. No server is contacted.
+    fn for_operation(id: &OperationId) -> Result<Self, CliError> {
+        let (_, journals) = Journal::all()?;
+        let mut lines = Vec::new();
+        for journal in journals {
+            lines.extend(journal.lines()?.into_iter().filter(|line| line.operation == *id));
+        }
+        if lines.is_empty() {
+            let text = format!("{id} is not in the journals of this machine: `kordon journal` lists what is");
+            return Err(CliError::Usage(text));
+        }
+        let entry = |(number, JournalLine { at, kind, .. }): (usize, JournalLine)| match kind {
+            LineKind::Notice { level, subject, text } => {
+                let notice = OperationNotice { at, level, subject, text };
+                Some(EntryReport::new(number, &JournalEntry::from_notice(&notice, id)))
+            }
+            _ => None,
+        };
+        let entries = lines.into_iter().enumerate().filter_map(entry).collect();
+        Ok(Self { entries: Some(entries), ..Self::default() })
     }
 }
 

@@ -185,6 +185,11 @@ impl WriteContext {
         Ok(found)
     }
 
+    /// Whether a process on this machine runs the operation.
+    pub fn is_locked(&self, id: &OperationId) -> bool {
+        matches!(self.journal.lock(id), Ok(None))
+    }
+
     async fn start_resume(&self, id: OperationId) -> Result<(Started, OperationLock), NotStarted> {
         let (file, prior) = self.lock_beside(&id).await?;
         if !prior.is_unfinished() {

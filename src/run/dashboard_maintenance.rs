@@ -7,24 +7,20 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    maintenance::{MaintenanceRun, MaintenanceTerms, NewMaintenance, OnFailure, plan},
+    maintenance::{MaintenanceRun, MaintenanceTerms, NewMaintenance, OnFailure, Stop, Tell, plan, replaced},
     signals::OperatorRequests,
     watched_model::{ShownModel, WatchedModel},
 };
 use crate::{
-    app::maintenance::{MaintenanceEvent, MaintenanceRequest, MaintenanceStart},
-    executor::{
-        guards,
-        hook::Hook,
-        write_context::{OperationLock, WriteContext},
-    },
-    journal::OperationStart,
+    app::maintenance::{MaintenanceEvent, MaintenanceRequest, MaintenanceStart, StartSubject, StoppedWay},
+    executor::{guards, hook::Hook, write_context::WriteContext},
+    journal::{JournaledOperation, OperationStart},
     model::Model,
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Cluster, MaintenanceNotes, NodeName, Uid},
-    maintenance::{MaintenanceOptions, MaintenanceOutcome},
+    cluster::{Cluster, MaintenanceNotes, NodeName, OperationId, Uid},
+    maintenance::{MaintenanceOptions, MaintenanceOutcome, WaitFor},
     operation::{Guards, OperatorInput, Overrides},
 };
 
@@ -120,14 +116,32 @@ struct Starting {
 }
 
 impl Starting {
-    /// Starts the maintenance and carries it out.
+    /// Starts, resumes or releases the maintenance, and carries it out.
     ///
     /// # Errors
     /// The maintenance cannot start; the text gives the reason. Later errors are events.
     async fn run(self, mut shown: ShownModel, operator: OperatorRequests) -> Result<(), String> {
         let context = self.context.clone().ok_or("nothing can be applied here")?;
-        let mut watched = WatchedModel::Shown(&mut shown);
-        let (terms, options) = (self.terms()?, self.options(watched.cluster())?);
+        let watched = WatchedModel::Shown(&mut shown);
+        match self.start.subject.clone() {
+            StartSubject::New(request) => self.begin(request, context, watched, operator).await,
+            StartSubject::Stopped(id, StoppedWay::Resume) => {
+                self.resume(id, context, watched, operator).await
+            }
+            StartSubject::Stopped(id, StoppedWay::Release) => {
+                self.release(id, context, watched, operator).await
+            }
+        }
+    }
+
+    async fn begin(
+        self,
+        request: MaintenanceRequest,
+        context: WriteContext,
+        mut watched: WatchedModel<'_>,
+        operator: OperatorRequests,
+    ) -> Result<(), String> {
+        let (terms, options) = (self.terms(&request)?, self.options(&request, watched.cluster())?);
         let now = self.clock.now();
         if let Some(other) = MaintenanceNotes::running_on(watched.cluster(), &options.nodes, now) {
             return Err(other);
@@ -138,64 +152,143 @@ impl Starting {
         if plan.waves.is_empty() {
             return Err("no node can be in a wave".into());
         }
-        let lock = self.lock(&context, watched.cluster()).await?;
+        let start = self.journaled(request.command(), &request.nodes, watched.cluster());
+        let lock = context.start_maintenance(None, start).await.map_err(|error| error.to_string())?;
         let _ = self.events.send(MaintenanceEvent::Started(lock.id.clone(), Box::new(plan.clone())));
         let left_out: Vec<&NodeName> = plan.left_out.iter().map(|(node, _)| node).collect();
         let nodes = options.nodes.iter().filter(|node| !left_out.contains(node)).cloned().collect();
         let outcome = MaintenanceOutcome::planned(&plan);
-        let news = self.events.clone();
-        let new = NewMaintenance {
-            context,
-            lock,
-            terms,
-            options: MaintenanceOptions { nodes, before: plan.before, ..options },
-            outcome,
-            operator,
-            tell: Box::new(move |one| drop(news.send(MaintenanceEvent::News(one)))),
-        };
-        let end = MaintenanceRun::new(new, watched, self.clock).carry_out(None).await;
-        let end = end.map(Box::new).map_err(|error| error.to_string());
-        let _ = self.events.send(MaintenanceEvent::Ended(end));
+        let options = MaintenanceOptions { nodes, before: plan.before, ..options };
+        let tell = self.tell();
+        let new = NewMaintenance { context, lock, terms, options, outcome, operator, tell };
+        self.carry_out(MaintenanceRun::new(new, watched, self.clock), None).await;
         Ok(())
     }
 
-    fn terms(&self) -> Result<MaintenanceTerms, String> {
-        let MaintenanceStart { request, reason } = &self.start;
-        let MaintenanceRequest { exec, wait_for, .. } = request;
-        let exec = (!exec.is_empty()).then(|| Hook::parse(exec)).transpose()?;
+    /// Resumes a maintenance that was started on this machine and stopped.
+    async fn resume(
+        self,
+        id: OperationId,
+        context: WriteContext,
+        watched: WatchedModel<'_>,
+        operator: OperatorRequests,
+    ) -> Result<(), String> {
+        let command = format!("`kordon maintenance --resume={id} --enforce`");
+        let past = unfinished(&context, &id).await?;
+        let past = past.ok_or_else(|| {
+            format!("{id} was started elsewhere: {command} goes on, with its --exec or --wait-for")
+        })?;
+        let request = MaintenanceRequest::parse(&past.start.command);
+        let request = request.map_err(|why| format!("{why}: {command} goes on"))?;
+        let mut notes = self.stopped(&id, watched.cluster())?;
+        if request.wait_for == Some(WaitFor::Replaced) {
+            notes.nodes.extend(replaced(watched.cluster(), &past, &context.by, self.clock.now()));
+        }
+        let request = MaintenanceRequest { nodes: notes.nodes.keys().cloned().collect(), ..request };
+        let (terms, options) = (self.terms(&request)?, self.options(&request, watched.cluster())?);
+        let lock = context.resume_maintenance(&id).await.map_err(|error| error.to_string())?;
+        let _ = self.events.send(MaintenanceEvent::Resumed(id));
+        let (outcome, tell) = (MaintenanceOutcome::default(), self.tell());
+        let new = NewMaintenance { context, lock, terms, options, outcome, operator, tell };
+        self.carry_out(MaintenanceRun::new(new, watched, self.clock), Some(notes)).await;
+        Ok(())
+    }
+
+    /// Releases the nodes of a maintenance that was stopped.
+    async fn release(
+        self,
+        id: OperationId,
+        context: WriteContext,
+        watched: WatchedModel<'_>,
+        operator: OperatorRequests,
+    ) -> Result<(), String> {
+        let notes = self.stopped(&id, watched.cluster())?;
+        let nodes: Vec<NodeName> = notes.nodes.into_keys().collect();
+        let locked = match unfinished(&context, &id).await? {
+            Some(_) => context.resume_maintenance(&id).await,
+            None => {
+                let command = format!("kordon maintenance --release={id} --enforce");
+                let start = self.journaled(command, &nodes, watched.cluster());
+                context.start_maintenance(Some(id.clone()), start).await
+            }
+        };
+        let lock = locked.map_err(|error| error.to_string())?;
+        let terms = self.terms(&MaintenanceRequest::new(Vec::new()))?;
+        let (options, outcome) = (MaintenanceOptions::default(), MaintenanceOutcome::default());
+        let new = NewMaintenance { context, lock, terms, options, outcome, operator, tell: self.tell() };
+        let released = MaintenanceRun::new(new, watched, self.clock).end(nodes).await;
+        match released.map_err(|error| error.to_string())? {
+            Ok(()) => drop(self.events.send(MaintenanceEvent::Released(id))),
+            Err(Stop::Failed(why)) => return Err(why),
+            Err(Stop::Cancelled | Stop::Killed) => return Err("interrupted".into()),
+        }
+        Ok(())
+    }
+
+    async fn carry_out(&self, run: MaintenanceRun<'_>, begun: Option<MaintenanceNotes>) {
+        let end = run.carry_out(begun).await;
+        let end = end.map(Box::new).map_err(|error| error.to_string());
+        let _ = self.events.send(MaintenanceEvent::Ended(end));
+    }
+
+    fn tell(&self) -> Tell {
+        let news = self.events.clone();
+        Box::new(move |one| drop(news.send(MaintenanceEvent::News(one))))
+    }
+
+    /// The notes of a maintenance that was stopped.
+    ///
+    /// # Errors
+    /// It is over, or somebody has resumed it.
+    fn stopped(&self, id: &OperationId, cluster: &Cluster) -> Result<MaintenanceNotes, String> {
+        let notes = MaintenanceNotes::find(cluster, id).ok_or_else(|| format!("{id} is over"))?;
+        if notes.is_running(self.clock.now()) {
+            return Err(format!("{} runs {id}", notes.by));
+        }
+        Ok(notes)
+    }
+
+    fn terms(&self, request: &MaintenanceRequest) -> Result<MaintenanceTerms, String> {
+        let hook = |command: &str| (!command.is_empty()).then(|| Hook::parse(command)).transpose();
         Ok(MaintenanceTerms {
-            exec,
-            wait_for: wait_for.clone(),
-            gate: None,
-            without_gates: Vec::new(),
-            gate_timeout: MaintenanceTerms::GATE_TIMEOUT,
-            work_timeout: MaintenanceTerms::WORK_TIMEOUT,
-            on_failure: OnFailure::Pause,
-            reason: reason.clone(),
+            exec: hook(&request.exec)?,
+            wait_for: request.wait_for.clone(),
+            gate: hook(&request.gate)?,
+            without_gates: request.without_gates.clone(),
+            gate_timeout: request.gate_timeout,
+            work_timeout: request.work_timeout,
+            on_failure: if request.rolls_back { OnFailure::Rollback } else { OnFailure::Pause },
+            reason: self.start.reason.clone(),
             overrides: Overrides::default(),
         })
     }
 
     /// Returns the options of the maintenance, limited by the strictest guard rails of this session.
-    fn options(&self, cluster: &Cluster) -> Result<MaintenanceOptions, String> {
+    fn options(&self, request: &MaintenanceRequest, cluster: &Cluster) -> Result<MaintenanceOptions, String> {
         let guards = guards::read(None).map_err(|error| error.to_string())?;
         let guards = self.earlier.iter().fold(guards, |guards, earlier| guards.and(earlier));
-        Ok(self.start.request.options(guards, cluster.nodes().len(), self.clock.now()))
+        Ok(request.options(guards, cluster.nodes().len(), self.clock.now()))
     }
 
-    /// Takes the lock of a new maintenance, and records its start. The recorded command line can also resume the
-    /// maintenance.
-    async fn lock(&self, context: &WriteContext, cluster: &Cluster) -> Result<OperationLock, String> {
-        let MaintenanceStart { request, reason } = &self.start;
+    /// The journal's record of the start of a maintenance. A resume reads the recorded command line.
+    fn journaled(&self, command: String, nodes: &[NodeName], cluster: &Cluster) -> OperationStart {
         let uid = |name: &NodeName| -> Option<(NodeName, Uid)> {
             Some((name.clone(), cluster.node(name)?.uid.clone()))
         };
-        let start = OperationStart {
-            reason: reason.clone(),
-            command: request.command(),
-            nodes: request.nodes.iter().filter_map(uid).collect(),
+        OperationStart {
+            reason: self.start.reason.clone(),
+            command,
+            nodes: nodes.iter().filter_map(uid).collect(),
             ..OperationStart::default()
-        };
-        context.start_maintenance(None, start).await.map_err(|error| error.to_string())
+        }
     }
+}
+
+/// The unfinished maintenance with this id in the journal of this machine; `None` if the journal does not have it. Reads
+/// the journal on a blocking thread, because that may take a while.
+async fn unfinished(context: &WriteContext, id: &OperationId) -> Result<Option<JournaledOperation>, String> {
+    let context = context.clone();
+    let read = tokio::task::spawn_blocking(move || context.unfinished_maintenances()).await;
+    let found = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    Ok(found.into_iter().find(|past| past.id == *id))
 }

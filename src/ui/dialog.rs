@@ -22,10 +22,10 @@ use super::{
 };
 use crate::app::{
     dialog::{Dialog, DialogPrompt, DialogSubject},
-    maintenance::MaintenanceProposal,
+    maintenance::{MaintenanceProposal, StoppedProposal, StoppedWay},
 };
 use kordon_core::{
-    cluster::OperationId,
+    cluster::{MaintenanceNote, MaintenanceNotes, NodeName, OperationId},
     maintenance::data_loss,
     operation::{
         OperationOptions,
@@ -99,6 +99,10 @@ fn title(dialog: &Dialog) -> &'static str {
         DialogSubject::Approval(_) => " Apply ",
         DialogSubject::FindUndo => " Undo ",
         DialogSubject::Maintenance(_) => " Maintenance ",
+        DialogSubject::Stopped(proposal) => match proposal.way {
+            StoppedWay::Resume => " Resume a stopped maintenance ",
+            StoppedWay::Release => " Release a stopped maintenance ",
+        },
         DialogSubject::Cancel(_) | DialogSubject::CancelMaintenance(_) => " Cancel ",
         DialogSubject::Quit => " Quit ",
     }
@@ -166,6 +170,7 @@ impl Paper<'_> {
                 None => self.plan(approval),
             },
             DialogSubject::Maintenance(proposal) => self.maintenance(proposal),
+            DialogSubject::Stopped(proposal) => self.stopped(proposal),
             DialogSubject::Cancel(id) => self.cancel(id),
             DialogSubject::CancelMaintenance(id) => self.cancel_maintenance(id),
             DialogSubject::Quit => self.quit(),
@@ -298,11 +303,37 @@ impl Paper<'_> {
             let text = format!("runs here for each node: {}", request.exec);
             self.sentence("•", &text, Role::Base, &mut lines);
         }
+        if !request.gate.is_empty() {
+            let text = format!("runs here between waves, and has to succeed: {}", request.gate);
+            self.sentence("•", &text, Role::Base, &mut lines);
+        }
+        if let Some(text) = plan.control_plane_warning() {
+            self.sentence("▲", &text, Role::LevelWarning, &mut lines);
+        }
         if let Some(wait_for) = &request.wait_for {
             self.sentence("•", &format!("waits for {wait_for}"), Role::Base, &mut lines);
         }
-        let text = "Each wave is worked out again before it starts. If something fails, nodes that are not drained stay \
-                    cordoned.";
+        let fate = if request.rolls_back { "are uncordoned" } else { "stay cordoned" };
+        let text = format!(
+            "Each wave is worked out again before it starts. If something fails, nodes that are not drained {fate}."
+        );
+        self.sentence(" ", &text, Role::Dim, &mut lines);
+        lines
+    }
+
+    fn stopped(&self, proposal: &StoppedProposal) -> Vec<Line<'static>> {
+        let MaintenanceNotes { operation, by, nodes, .. } = &proposal.notes;
+        let mut lines = vec![self.line(&format!("{operation} by {by}"), Role::Strong)];
+        let stage = |(node, note): (&NodeName, &MaintenanceNote)| format!("{node} {}", note.stage.text());
+        self.list("•", &nodes.iter().map(stage).collect::<Vec<_>>(), Role::Base, &mut lines);
+        let text = match proposal.way {
+            StoppedWay::Resume => {
+                "The rest is carried out as it was started: first the wave that was interrupted."
+            }
+            StoppedWay::Release => {
+                "Nodes that it has cordoned are uncordoned, and it is over. Work on machines is not undone."
+            }
+        };
         self.sentence(" ", text, Role::Dim, &mut lines);
         lines
     }

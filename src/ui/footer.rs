@@ -45,7 +45,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         let role = if is_missing { Role::Dim } else { Role::Key };
         let runs = Runs::new(&key, scene.style(role)).and(" ", scene.style(Role::Dim));
         let returns = command.action == UserAction::Freeze && scene.app.is_in_history();
-        let runs = runs.and(if returns { "live" } else { command.hint }, scene.style(Role::Dim));
+        let hint = match command.action {
+            UserAction::Freeze if returns => "live",
+            UserAction::Pause if scene.app.resumes_by_pause() => "resume",
+            _ => command.hint,
+        };
+        let runs = runs.and(hint, scene.style(Role::Dim));
         // If space is short, help and quit are dropped last, because help leads to all other commands. In the history,
         // the key that returns to the present is also dropped last.
         let is_kept = returns || matches!(command.name, "help" | "quit");

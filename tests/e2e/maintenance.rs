@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kordon_core::cluster::maintenance_note::MAINTENANCE;
+use kordon_core::cluster::{claim::DRAIN, maintenance_note::MAINTENANCE};
 use kordon_time::Span;
 use kube::{
     Api, ResourceExt,
@@ -191,16 +191,13 @@ fn refused_evictions(plane: &Plane) -> Result<usize> {
     Ok(plane.audit()?.iter().filter(|entry| is_refused(entry)).count())
 }
 
-/// Checks that the maintenance left nothing behind: no cordon, no note on a node, and every pod is Ready.
+/// Checks that the maintenance left nothing behind: no cordon, no note or claim on a node, and every pod is Ready.
 async fn ensure_clean(plane: &Plane) -> Result<()> {
     settle(plane).await?;
     for node in Api::<Node>::all(plane.client()).list(&ListParams::default()).await? {
         let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
-        ensure!(
-            !cordoned && !node.annotations().contains_key(MAINTENANCE),
-            "left behind: {}",
-            node.name_any()
-        );
+        let is_marked = [MAINTENANCE, DRAIN].iter().any(|key| node.annotations().contains_key(*key));
+        ensure!(!cordoned && !is_marked, "left behind: {}", node.name_any());
     }
     Ok(())
 }

@@ -681,6 +681,10 @@ async fn plans_are_worked_out_and_nothing_is_written() {
     assert!(verdicts.contains(&&json!("deleted")) && verdicts.contains(&&json!("tolerates")), "{verdicts:?}");
     let label = plan(&["label", "nodes", "-l", "kubernetes.io/os=linux", "tier=front"], DONE).await;
     assert_eq!(label["totals"]["nodes"], label["totals"]["changedNodes"]);
+    let line = ["label", "general-1a-02", "tier=front", "--server", &server.url];
+    let table = shell.run(&line).await.done();
+    let is_short = |line: &str| line.contains("+tier=front") && !line.contains("kubernetes.io/hostname");
+    assert!(table.lines().any(is_short), "only the change is shown: {table}");
     let pod = &taint["pods"][0];
     let (namespace, name) = (pod["namespace"].as_str().expect("text"), pod["pod"].as_str().expect("text"));
     let delete = plan(&["delete", "pod", name, "-n", namespace, "--force"], DONE).await;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Stdio, time::Duration};
 
 use k8s_openapi::api::core::v1::Node;
-use kordon_core::cluster::{MaintenanceNote, maintenance_note::MAINTENANCE};
+use kordon_core::cluster::{MaintenanceNote, claim::DRAIN, maintenance_note::MAINTENANCE};
 use kordon_time::Span;
 use kube::{
     Api as Objects, ResourceExt,
@@ -61,11 +61,13 @@ pub fn once_each() -> BTreeMap<String, usize> {
     NODES.iter().map(|node| ((*node).to_owned(), 1)).collect()
 }
 
-/// Returns the nodes that are cordoned or have a note of a maintenance.
+/// Returns the nodes that are cordoned, or have a note of a maintenance or the claim of a drain.
 pub async fn left_behind(harness: &Harness) -> Vec<String> {
     let nodes: Objects<Node> = Objects::all(harness.server.api.client());
     let nodes = nodes.list(&ListParams::default()).await.expect("nodes").items;
-    let is_left = |node: &&Node| is_cordoned(node) || node.annotations().contains_key(MAINTENANCE);
+    let is_left = |node: &&Node| {
+        is_cordoned(node) || [MAINTENANCE, DRAIN].iter().any(|key| node.annotations().contains_key(*key))
+    };
     nodes.iter().filter(is_left).map(ResourceExt::name_any).collect()
 }
 
@@ -122,6 +124,18 @@ async fn nodes_without_pods_are_worked_on_without_a_drain() {
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plan_says_that_control_plane_nodes_have_a_wave_each() {
+    let harness = Harness::start(SPEED).await;
+    let nodes = ["maintenance", "control-plane-1a-01", "control-plane-1b-01"];
+    let output = harness.run(&nodes).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert!(output.out.contains(", in 2 waves\n"), "{}", output.out);
+    assert!(output.out.contains("2 nodes are control-plane nodes: a wave has only one"), "{}", output.out);
+    let output = harness.run(&[&nodes[..], &["--control-planes-together"]].concat()).await;
+    assert!(output.out.contains(", in 1 wave\n"), "{}", output.out);
+}
+
 /// Without `--force`, a node with a pod that has no controller is left out. The other nodes are maintained.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_in_no_wave_is_reported_and_not_touched() {
@@ -159,7 +173,8 @@ async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     let file = runs.path().display().to_string();
     let mark = runs.folder.path().join("fixed");
-    let exec = format!("sh -c 'test -e {} || exit 7; echo ends $1 >>{file}' - {{node}}", mark.display());
+    let fails = format!("test -e {} || {{ echo no mark of $1; exit 7; }}", mark.display());
+    let exec = format!("sh -c '{fails}; echo ends $1 >>{file}' - {{node}}");
     let output = harness.enforce(&line(&exec, &["--parallel", "1"])).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
     let report: Value = serde_json::from_str(&output.out).expect("a report");
@@ -167,6 +182,10 @@ async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
     assert!(report["says"].as_str().expect("a text").contains("exit status: 7"), "{report:#}");
     assert_eq!(ends_of(&report), ["failed", "waiting", "waiting"], "{report:#}");
     assert!(!left_behind(&harness).await.is_empty(), "its nodes show that it is not over");
+    let journal = harness.run(&["journal", "--operation", &harness.operations()[0].id]).await.done();
+    assert!(journal.contains("| no mark of general-1"), "{journal}");
+    let output = harness.run(&["journal", "--operation", "drain-1"]).await;
+    assert!(output.code == USAGE && output.err.contains("not in the journals"), "{}", output.err);
 
     fs::write(&mark, "").expect("written");
     let again = ["maintenance", "--resume", "--exec", "true"];
@@ -229,6 +248,37 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
     assert_eq!(ended.keys().cloned().collect::<Vec<_>>(), NODES, "{ended:?}");
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
     assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+}
+
+/// Starts a maintenance, and kills it when its drains have evicted the first pod.
+async fn kill_in_drain(harness: &Harness, exec: &str) {
+    let words = [&harness.connection()[..], &line(exec, &[]), &["--enforce", "--yes"]].concat();
+    let mut program =
+        harness.shell.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    harness.until(|harness| !harness.server.evictions().is_empty()).await;
+    program.kill().await.expect("killed");
+    assert!(!left_behind(harness).await.is_empty(), "it was killed during a drain");
+}
+
+/// The claims that a killed drain leaves on its nodes belong to the maintenance, so they do not stop its resume.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_killed_during_a_drain_goes_on_at_once_and_leaves_no_claim() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    kill_in_drain(&harness, &runs.command("0")).await;
+    let output = harness.enforce(&["maintenance", "--resume", "-o", "json"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(runs.ended(), once_each());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_release_of_what_was_killed_during_a_drain_leaves_no_claim() {
+    let harness = Harness::start(SPEED).await;
+    kill_in_drain(&harness, "false").await;
+    let release = format!("--release={}", harness.operations()[0].id);
+    let output = harness.enforce(&["maintenance", &release]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -350,6 +400,34 @@ async fn a_maintenance_that_was_stopped_can_be_ended() {
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
     let output = harness.enforce(&["maintenance", "--resume"]).await;
     assert!(output.err.contains("no maintenance was stopped"), "{}", output.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_without_an_id_takes_the_only_one_that_was_stopped_and_not_a_running_one() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let of_node = |node: &'static str, exec: &str| -> Vec<String> {
+        let words = [&["maintenance", node][..], &FLAGS, &["--exec", exec, "--enforce", "--yes"]].concat();
+        harness.connection().iter().chain(&words).map(|word| (*word).to_owned()).collect()
+    };
+    let words = of_node(NODES[0], &runs.command("60"));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut running = harness
+        .shell
+        .command(&words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
+    harness.until(|_| runs.path().exists()).await;
+    let stopped = of_node(NODES[1], "false");
+    let output = harness.shell.run(&stopped.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let id = harness.operations()[1].id.to_string();
+    let output = harness.enforce(&["maintenance", "--resume"]).await;
+    assert_eq!(output.code, PARTLY, "its command fails again: {}", output.err);
+    assert!(output.err.contains(&format!("{id}: 1 node is left to do")), "{}", output.err);
+    assert!(running.try_wait().expect("known").is_none(), "the other one still runs");
 }
 
 #[tokio::test(flavor = "multi_thread")]

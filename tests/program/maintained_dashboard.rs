@@ -94,20 +94,67 @@ async fn a_maintenance_is_confirmed_paused_and_carried_out_on_its_sheet() {
     assert_eq!((operations.len(), operations[0].ended.as_deref()), (1, Some("done")));
 }
 
+/// Starts the maintenance of the open sheet, and cancels it after the first node.
+async fn start_and_cancel(harness: &Harness, dashboard: &DashboardDriver, runs: &Runs) {
+    dashboard.press(":enforce 12h<Enter>").await;
+    open_sheet(dashboard).await;
+    type_work(dashboard, &runs.command("0.2")).await;
+    start(dashboard).await;
+    harness.until(|_| !runs.ended().is_empty()).await;
+    dashboard.press("C").await;
+    dashboard.wait("Continue it").await;
+    dashboard.press("<Tab><Enter>").await;
+    dashboard.wait(" was cancelled after").await;
+    dashboard.wait("R resumes it, U ends it and uncordons its nodes").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maintenance_that_was_cancelled_is_resumed_on_its_sheet() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            start_and_cancel(&harness, dashboard, &runs).await;
+            dashboard.press("R").await;
+            dashboard.wait("first the wave that was interrupted").await;
+            dashboard.press("here<Enter>").await;
+            dashboard.wait(" is done after").await;
+        })
+        .await;
+    assert_eq!(runs.ended(), once_each());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+    let operations = harness.operations();
+    assert_eq!((operations.len(), operations[0].ended.as_deref()), (1, Some("done")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maintenance_that_was_cancelled_is_released_on_its_sheet_after_a_restart() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| start_and_cancel(&harness, dashboard, &runs).await)
+        .await;
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.ready().await;
+            dashboard.press(":enforce 12h<Enter>").await;
+            dashboard.press("2m").await;
+            dashboard.wait("R resumes it").await;
+            dashboard.press("U").await;
+            dashboard.wait("Work on machines is not undone").await;
+            dashboard.press("here<Enter>").await;
+            dashboard.wait("is over: its nodes are released").await;
+        })
+        .await;
+    assert!(runs.ended().len() < NODES.len(), "nothing more was started");
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+    assert_eq!(harness.operations()[0].ended.as_deref(), Some("cancelled"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_maintenance_that_was_cancelled_on_its_sheet_goes_on_from_the_command_line() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     harness
         .with_dashboard(Mode::DryRun, async |dashboard| {
-            dashboard.press(":enforce 12h<Enter>").await;
-            open_sheet(dashboard).await;
-            type_work(dashboard, &runs.command("0.2")).await;
-            start(dashboard).await;
-            harness.until(|_| !runs.ended().is_empty()).await;
-            dashboard.press("C").await;
-            dashboard.wait("Continue it").await;
-            dashboard.press("<Tab><Enter>").await;
-            dashboard.wait(" was cancelled after").await;
+            start_and_cancel(&harness, dashboard, &runs).await;
             dashboard.wait("--resume=").await;
         })
         .await;

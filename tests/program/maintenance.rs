@@ -61,6 +61,9 @@ async fn pods_that_lose_data_are_counted_above_the_waves() {
     assert_eq!((&plan["cost"]["dataLost"], &plan["waves"][0]["dataLost"]), (&1.into(), &1.into()));
     let table = losses.table(command).await;
     assert!(table.contains("\n1 pod loses data in volumes that are deleted with their pods\n"), "{table}");
+    let moves = plan["waves"][0]["moves"].as_array().expect("moves");
+    let row = |moved: &Value| moved["pod"].as_str().is_some_and(|pod| table.contains(&format!("\n{pod} ")));
+    assert!(!moves.is_empty() && moves.iter().all(row), "a pipe has a row for each move: {table}");
 }
 
 #[tokio::test]

@@ -137,8 +137,10 @@ fn the_maintenance_sheet_keeps_its_options_until_a_maintenance_starts() {
         fixture.app.screen.overlays.maintenance().map(|sheet| sheet.request.clone()).expect("the sheet")
     };
     fixture.press("2jjjjjjjjjjj mxdate<Enter>FI<Ctrl-u>90s<Enter>:max-per-zone 2<Enter>");
+    fixture.press(":gate-timeout 10m<Enter>:allow-worse-loss<Enter>");
     let typed = request(&fixture);
-    assert!(typed.command().ends_with(" --exec date --max-per-zone 2 --settle 1m30s --force --enforce"));
+    let flags = " --exec date --max-per-zone 2 --settle 1m30s --force --allow-worse-loss --gate-timeout 10m --enforce";
+    assert!(typed.command().ends_with(flags), "{}", typed.command());
     for keys in ["<Esc>m", "mm"] {
         fixture.press(keys);
         assert_eq!(request(&fixture), typed, "{keys}");
@@ -188,6 +190,7 @@ fn the_maintenance_sheet_says_one_thing_about_a_maintenance_of_this_dashboard() 
     fixture.press("p");
     let paused = sheet(&mut fixture);
     assert!(paused.contains(" is paused after 0s: "), "{paused}");
+    assert!(paused.contains("p resume  ") && running.contains("p pause  "), "the key does this: {paused}");
     assert!(paused.contains(" by sre@desk: is paused, 2 nodes left"), "{paused}");
 
     fixture.run(5);
@@ -250,6 +253,7 @@ fn the_maintenance_sheet_says_how_many_pods_lose_data() {
     fixture.app.on_maintenance(job.work(Guards::default()));
     let sheet = snapshot::plain(&drawn(&mut fixture, (120, 40)));
     assert!(sheet.contains("▲ 1 pod loses data in volumes that are deleted with their pods"), "{sheet}");
+    assert!(sheet.contains("in wave 1: ") && sheet.contains(" pool-b-02 \u{2192} "), "{sheet}");
 }
 
 /// Whether a surge is possible depends on autoscalers, which are read once the option is on.

@@ -171,7 +171,9 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
         let line = [line, &of_server].concat();
         heads.extend(check(&shell, &line, &known).await);
     }
-    for head in ["NODE", "POD", "BUDGET", "WAVE", "LEFT OUT", "DRY RUN", "CORDONED NODE", "OPERATION"] {
+    for head in
+        ["NODE", "POD", "BUDGET", "WAVE", "LEFT OUT", "MOVED POD", "DRY RUN", "CORDONED NODE", "OPERATION"]
+    {
         assert!(heads.contains(head), "no table begins with {head}: {heads:?}");
     }
 }
@@ -287,7 +289,9 @@ impl Known {
                 kind == Kind::Node || cell.ends_with(" nodes") || cell.ends_with(" (not cordoned)")
             }
             "POD" | "POD NOT EVICTED" | "STAYS PENDING" | "PENDING POD" | "BUDGET" => kind == Kind::Pod,
-            "LEFT OUT" => kind == Kind::Node,
+            // The name of a pod that moves again is made up.
+            "MOVED POD" => matches!(kind, Kind::Pod | Kind::Other),
+            "LEFT OUT" | "TO" => kind == Kind::Node,
             "ZONE" => kind == Kind::Zone,
             // The column NODES has a number, or names in the list of operations and in waves.
             "NODES" => {
@@ -331,7 +335,7 @@ impl Known {
             "CPU" => kind == Kind::Number || cell.contains("->") || cell.ends_with('m') || cell.contains('.'),
             "MEMORY" => kind == Kind::Number || cell.contains("->") || cell.ends_with('i'),
             "CPU REQ" | "CPU USED" | "MEM REQ" | "MEM USED" | "UNHEALTHY" | "CHANCE" => cell.ends_with('%'),
-            "READY" | "CORDONED" | "BUDGET IGNORED" | "CORDONED AHEAD" => is_words(&["yes", "no"]),
+            "READY" | "CORDONED" | "BUDGET IGNORED" | "CORDONED AHEAD" | "AGAIN" => is_words(&["yes", "no"]),
             "PHASE" => is_words(&["Pending", "Running", "Succeeded", "Failed", "Unknown"]),
             "RATE" => cell.contains("/s "),
             "EVICTION RATE" | "EVICTION RATE AT END" => cell.ends_with("/s"),

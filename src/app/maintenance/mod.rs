@@ -14,9 +14,10 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-pub use request::{DRAIN_TIMEOUT, MaintenanceOption, MaintenanceRequest};
+pub use request::{MaintenanceOption, MaintenanceRequest};
 pub use running::{
     GoneOn, MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState,
+    StartSubject, StoppedProposal, StoppedWay,
 };
 
 /// The open maintenance sheet.
@@ -111,7 +112,17 @@ impl MaintenanceSheet {
 impl MaintenanceRequest {
     /// Copy of the request that has only the fields on which the waves depend.
     fn of_waves(&self) -> Self {
-        Self { exec: String::new(), wait_for: None, ..self.clone() }
+        let Self { gate_timeout, work_timeout, .. } = Self::new(Vec::new());
+        Self {
+            exec: String::new(),
+            wait_for: None,
+            gate: String::new(),
+            without_gates: Vec::new(),
+            gate_timeout,
+            work_timeout,
+            rolls_back: false,
+            ..self.clone()
+        }
     }
 
     /// Known autoscalers if the maintenance may scale up Deployments; otherwise [`KnownAutoscalers::NotRead`], because

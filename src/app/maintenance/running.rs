@@ -19,12 +19,35 @@ pub struct MaintenanceProposal {
     pub prompt: Prompt,
 }
 
-/// A maintenance that is to start.
+/// A maintenance that was stopped and is to be resumed or released, and waits for the operator's confirmation.
+#[derive(Clone, Debug)]
+pub struct StoppedProposal {
+    pub notes: MaintenanceNotes,
+    pub way: StoppedWay,
+    pub prompt: Prompt,
+}
+
+/// How a maintenance that was stopped comes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoppedWay {
+    /// The rest of it is carried out.
+    Resume,
+    /// Its nodes are uncordoned, and it is over.
+    Release,
+}
+
+/// A maintenance that is to start, to be resumed or to be released.
 #[derive(Clone, Debug)]
 pub struct MaintenanceStart {
-    pub request: MaintenanceRequest,
+    pub subject: StartSubject,
     /// The reason that the operator gives.
     pub reason: String,
+}
+
+#[derive(Clone, Debug)]
+pub enum StartSubject {
+    New(MaintenanceRequest),
+    Stopped(OperationId, StoppedWay),
 }
 
 /// A maintenance that was started from this dashboard.
@@ -71,6 +94,10 @@ pub enum MaintenanceEvent {
     NotStarted(String),
     /// The start of the maintenance is in the journal.
     Started(OperationId, Box<MaintenancePlan>),
+    /// The journal has that a maintenance which was stopped goes on.
+    Resumed(OperationId),
+    /// The nodes of a maintenance which was stopped are released.
+    Released(OperationId),
     News(MaintenanceNews),
     /// The maintenance has ended, or its end could not be recorded.
     Ended(Result<Box<MaintenanceEnd>, String>),

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{
     App,
     dialog::{Dialog, DialogReply, DialogSubject},
-    maintenance::{MaintenanceEntry, MaintenanceEvent, MaintenanceStart},
+    maintenance::{MaintenanceEntry, MaintenanceEvent, MaintenanceStart, MaintenanceState},
     notice_log::NoticeLog,
     options::Mode,
     pane::Pane,
@@ -119,7 +119,7 @@ pub enum Job {
     ReadNodes(Vec<NodeName>),
     /// Writes the start of an operation to the journal. The result is [`JobResult::Started`].
     Start { number: u64, request: Box<StartRequest> },
-    /// Carries out a maintenance. Its results are [`JobResult::Maintenance`].
+    /// Carries out, resumes or releases a maintenance. Its results are [`JobResult::Maintenance`].
     StartMaintenance { number: u64, start: Box<MaintenanceStart> },
     /// Passes input to a running maintenance.
     SteerMaintenance { number: u64, input: OperatorInput },
@@ -515,6 +515,18 @@ impl App {
         });
     }
 
+    /// Whether the pause key resumes: what it applies to is paused.
+    pub fn resumes_by_pause(&self) -> bool {
+        if self.pauses_maintenance() {
+            let running = self.operations.running_maintenance();
+            return running.is_some_and(|entry| entry.state == MaintenanceState::Paused);
+        }
+        if self.would_play() {
+            return self.playback.as_ref().is_some_and(|playback| playback.is_paused);
+        }
+        self.shown_operation().is_some_and(|entry| entry.operation.is_paused())
+    }
+
     pub(super) fn ask_to_cancel(&mut self) {
         let own = self.operations.running_maintenance().map(|entry| entry.id.clone());
         if self.screen.shows_maintenance() {
@@ -561,7 +573,7 @@ impl App {
         };
         match self.screen.overlays.question().map(|dialog| &dialog.subject) {
             Some(DialogSubject::Approval(_)) => self.agree(now),
-            Some(DialogSubject::Maintenance(_)) => self.start_maintenance(),
+            Some(DialogSubject::Maintenance(_) | DialogSubject::Stopped(_)) => self.start_maintenance(),
             Some(DialogSubject::CancelMaintenance(_)) => {
                 self.screen.overlays.close_question();
                 self.cancel_maintenance();

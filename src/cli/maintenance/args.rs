@@ -35,6 +35,9 @@ pub struct MaintenanceArgs {
     /// Maximum number of nodes of one zone maintained at the same time
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u32).range(1..))]
     max_per_zone: Option<u32>,
+    /// Let control-plane nodes be maintained at the same time; otherwise a wave has at most one of them
+    #[arg(long)]
+    control_planes_together: bool,
     /// How long the schedule assumes that the work on an empty node takes, until the node is back
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span::span)]
     work_takes: Span,
@@ -44,7 +47,7 @@ pub struct MaintenanceArgs {
     /// Times of day at which waves may run, as in '22:00-06:00 Europe/Berlin'; without a zone in UTC
     #[arg(long, value_name = "FROM-TO [ZONE]", value_parser = daily_window::window)]
     window: Option<DailyWindow>,
-    /// The longest that all waves may take, from now
+    /// The longest that all waves may take, from the start of the first to the end of the last
     #[arg(long, value_name = "DURATION", value_parser = span::span)]
     max_duration: Option<Span>,
     /// Also evict pods without a controller, which are lost, and pods of deleted DaemonSets
@@ -59,6 +62,9 @@ pub struct MaintenanceArgs {
     /// Also drain nodes whose pods find no other node: these pods wait until their node is back
     #[arg(long)]
     allow_pending: bool,
+    /// Also maintain nodes after which the loss of a node or zone would strand more pods than now
+    #[arg(long)]
+    allow_worse_loss: bool,
     /// Command that does the work on an empty node. It runs here, {node} in it stands for the name of the node, and its
     /// exit code says whether the work succeeded
     #[arg(long, value_name = "COMMAND", value_parser = Hook::parse, help_heading = "Carrying it out")]
@@ -71,7 +77,7 @@ pub struct MaintenanceArgs {
     #[arg(long, value_name = "COMMAND", value_parser = Hook::parse, help_heading = "Carrying it out")]
     pub gate: Option<Hook>,
     /// Do not look at this gate between waves; may be repeated
-    #[arg(long, value_name = "GATE", value_enum, help_heading = "Carrying it out")]
+    #[arg(long, value_name = "GATE", value_enum, value_delimiter = ',', help_heading = "Carrying it out")]
     without_gate: Vec<GateName>,
     /// How long to wait for a gate before the maintenance stops
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = span::span, help_heading = "Carrying it out")]
@@ -192,14 +198,16 @@ impl MaintenanceArgs {
             },
             parallel: self.parallel.0,
             allows_pending: self.allow_pending,
+            control_planes_together: self.control_planes_together,
             max_per_zone: self.max_per_zone.and_then(|most| usize::try_from(most).ok()),
             work: self.work_takes,
             settle: self.settle,
-            keeps_headroom: shot.model.cluster.nodes().len() <= HEADROOM_UP_TO,
+            keeps_headroom: !self.allow_worse_loss && shot.model.cluster.nodes().len() <= HEADROOM_UP_TO,
             before: None,
             guards: guards.without(&self.agreement.overrides().guards),
             windows: self.window.map_or_else(Vec::new, |window| window.upcoming(shot.at)),
-            ends_by: self.max_duration.map(|longest| shot.at + longest),
+            longest: self.max_duration,
+            began: None,
         }
     }
 }

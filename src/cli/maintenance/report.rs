@@ -31,6 +31,8 @@ pub struct MaintenanceReport {
     pub waves: Vec<WaveReport>,
     /// Nodes that are in no wave.
     pub left_out: Vec<LeftOutReport>,
+    /// Warning about control-plane nodes in the waves, as text; `null` if there are none.
+    pub control_plane: Option<String>,
     /// The assumptions of the plan, as text.
     pub assumptions: Vec<String>,
 }
@@ -95,13 +97,13 @@ pub struct WaveReport {
 #[serde(rename_all = "camelCase")]
 pub struct MoveReport {
     /// The pod that leaves, as `namespace/name`. If the plan moves a pod again, the replacement's name is made up.
-    pod: String,
+    pub pod: String,
     /// The node that the pod leaves.
-    from: NodeName,
+    pub from: NodeName,
     /// Where the pod's replacement likely lands.
-    to: NodeName,
+    pub to: NodeName,
     /// Whether the pod has moved in an earlier wave already.
-    again: bool,
+    pub again: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -109,15 +111,16 @@ pub struct MoveReport {
 #[serde(rename_all = "camelCase")]
 pub struct DownReport {
     /// The last Ready pod of the workload, as `namespace/name`.
-    pub pod: String,
+    pod: String,
     /// When the pod leaves.
     from: Timestamp,
     /// When the pod's replacement is likely Ready; `null` if never or unknown.
     until: Option<Timestamp>,
     /// Whether nothing replaces the pod.
-    pub for_good: bool,
+    for_good: bool,
+    /// The pod and how long its workload is down, as text; `None` if it is down for less than a second.
     #[serde(skip)]
-    pub lasts: Option<Span>,
+    pub says: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -143,24 +146,10 @@ impl MaintenanceReport {
             by_name: plan.by_name.into(),
             waves: plan.waves.iter().map(WaveReport::from).collect(),
             left_out: plan.left_out.iter().map(LeftOutReport::from).collect(),
-            assumptions: assumptions(options),
+            control_plane: plan.control_plane_warning(),
+            assumptions: options.assumptions(),
         }
     }
-}
-
-fn assumptions(options: &MaintenanceOptions) -> Vec<String> {
-    let headroom = match options.keeps_headroom {
-        true => "the loss of any node or zone is no worse between waves than now",
-        false => {
-            "whether the loss of a node or zone is worse between waves is not worked out: too many nodes"
-        }
-    };
-    vec![
-        format!("the work on a node takes {}, until it is back", options.work),
-        "nothing else changes pods, budgets, scales or nodes meanwhile".into(),
-        "replacements land as predicted, and are Ready as fast as their siblings were".into(),
-        headroom.into(),
-    ]
 }
 
 impl From<MaintenanceCost> for CostReport {
@@ -205,7 +194,7 @@ impl From<&WorkloadDown> for DownReport {
             from: *from,
             until: *until,
             for_good: *is_for_good,
-            lasts: until.map(|until| until.since(*from)),
+            says: down.is_seen().then(|| down.to_string()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Starts, resumes or ends a maintenance.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use super::{
     args::MaintenanceArgs,
@@ -21,12 +21,10 @@ use crate::{
         page::Page,
     },
     journal::{JournaledOperation, OperationStart},
-    run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan},
+    run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan, replaced},
 };
 use kordon_core::{
-    cluster::{
-        Cluster, MaintenanceNote, MaintenanceNotes, MaintenanceStage, Node, NodeName, OperationId, Uid,
-    },
+    cluster::{Cluster, MaintenanceNotes, MaintenanceStage, NodeName, OperationId},
     maintenance::{
         MaintenanceEndKind, MaintenanceNews, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan, WaitFor,
     },
@@ -111,11 +109,13 @@ async fn resume(
     if args.surge {
         session.known.read_autoscalers().await;
     }
-    let replaced = past.map_or_else(Vec::new, |past| replaced(&session, past, &args));
+    let past_of_replaced = past.filter(|_| args.wait_for == Some(WaitFor::Replaced));
+    let (by, now) = (&session.context.by, session.known.at);
+    let replaced = past_of_replaced.map(|past| replaced(session.cluster(), past, by, now));
     let blank = || MaintenanceNotes::blank(id.clone(), session.context.by.clone());
     let mut notes = notes.unwrap_or_else(blank);
     refuse_running(&session, &notes, past.is_some(), args.agreement.take_over, "goes on with")?;
-    notes.nodes.extend(replaced);
+    notes.nodes.extend(replaced.into_iter().flatten());
     let nodes: Vec<NodeName> = notes.nodes.keys().cloned().collect();
     let say = counted(nodes.len(), "node is", "nodes are");
     print_line(&format!("{id}: {say} left to do"));
@@ -166,7 +166,7 @@ async fn print_waves(
         error: std::io::Error::other(error),
     })?;
     let mut page = Page::default();
-    table::render(&MaintenanceReport::new(&plan, options), &mut page);
+    table::render_waves(&MaintenanceReport::new(&plan, options), &mut page);
     page.into_text().lines().for_each(print_line);
     Ok(plan)
 }
@@ -277,8 +277,7 @@ fn refuse_running(
     take_over: bool,
     would: &str,
 ) -> Result<(), CliError> {
-    let is_ours = is_journaled && notes.by == session.context.by;
-    if is_ours || take_over || !notes.is_running(session.known.clock.now()) {
+    if take_over || !is_running_elsewhere(session, notes, is_journaled) {
         return Ok(());
     }
     let text = format!("{} runs {}; --take-over {would} it all the same", notes.by, notes.operation);
@@ -303,7 +302,8 @@ async fn lock(
     Ok(())
 }
 
-/// The maintenance to resume: the given one, or the only one that was stopped.
+/// The maintenance to resume: the given one, or the only one that was stopped. If none was stopped, the only one that is
+/// running.
 fn chosen(
     id: Option<OperationId>,
     session: &OperationSession,
@@ -316,44 +316,38 @@ fn chosen(
         return if is_known { Ok(id) } else { Err(over) };
     }
     let noted = MaintenanceNotes::all(session.cluster()).into_iter().map(|notes| notes.operation);
-    let mut ids: Vec<OperationId> = unfinished.iter().map(|past| past.id.clone()).chain(noted).collect();
-    ids.sort();
-    ids.dedup();
+    let ids: BTreeSet<OperationId> = unfinished.iter().map(|past| past.id.clone()).chain(noted).collect();
+    let is_running = |id: &OperationId| is_running(session, unfinished, id);
+    let (running, stopped): (Vec<_>, Vec<_>) = ids.into_iter().partition(is_running);
+    // A maintenance that is running is only meant if none was stopped. It may be taken over.
+    let (mut ids, state) = match stopped.is_empty() {
+        true => (running, "are running"),
+        false => (stopped, "were stopped"),
+    };
     match ids.len() {
         0 => Err(CliError::NothingTo("resume: no maintenance was stopped")),
         1 => Ok(ids.remove(0)),
         _ => {
             let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
-            let text = "several maintenances were stopped; name one with --resume=OPERATION:";
+            let text = format!("several maintenances {state}; name one with --resume=OPERATION:");
             Err(CliError::Usage(format!("{text} {}", ids.join(", "))))
         }
     }
 }
 
-/// The nodes of a journaled maintenance whose Node object has been created anew. These nodes only have to become
-/// healthy.
-fn replaced(
-    session: &OperationSession,
-    past: &JournaledOperation,
-    args: &MaintenanceArgs,
-) -> Vec<(NodeName, MaintenanceNote)> {
-    if args.wait_for != Some(WaitFor::Replaced) {
-        return Vec::new();
-    }
-    let is_new = |(name, uid): &&(NodeName, Uid)| {
-        session.cluster().node(name).is_none_or(|node: &Arc<Node>| node.uid != *uid)
-    };
-    let note = |(name, uid): &(NodeName, Uid)| {
-        let note = MaintenanceNote {
-            by: session.context.by.clone(),
-            operation: past.id.clone(),
-            stage: MaintenanceStage::Returning,
-            renewed: session.known.at,
-            before: uid.to_string(),
-        };
-        (name.clone(), note)
-    };
-    past.start.nodes.iter().filter(is_new).map(note).collect()
+/// Whether a process runs a maintenance: on this machine, or elsewhere as its nodes show.
+fn is_running(session: &OperationSession, unfinished: &[JournaledOperation], id: &OperationId) -> bool {
+    let is_journaled = unfinished.iter().any(|past| past.id == *id);
+    let notes = MaintenanceNotes::find(session.cluster(), id);
+    is_journaled && session.context.is_locked(id)
+        || notes.is_some_and(|notes| is_running_elsewhere(session, &notes, is_journaled))
+}
+
+/// Whether a maintenance runs elsewhere, as its nodes show. The nodes of a maintenance that was killed on this machine
+/// show for some minutes that it is running.
+fn is_running_elsewhere(session: &OperationSession, notes: &MaintenanceNotes, is_journaled: bool) -> bool {
+    let is_ours = is_journaled && notes.by == session.context.by;
+    !is_ours && notes.is_running(session.known.clock.now())
 }
 
 /// The journal's record of a maintenance that starts on this machine. It contains the command line, with which a resume

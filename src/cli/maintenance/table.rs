@@ -1,6 +1,6 @@
 //! The plan of a maintenance as text for people: its cost, a chart of the waves, and what each wave does.
 
-use super::report::{CostReport, DownReport, MaintenanceReport, WaveReport};
+use super::report::{CostReport, MaintenanceReport, MoveReport, WaveReport};
 use crate::{
     cli::{
         page::{Emphasis, Page, none},
@@ -14,7 +14,14 @@ use kordon_time::{Span, Timestamp};
 /// Maximum number of workloads without a Ready pod that are listed for each wave.
 const NAMED: usize = 4;
 
+/// Writes the whole plan.
 pub fn render(report: &MaintenanceReport, out: &mut Page) {
+    render_waves(report, out);
+    moves(report, out);
+}
+
+/// Writes the plan without the single moves of pods.
+pub fn render_waves(report: &MaintenanceReport, out: &mut Page) {
     let (cost, count) = (text(&report.cost), counted(report.waves.len(), "wave", "waves"));
     out.line(Emphasis::Good, &format!("{cost}, in {count}"));
     if report.cost.nodes > 1 {
@@ -22,6 +29,9 @@ pub fn render(report: &MaintenanceReport, out: &mut Page) {
     }
     if let Some(text) = data_loss(report.cost.data_lost) {
         out.line(Emphasis::Warning, &text);
+    }
+    if let Some(text) = &report.control_plane {
+        out.line(Emphasis::Warning, text);
     }
     if !report.left_out.is_empty() {
         let nodes = counted(report.left_out.len(), "node is", "nodes are");
@@ -105,19 +115,36 @@ fn seconds(span: Span) -> String {
 
 /// The workloads that have no Ready pod for some time, and how long that lasts.
 fn down(wave: &WaveReport) -> String {
-    let is_seen = |down: &&DownReport| down.lasts.is_none_or(|lasts| lasts.as_secs() > 0);
-    let down: Vec<&DownReport> = wave.down.iter().filter(is_seen).collect();
-    let named = down.iter().take(NAMED).map(|down| match down.lasts {
-        Some(lasts) => format!("{} {}", down.pod, seconds(lasts)),
-        None if down.for_good => format!("{} for good", down.pod),
-        None => format!("{} for an unknown time", down.pod),
-    });
+    let down: Vec<String> = wave.down.iter().filter_map(|down| down.says.clone()).collect();
+    let named = down.iter().take(NAMED).cloned();
     let more = match down.len().saturating_sub(NAMED) {
         0 => None,
         more => Some(format!("{more} more")),
     };
     let all: Vec<String> = named.chain(more).collect();
     if all.is_empty() { none() } else { all.join(", ") }
+}
+
+/// Table of the pods that move. On a terminal, only `-o wide` prints it, because it has a row for each pod.
+fn moves(report: &MaintenanceReport, out: &mut Page) {
+    if report.waves.iter().all(|wave| wave.moves.is_empty()) {
+        return;
+    }
+    if out.folds() {
+        return out.line(Emphasis::Dim, "-o wide lists the pods that move");
+    }
+    let mut rows: Vec<(usize, &MoveReport)> = Vec::new();
+    for (place, wave) in report.waves.iter().enumerate() {
+        rows.extend(wave.moves.iter().map(|moved| (place + 1, moved)));
+    }
+    PageTable::new(&rows)
+        .key("MOVED POD", |(_, moved)| moved.pod.clone())
+        .useful("WAVE", |(number, _)| number.to_string())
+        .right()
+        .essential("FROM", |(_, moved)| moved.from.to_string())
+        .essential("TO", |(_, moved)| moved.to.to_string())
+        .useful("AGAIN", |(_, moved)| if moved.again { "yes" } else { "no" })
+        .print(out);
 }
 
 fn lane(wave: &WaveReport) -> WaveLane {

@@ -174,6 +174,9 @@ pub struct PlanNodeReport {
     pub after: Vec<String>,
     /// The drain of the node; `null` for other actions.
     pub drain: Option<DrainReport>,
+    /// The write in words, without what stays as it is.
+    #[serde(skip)]
+    pub write: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -676,7 +679,8 @@ fn node(node: &NodePlan, made: Timestamp) -> PlanNodeReport {
         }
     };
     let drain = node.drain.as_ref().map(|drain| self::drain(drain, made));
-    PlanNodeReport { name: node.node.clone(), uid: node.uid.to_string(), change, text, before, after, drain }
+    let (name, uid, write) = (node.node.clone(), node.uid.to_string(), node.change.text());
+    PlanNodeReport { name, uid, change, text, before, after, drain, write }
 }
 
 fn strings<T: ToString>(all: &[T]) -> Vec<String> {

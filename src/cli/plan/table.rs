@@ -178,9 +178,9 @@ fn ends(window: &WindowReport) -> String {
 /// Text for the change of a node, as in `unchanged: already cordoned`.
 fn change(node: &PlanNodeReport) -> String {
     match (node.change, &node.text) {
-        ("taints" | "labels" | "annotations", _) => {
-            format!("{} -> {}", list(&node.before), list(&node.after))
-        }
+        ("taints", _) => format!("{} -> {}", list(&node.before), list(&node.after)),
+        // A node has many labels and annotations, so only those that change are shown.
+        ("labels" | "annotations", _) => node.write.clone(),
         (change, Some(text)) => format!("{change}: {text}"),
         (change, None) => change.into(),
     }

@@ -7,6 +7,7 @@ mod gates;
 mod host;
 mod machine;
 mod machines;
+mod replaced;
 mod stop;
 mod terms;
 
@@ -45,6 +46,7 @@ use kordon_time::{Span, Timestamp};
 use gates::Gates;
 use host::WaveHost;
 use machine::{MachineWork, RunningHook, WorkStage};
+pub use replaced::replaced;
 pub use stop::Stop;
 pub use terms::{MaintenanceTerms, OnFailure};
 
@@ -201,7 +203,9 @@ impl<'a> MaintenanceRun<'a> {
         self.outcome.left_out.extend(plan.left_out);
         self.outcome.planned = plan.waves;
         self.tell_progress();
-        Ok(self.outcome.planned.first().cloned())
+        let next = self.outcome.planned.first().cloned();
+        self.options.began = self.options.began.or(next.as_ref().map(|wave| wave.starts));
+        Ok(next)
     }
 
     /// Waits until the time window of a wave begins.

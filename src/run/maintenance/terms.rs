@@ -37,10 +37,3 @@ pub enum OnFailure {
     /// The nodes are uncordoned, and the maintenance is over
     Rollback,
 }
-
-impl MaintenanceTerms {
-    /// Default of the maximum time to wait until a gate (check between waves) passes.
-    pub const GATE_TIMEOUT: Span = Span::from_secs(30 * 60);
-    /// Default of the maximum time for the work on a node.
-    pub const WORK_TIMEOUT: Span = Span::from_secs(60 * 60);
-}

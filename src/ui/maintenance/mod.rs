@@ -1,5 +1,6 @@
 //! The maintenance sheet: the progress of maintenances, and the options and waves of a maintenance of the marked nodes.
 
+mod moves;
 mod options;
 mod own;
 mod risks;
@@ -11,10 +12,11 @@ use super::{
     theme::Role,
     widgets::{WaveLane, segments::Runs, waves},
 };
-use crate::app::maintenance::MaintenanceSheet;
+use crate::app::{UserAction, maintenance::MaintenanceSheet};
 use kordon_core::{
     cluster::{MaintenanceNote, MaintenanceNotes, MaintenanceStage},
     maintenance::{MaintenanceCost, MaintenancePlan, knows_enough},
+    operation::Guards,
     plan::words::counted,
 };
 
@@ -68,7 +70,21 @@ fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> 
             .and(&format!("  {}", note.stage.text()), scene.style(Role::Dim))
             .fitted(width)
     };
-    std::iter::once(head.fitted(width)).chain(notes.nodes.iter().map(node)).collect()
+    let keys = stopped_keys(scene, notes).map(|keys| keys.fitted(width));
+    std::iter::once(head.fitted(width)).chain(keys).chain(notes.nodes.iter().map(node)).collect()
+}
+
+/// Keys for a maintenance that was stopped: `R resumes it, U ends it and uncordons its nodes`. `None` if the keys are for
+/// another maintenance.
+fn stopped_keys(scene: &Scene, notes: &MaintenanceNotes) -> Option<Runs> {
+    let app = scene.app;
+    let is_it = app.may_have_stopped_maintenance()
+        && app.would_act(UserAction::Resume)
+        && app.stopped_maintenance(scene.now).is_some_and(|stopped| stopped.operation == notes.operation);
+    let keymap = &app.preferences.keymap;
+    let (resume, release) = (keymap.key_for(UserAction::Resume), keymap.key_for(UserAction::Undo));
+    let text = format!("  {resume} resumes it, {release} ends it and uncordons its nodes");
+    is_it.then(|| Runs::new(&text, scene.style(Role::Dim)))
 }
 
 /// The state of a maintenance in words, and its role. This dashboard knows the state of a maintenance that it runs or
@@ -121,7 +137,7 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         let text = format!("one after the other by name: {}, {moves} moves", text::nearest_second(takes));
         lines.push(Runs::new(&text, dim).fitted(width));
     }
-    lines.extend(risks::warnings(scene, plan, width));
+    lines.extend(risks::warnings(scene, plan, sheet.request.drain_timeout, width));
     let lanes: Vec<WaveLane> = plan.waves.iter().map(WaveLane::from).collect();
     lines.extend(waves(&lanes, None, text::clock).iter().map(|line| Runs::new(line, base).fitted(width)));
     lines.extend(options::lines(scene, &sheet.request, width));
@@ -137,6 +153,12 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         let reasons = text::wrap(&reason.to_string(), width.saturating_sub(2), REASON_LINES);
         lines.extend(reasons.iter().map(|line| Runs::new(&format!("  {line}"), base)));
     }
+    for (place, wave) in plan.waves.iter().enumerate() {
+        lines.extend(moves::lines(scene, place + 1, wave, width));
+    }
+    let nodes = scene.shown.cluster.nodes().len();
+    let assumptions = sheet.request.options(Guards::default(), nodes, scene.now).assumptions();
+    lines.extend(assumptions.iter().map(|text| Runs::new(&format!("assumed: {text}"), dim).fitted(width)));
     lines
 }
 

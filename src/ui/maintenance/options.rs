@@ -44,8 +44,14 @@ pub fn lines(scene: &Scene, request: &MaintenanceRequest, width: usize) -> Vec<R
 
 fn option(scene: &Scene, request: &MaintenanceRequest, option: MaintenanceOption) -> Runs {
     let role = if request.value(option).is_empty() { Role::Dim } else { Role::Base };
-    Runs::new(&key(scene, option), scene.style(Role::Key))
-        .and(&format!(" {} ", option.flag()), scene.style(Role::Dim))
+    let key = key(scene, option);
+    // An option without a key is typed as a command.
+    let (lead, flag) = match key.as_str() {
+        "" => (":", format!("{} ", option.flag())),
+        key => (key, format!(" {} ", option.flag())),
+    };
+    Runs::new(lead, scene.style(Role::Key))
+        .and(&flag, scene.style(Role::Dim))
         .and(&shown(request, option), scene.style(role))
 }
 
@@ -59,12 +65,21 @@ fn shown(request: &MaintenanceRequest, option: MaintenanceOption) -> String {
         MaintenanceOption::Exec => "no command does the work",
         MaintenanceOption::WaitFor => "nothing shows that others have done it",
         MaintenanceOption::Window => "any time",
-        MaintenanceOption::MaxPerZone => "no limit",
+        MaintenanceOption::MaxPerZone | MaintenanceOption::MaxDuration => "no limit",
+        MaintenanceOption::Gate | MaintenanceOption::WithoutGate => "none",
         MaintenanceOption::Force
         | MaintenanceOption::DeleteEmptydirData
         | MaintenanceOption::Surge
-        | MaintenanceOption::AllowPending => "off",
-        MaintenanceOption::Parallel | MaintenanceOption::WorkTakes | MaintenanceOption::Settle => "-",
+        | MaintenanceOption::AllowPending
+        | MaintenanceOption::ControlPlanesTogether
+        | MaintenanceOption::AllowWorseLoss => "off",
+        MaintenanceOption::Parallel
+        | MaintenanceOption::WorkTakes
+        | MaintenanceOption::Settle
+        | MaintenanceOption::GateTimeout
+        | MaintenanceOption::DrainTimeout
+        | MaintenanceOption::WorkTimeout
+        | MaintenanceOption::OnFailure => "-",
     }
     .into()
 }

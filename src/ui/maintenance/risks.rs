@@ -1,13 +1,14 @@
 //! What the waves of a maintenance cost beyond moves: lost pods, lost data, and drains that may not end in time.
 
 use super::{Runs, Scene, text};
-use crate::{app::maintenance::DRAIN_TIMEOUT, ui::theme::Role};
+use crate::ui::theme::Role;
 use kordon_core::{
     maintenance::{MaintenancePlan, data_loss},
     plan::words::counted,
 };
+use kordon_time::Span;
 
-/// Maximum number of lines for the reason why a pod is lost.
+/// Maximum number of lines for a warning, and for the reason why a pod is lost.
 const REASON_LINES: usize = 2;
 
 /// ```text
@@ -15,18 +16,23 @@ const REASON_LINES: usize = 2;
 /// ▲ 4 pods lose data in volumes that are deleted with their pods
 /// ▲ wave 1: 1 pod may take longer than 2h: the maintenance then stops
 /// ```
-/// Lines that warn of lost pods, of lost data and of late drains; empty if there are none.
-pub fn warnings(scene: &Scene, plan: &MaintenancePlan, width: usize) -> Vec<Runs> {
+/// Lines that warn of lost pods, of lost data, of late drains and of control-plane nodes; empty if there are none.
+/// `timeout` is the maximum time for the drain of a node.
+pub fn warnings(scene: &Scene, plan: &MaintenancePlan, timeout: Span, width: usize) -> Vec<Runs> {
     let lost = plan.waves.iter().map(|wave| wave.losses.len()).sum::<usize>();
     let lost =
         (lost > 0).then(|| format!("{} lost for good, see below", counted(lost, "pod is", "pods are")));
     let late = plan.waves.iter().enumerate().filter(|(_, wave)| wave.may_time_out > 0);
     let late = late.map(|(place, wave)| {
         let pods = counted(wave.may_time_out, "pod", "pods");
-        format!("wave {}: {pods} may take longer than {DRAIN_TIMEOUT}: the maintenance then stops", place + 1)
+        format!("wave {}: {pods} may take longer than {timeout}: the maintenance then stops", place + 1)
     });
-    let line = |text: String| Runs::new(&format!("▲ {text}"), scene.style(Role::LevelWarning)).fitted(width);
-    lost.into_iter().chain(data_loss(plan.cost().data_lost)).chain(late).map(line).collect()
+    let lines = |text: String| {
+        let wrapped = text::wrap(&format!("▲ {text}"), width, REASON_LINES);
+        wrapped.into_iter().map(|line| Runs::new(&line, scene.style(Role::LevelWarning))).collect::<Vec<_>>()
+    };
+    let data = data_loss(plan.cost().data_lost);
+    lost.into_iter().chain(data).chain(late).chain(plan.control_plane_warning()).flat_map(lines).collect()
 }
 
 /// ```text

@@ -227,6 +227,11 @@ impl Node {
             .filter_map(|key| key.strip_prefix("node-role.kubernetes.io/"))
             .filter(|role| !role.is_empty())
     }
+
+    /// Whether the node runs the control plane, as its role says.
+    pub fn is_control_plane(&self) -> bool {
+        self.roles().any(|role| ["control-plane", "master"].contains(&role))
+    }
 }
 
 impl TableObject for Node {

@@ -108,10 +108,13 @@ impl Engine {
         }
     }
 
-    /// Removes the NoExecute taints not-ready and unreachable from the nodes of these zones, so that their pods stay.
+    /// Removes the NoExecute taints not-ready and unreachable from the nodes of these zones, so that their pods stay, and
+    /// records an event for each node. Upstream has no such event.
     fn pause(&mut self, cluster: &Cluster, zones: &BTreeSet<ZoneKey>, now: Timestamp) {
         for node in self.in_order(cluster).iter().filter(|node| zones.contains(&node.zone())) {
             self.cancel_planned(cluster, node, Cause::ZonePaused, now);
+            let text = format!("Evictions of zone {} are paused: none of its nodes is ready", node.zone());
+            self.node_event(node, "EvictionsPaused", &text, Cause::ZonePaused, now);
         }
         self.scope.on_general_change();
     }

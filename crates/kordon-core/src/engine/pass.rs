@@ -539,7 +539,14 @@ impl Engine {
         }
     }
 
-    fn node_event(&mut self, node: &Node, reason: &'static str, text: &str, cause: Cause, now: Timestamp) {
+    pub(super) fn node_event(
+        &mut self,
+        node: &Node,
+        reason: &'static str,
+        text: &str,
+        cause: Cause,
+        now: Timestamp,
+    ) {
         let event = || {
             let event = RecordedEvent {
                 object: EventObject::Node(node.name.clone(), node.uid.clone()),

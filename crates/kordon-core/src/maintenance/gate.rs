@@ -22,6 +22,11 @@ pub enum Gate {
     Command,
 }
 
+impl Gate {
+    /// The gates that look at the cluster. Each of them can be left out.
+    pub const CHECKS: [Self; 4] = [Self::Verdict, Self::Pending, Self::Ready, Self::Budgets];
+}
+
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -47,6 +47,8 @@ pub struct MaintenanceOptions {
     pub parallel: Option<usize>,
     /// Maximum number of nodes of a zone at a time; `None` for no limit.
     pub max_per_zone: Option<usize>,
+    /// Whether control-plane nodes may be in a wave together. If not, a wave has at most one of them.
+    pub control_planes_together: bool,
     /// Whether pods may leave although no other node takes them. They stay Pending until their node is back.
     pub allows_pending: bool,
     /// Assumed time that the work on an empty node takes, until the node is back.
@@ -62,8 +64,10 @@ pub struct MaintenanceOptions {
     pub guards: Guards,
     /// Times at which waves may run: start and end of each, in order; empty for any time.
     pub windows: Vec<(Timestamp, Timestamp)>,
-    /// Time by which the last wave has to end; `None` for no limit.
-    pub ends_by: Option<Timestamp>,
+    /// Maximum time from the start of the first wave to the end of the last; `None` for no limit.
+    pub longest: Option<Span>,
+    /// When the first wave has started; `None` if no wave has started.
+    pub began: Option<Timestamp>,
 }
 
 /// The waves in which nodes are maintained.
@@ -75,6 +79,8 @@ pub struct MaintenancePlan {
     pub waves: Vec<MaintenanceWave>,
     /// Nodes that are in no wave, with the reason.
     pub left_out: Vec<(NodeName, LeftOutReason)>,
+    /// Nodes of the waves that run the control plane.
+    pub control_planes: BTreeSet<NodeName>,
     /// The cost of maintaining the nodes of all waves one after the other, in order of name, without cordoning any node
     /// in advance.
     pub by_name: MaintenanceCost,
@@ -168,7 +174,7 @@ pub enum LeftOutReason {
     Guard(String),
     /// The wave fits into none of the time windows in which waves may run.
     NoWindow { takes: Span },
-    /// The wave would end after [`MaintenanceOptions::ends_by`].
+    /// With the wave, the maintenance would take more than [`MaintenanceOptions::longest`].
     MaxDuration { takes: Span },
 }
 
@@ -187,6 +193,29 @@ pub struct MaintenanceCost {
     pub data_lost: usize,
 }
 
+impl WorkloadDown {
+    /// How long the workload has no Ready pod; `None` if for good or unknown.
+    pub fn lasts(&self) -> Option<Span> {
+        self.until.map(|until| until.since(self.from))
+    }
+
+    /// Whether the workload has no Ready pod for a second or more.
+    pub fn is_seen(&self) -> bool {
+        self.lasts().is_none_or(|lasts| lasts.as_secs() > 0)
+    }
+}
+
+impl fmt::Display for WorkloadDown {
+    /// Writes the pod, and how long its workload is down: `shop/db-0 32s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.lasts() {
+            Some(lasts) => write!(f, "{} {}", self.pod, Span::from_secs(lasts.as_secs())),
+            None if self.is_for_good => write!(f, "{} for good", self.pod),
+            None => write!(f, "{} for an unknown time", self.pod),
+        }
+    }
+}
+
 impl fmt::Display for LeftOutReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -199,11 +228,33 @@ impl fmt::Display for LeftOutReason {
                     true => ("node", after.node, before.node),
                     false => ("zone", after.zone, before.zone),
                 };
-                write!(f, "losing a {what} would then strand {after} pods, now {before}")
+                write!(
+                    f,
+                    "losing a {what} would then strand {after} pods, now {before}; --allow-worse-loss lifts this"
+                )
             }
             Self::NoWindow { takes } => write!(f, "no window has room for a wave of {takes}"),
             Self::MaxDuration { takes } => write!(f, "--max-duration leaves no room for a wave of {takes}"),
         }
+    }
+}
+
+impl MaintenanceOptions {
+    /// The assumptions of the waves, as text.
+    pub fn assumptions(&self) -> Vec<String> {
+        let headroom = match self.keeps_headroom {
+            true => "the loss of any node or zone is no worse between waves than now",
+            false => {
+                "whether the loss of a node or zone is worse between waves is not worked out: too many nodes, or \
+                 --allow-worse-loss"
+            }
+        };
+        vec![
+            format!("the work on a node takes {}, until it is back", self.work),
+            "nothing else changes pods, budgets, scales or nodes meanwhile".into(),
+            "replacements land as predicted, and are Ready as fast as their siblings were".into(),
+            headroom.into(),
+        ]
     }
 }
 
@@ -223,6 +274,27 @@ impl MaintenancePlan {
     /// Returns the cost of the maintenance.
     pub fn cost(&self) -> MaintenanceCost {
         MaintenanceCost::new(&self.waves)
+    }
+
+    /// Says that control-plane nodes are maintained, and how many of them at a time; `None` if there are none.
+    pub fn control_plane_warning(&self) -> Option<String> {
+        let of_wave = |wave: &MaintenanceWave| {
+            wave.nodes.iter().filter(|node| self.control_planes.contains(*node)).count()
+        };
+        let most = self.waves.iter().map(of_wave).max().unwrap_or_default();
+        let first = self.control_planes.first()?;
+        let nodes = self.control_planes.len();
+        Some(match (nodes, most) {
+            (1, _) => format!("{first} is a control-plane node"),
+            (_, 1) => format!(
+                "{nodes} nodes are control-plane nodes: a wave has only one of them, so that the others serve the API and \
+                 etcd keeps its majority; --control-planes-together lifts this"
+            ),
+            _ => format!(
+                "{nodes} nodes are control-plane nodes, and up to {most} of them are down at the same time: the API may not \
+                 answer, and etcd may lose its majority"
+            ),
+        })
     }
 
     /// When the last wave ends; `None` if there is no wave.

@@ -29,6 +29,7 @@ pub(super) fn plan(
     MaintenancePlan {
         made: now,
         before,
+        control_planes: done.iter().filter(|name| is_control_plane(cluster, name)).cloned().collect(),
         by_name: by_name(cluster, done, options, rules, now),
         waves,
         left_out,
@@ -49,6 +50,10 @@ struct Schedule<'a> {
     before: Option<WorstLoss>,
     waves: Vec<MaintenanceWave>,
     left_out: Vec<(NodeName, LeftOutReason)>,
+}
+
+fn is_control_plane(cluster: &Cluster, name: &NodeName) -> bool {
+    cluster.node(name).is_some_and(|node| node.is_control_plane())
 }
 
 /// Number of pods that the worst loss of a node or zone strands; `None` if not everything is known.
@@ -207,8 +212,13 @@ impl<'a> Schedule<'a> {
 
     /// Whether a node may be down at the same time as these nodes, by the limits of the maintenance.
     fn may_join(&self, nodes: &[NodeName], node: &NodeName) -> bool {
-        let zones = by_zone(&self.state.cluster, nodes.iter().chain([node]));
-        self.options.parallel.is_none_or(|most| nodes.len() < most)
+        let cluster = &self.state.cluster;
+        let zones = by_zone(cluster, nodes.iter().chain([node]));
+        let has_control_plane = || nodes.iter().any(|name| is_control_plane(cluster, name));
+        let are_two =
+            !self.options.control_planes_together && is_control_plane(cluster, node) && has_control_plane();
+        !are_two
+            && self.options.parallel.is_none_or(|most| nodes.len() < most)
             && self.options.max_per_zone.is_none_or(|most| zones.values().all(|nodes| *nodes <= most))
     }
 
@@ -235,12 +245,13 @@ impl<'a> Schedule<'a> {
     /// # Errors
     /// The wave fits into none of the time windows for waves, or would end too late.
     fn start_of(&self, takes: Span) -> Result<Timestamp, LeftOutReason> {
-        let MaintenanceOptions { windows, ends_by, .. } = self.options;
+        let MaintenanceOptions { windows, longest, began, .. } = self.options;
         let open = windows.iter().map(|(start, end)| ((*start).max(self.now), *end));
         let mut starts = open.filter(|(start, end)| *start + takes <= *end).map(|(start, _)| start);
         let start = if windows.is_empty() { Some(self.now) } else { starts.next() };
         let start = start.ok_or(LeftOutReason::NoWindow { takes })?;
-        if ends_by.is_some_and(|ends_by| start + takes > ends_by) {
+        let began = began.or_else(|| self.waves.first().map(|wave| wave.starts)).unwrap_or(start);
+        if longest.is_some_and(|longest| start + takes > began + longest) {
             return Err(LeftOutReason::MaxDuration { takes });
         }
         Ok(start)

@@ -6,7 +6,11 @@ use super::{
     nodes::{NodeDecision, NodeIndex, forget_drained},
 };
 use crate::{
-    cluster::{MaintenanceNote, Node, claim::CORDON, maintenance_note::MAINTENANCE},
+    cluster::{
+        MaintenanceNote, Node,
+        claim::{CORDON, DRAIN},
+        maintenance_note::MAINTENANCE,
+    },
     plan::{NodeChange, undo::NodeUndo},
 };
 use kordon_time::Timestamp;
@@ -73,6 +77,11 @@ impl Operation {
             MaintenanceWrite::Release | MaintenanceWrite::Leave => None,
         };
         let (mut notes, mut undo) = (vec![(MAINTENANCE, note)], None);
+        let is_claimed = seen.drain_claim.as_ref().is_some_and(|claim| claim.operation == *id);
+        if is_claimed && matches!(write, MaintenanceWrite::Release | MaintenanceWrite::Leave) {
+            // The drain was interrupted, and nothing continues it.
+            notes.push((DRAIN, None));
+        }
         let unschedulable = match (seen.unschedulable, wants) {
             (false, true) => {
                 notes.push((CORDON, Some(self.cordon_note(now).to_text())));

@@ -10,8 +10,8 @@ pub enum MaintenanceWrite {
     Mark { stage: MaintenanceStage, cordoned: bool, before: String },
     /// Writes into the maintenance's note that the maintenance was stopped: it no longer counts as running.
     Stop,
-    /// Removes the maintenance's note from the node, and uncordons the node if this maintenance cordoned it.
+    /// Removes the maintenance's note and claim from the node, and uncordons the node if this maintenance cordoned it.
     Release,
-    /// Removes the maintenance's note from the node, which stays cordoned or uncordoned, as it is.
+    /// Removes the maintenance's note and claim from the node, which stays cordoned or uncordoned, as it is.
     Leave,
 }

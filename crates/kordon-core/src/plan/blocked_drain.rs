@@ -36,17 +36,17 @@ pub struct BlockedDrain {
     pub has_double: bool,
 }
 
-/// Time without progress after which a drain counts as blocked. It is longer than kubectl's retry interval of five
-/// seconds, because replacements take a while to become Ready.
+/// Time without progress after which a drain counts as blocked, unless a pod is refused for good. It is longer than
+/// kubectl's retry interval of five seconds, because replacements take a while to become Ready.
 const PATIENCE: Span = Span::from_secs(30);
 
 impl BlockedDrain {
     /// Returns the blocked drain of a node that is being drained. `last_left` is the time at which the last deletion
     /// of a pod started.
     ///
-    /// `None` if the drain is not blocked. This is so if no pod remains, if the drain made progress within `PATIENCE`
-    /// (30 s), or if some pod may leave now and no other pod is refused for good. Also `None` if budgets or the start
-    /// of the drain are not known.
+    /// `None` if the drain is not blocked. This is so if no pod remains, or if no pod is refused for good and the drain
+    /// made progress within `PATIENCE` (30 s) or some pod may leave now. Also `None` if budgets or the start of the
+    /// drain are not known. While a drain scales up Deployments, their pods do not count as refused for good.
     pub fn find(
         cluster: &Cluster,
         node: &Node,
@@ -58,12 +58,17 @@ impl BlockedDrain {
         let is_left = |pod: &&Arc<Pod>| pod.lives() && PodTreatment::find(node, pod) != PodTreatment::Ignored;
         let left: Vec<&Arc<Pod>> = cluster.workload_pods(&node.name).filter(is_left).collect();
         let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));
-        if now.since(since) < PATIENCE || !left.iter().all(is_known) {
+        let is_early = now.since(since) < PATIENCE;
+        let scales_up = node.drain_claim.as_ref().is_some_and(|claim| !claim.surges.is_empty());
+        if is_early && scales_up || !left.iter().all(is_known) {
             return None;
         }
         let states = budget::states(cluster, left.iter().copied(), rules, now);
-        let (awaited, left): (Vec<&Arc<Pod>>, Vec<&Arc<Pod>>) =
+        let (mut awaited, left): (Vec<&Arc<Pod>>, Vec<&Arc<Pod>>) =
             left.into_iter().partition(|pod| PodTreatment::find(node, pod) == PodTreatment::Awaited);
+        if is_early {
+            awaited.clear();
+        }
         let blocks: Vec<(&Arc<Pod>, EvictionBlock)> = left
             .iter()
             .filter_map(|pod| match eviction::decision(cluster, pod, &states, rules) {
@@ -71,10 +76,10 @@ impl BlockedDrain {
                 EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
             })
             .collect();
-        let one_may_leave = blocks.len() < left.len();
+        let may_change = is_early || blocks.len() < left.len();
         let blocks: Vec<(&Arc<Pod>, EvictionBlock)> = blocks
             .into_iter()
-            .filter(|(pod, block)| !one_may_leave || is_refused_for_good(pod, block, &states))
+            .filter(|(pod, block)| !may_change || is_refused_for_good(pod, block, &states))
             .collect();
         let budgets: BTreeSet<Key> = blocks.iter().flat_map(|(_, block)| block.budgets().cloned()).collect();
         let unhealthy = unhealthy(cluster, budgets.iter().filter_map(|key| states.get(key)), rules, now);

@@ -57,6 +57,7 @@ pub(super) fn plan<E: Environment>(
     environment.on_removal(&removed);
     plan.add_replacements(context.cluster, environment, Detachment::ByForce);
     plan.complete_removals(context.cluster);
+    plan.warnings.extend(warning::of_control_plane(&nodes));
     plan.warnings.extend(warning::of_claims(&nodes, plan.made));
     plan.warnings.extend(warning::of_maintenances(context.cluster, &nodes, plan.made));
     plan.finish_nodes();

@@ -147,7 +147,7 @@ impl Plan {
         self.totals = PlanTotals::from_pods(&self.pods, self.made);
     }
 
-    /// Adds a warning if the plan deletes pods whose eviction the eviction subresource would refuse.
+    /// Adds a warning if the plan deletes pods whose eviction the eviction subresource would refuse, or may refuse.
     pub(super) fn warn_of_ignored_budgets(&mut self) {
         let is_deleted = |pod: &&PodPlan| {
             matches!(
@@ -159,7 +159,7 @@ impl Plan {
         let pods = self.pods.iter().filter(is_deleted).count();
         let refused: Option<Vec<bool>> = self.pods.iter().filter(is_deleted).map(is_refused).collect();
         let blocked = refused.map(|refused| refused.into_iter().filter(|refused| *refused).count());
-        if pods > 0 {
+        if pods > 0 && blocked != Some(0) {
             self.warnings.push(Warning::BudgetsIgnored { pods, blocked });
         }
     }

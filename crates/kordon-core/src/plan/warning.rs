@@ -504,12 +504,17 @@ impl fmt::Display for Warning {
                 "out-of-service lets the pods of {node} be removed by force and its volumes be detached once it is not \
                  ready: only for a machine that is certainly off"
             ),
-            Self::MachineRuns { node, pods } => write!(
-                f,
-                "{node} is Ready, and {} on it: its kubelet runs on without a Node object, until the machine is stopped or the \
-                 kubelet started again",
-                counted(*pods, "workload pod is", "workload pods are")
-            ),
+            Self::MachineRuns { node, pods } => {
+                let pods = match pods {
+                    0 => String::new(),
+                    pods => format!(", and {} on it", counted(*pods, "workload pod is", "workload pods are")),
+                };
+                write!(
+                    f,
+                    "{node} is Ready{pods}: its kubelet runs on without a Node object, until the machine is stopped or the \
+                     kubelet started again"
+                )
+            }
             Self::OwnedPodsDeleted { pod, pods } => {
                 let pods = counted(*pods, "other pod that it owns", "other pods that it owns");
                 write!(f, "the garbage collector deletes {pods} once {pod} is gone")
@@ -662,9 +667,13 @@ pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
 }
 
 impl Warning {
-    /// Returns whether the warning says that this operation has claimed a node.
-    pub fn is_claim_of(&self, id: &OperationId) -> bool {
-        matches!(self, Self::Claimed { operation, .. } | Self::Maintained { operation, .. } if operation == id)
+    /// The operation that has claimed the node of this warning, or the maintenance that has the node; `None` for other
+    /// warnings.
+    pub const fn holder(&self) -> Option<&OperationId> {
+        match self {
+            Self::Claimed { operation, .. } | Self::Maintained { operation, .. } => Some(operation),
+            _ => None,
+        }
     }
 }
 
@@ -727,10 +736,12 @@ pub fn of_closing(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
         let loses = |zone: &ZoneKey| !cluster.nodes().iter().any(|node| stays(&node) && node.zone() == *zone);
         warnings.extend(zones.into_iter().filter(loses).map(|zone| Warning::ZoneLosesLastReady { zone }));
     }
-    let control_plane = nodes.iter().filter(|node| {
-        let mut roles = node.roles();
-        roles.any(|role| ["control-plane", "master"].contains(&role))
-    });
-    warnings.extend(control_plane.map(|node| Warning::ControlPlane { node: node.name.clone() }));
+    warnings.extend(of_control_plane(nodes));
     warnings
+}
+
+/// Returns a warning for each of these nodes that runs the control plane.
+pub fn of_control_plane(nodes: &[Arc<Node>]) -> impl Iterator<Item = Warning> {
+    let control_plane = nodes.iter().filter(|node| node.is_control_plane());
+    control_plane.map(|node| Warning::ControlPlane { node: node.name.clone() })
 }

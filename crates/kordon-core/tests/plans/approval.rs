@@ -308,6 +308,36 @@ fn a_running_maintenance_of_the_node_is_asked_about_up_front_a_stopped_or_own_on
     assert!(desk.serve(&mut approval).contains(&"start"), "the maintenance was stopped");
 }
 
+/// A maintenance that was killed during a drain leaves a claim with its own id. The resumed wave takes the claim over at
+/// once, and removes it even if every pod has left.
+#[test]
+fn the_claim_of_its_own_maintenance_does_not_stop_a_wave_and_is_not_left_behind() {
+    let mut desk = Desk::new(&["n1", "n2"]);
+    desk.operator = Operator::AgreedInAdvance;
+    desk.fixture.replica_set("web", 2, &["n1", "n2"]);
+    desk.claim("n1", "m1", Span::ZERO);
+    let wave = |desk: &Desk, node: &str| {
+        let mut terms = desk.terms();
+        terms.options.id = "m1".parse().unwrap();
+        let mut wave = Approval::apply(drain(&[node]), None, terms, &desk.situation());
+        desk.serve(&mut wave);
+        wave
+    };
+    assert!(approved(wave(&desk, "n1")).operation.ended().is_none());
+    let refused = desk.refusal(drain(&["n1"])).lines();
+    assert_eq!(refused, ["bob is draining n1 (--take-over overrides this)"]);
+
+    let mut desk = Desk::new(&["n1", "n2"]);
+    desk.operator = Operator::AgreedInAdvance;
+    desk.fixture.node("n1", |node| node.unschedulable = true);
+    let is_idle = |desk: &Desk| matches!(wave(desk, "n1").decision(), Some(Decision::NothingToDo(_)));
+    assert!(is_idle(&desk), "the node is cordoned and empty");
+    desk.claim("n1", "m1", Span::ZERO);
+    assert!(approved(wave(&desk, "n1")).operation.ended().is_none());
+    desk.claim("n1", "theirs", Span::from_secs(90));
+    assert!(is_idle(&desk), "the claim of another operation is not removed");
+}
+
 #[test]
 fn what_is_overridden_in_advance_is_not_asked_and_anything_else_is_refused_after_yes() {
     let mut desk = Desk::new(&["n1", "n2", "n3"]);

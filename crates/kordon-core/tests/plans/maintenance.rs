@@ -11,7 +11,7 @@ use kordon_core::{
     cluster::{
         IntOrPercent, Key, LocalVolume, NodeName, PodEnding, Requests, Resources, WorkloadKind, ZoneKey,
     },
-    maintenance::{LeftOutReason, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan},
+    maintenance::{LeftOutReason, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan, WorstLoss},
     operation::{Guards, OperationProgress, PodEnd, PodProgress, PodProgressStage},
     placement::Snapshot,
     plan::{DrainOptions, PodPlan, headroom},
@@ -180,6 +180,35 @@ fn limits_of_zones_and_of_nodes_at_a_time_are_kept() {
 }
 
 #[test]
+fn control_plane_nodes_have_a_wave_each_unless_they_may_go_together() {
+    let mut fixture = nodes(&[8; 6]);
+    for name in ["n0", "n1", "n2"] {
+        fixture.node(name, |node| {
+            let zone = node.label(ZONE).expect("a zone").clone();
+            let role = "node-role.kubernetes.io/control-plane".into();
+            node.labels = [(ZONE.into(), zone), (role, "".into())].into();
+        });
+    }
+    let all = options(&["n0", "n1", "n2", "n3"]);
+    let plan = |options: &MaintenanceOptions| {
+        let plan = plan(&fixture, options);
+        let waves: Vec<Vec<String>> =
+            plan.waves.iter().map(|wave| wave.nodes.iter().map(ToString::to_string).collect()).collect();
+        (waves, plan.control_plane_warning())
+    };
+    let (apart, warning) = plan(&MaintenanceOptions { guards: without_last_ready(), ..all.clone() });
+    assert_eq!(apart, [vec!["n0", "n3"], vec!["n1"], vec!["n2"]]);
+    assert!(warning.expect("a text").starts_with("3 nodes are control-plane nodes: a wave has only one"));
+    let together =
+        MaintenanceOptions { control_planes_together: true, guards: without_last_ready(), ..all.clone() };
+    let (waves, warning) = plan(&together);
+    assert_eq!(waves, [["n0", "n1", "n2", "n3"]]);
+    assert!(warning.expect("a text").contains("up to 3 of them are down at the same time"));
+    assert_eq!(plan(&options(&["n0"])).1.as_deref(), Some("n0 is a control-plane node"));
+    assert_eq!(plan(&options(&["n3"])).1, None);
+}
+
+#[test]
 fn waves_run_in_windows_only() {
     let fixture = nodes(&[8; 5]);
     let at = |seconds: i64| NOW + Span::from_secs(seconds);
@@ -200,12 +229,31 @@ fn waves_run_in_windows_only() {
 }
 
 #[test]
+fn the_wait_for_a_window_does_not_count_in_the_longest_time() {
+    let fixture = nodes(&[8; 5]);
+    let at = |seconds: i64| NOW + Span::from_secs(seconds);
+    let options = MaintenanceOptions {
+        parallel: Some(1),
+        windows: vec![(at(20_000), at(20_400)), (at(30_000), at(30_400))],
+        longest: Some(Span::from_secs(600)),
+        ..options(&["n0", "n1"])
+    };
+    let late = (NodeName::from("n1"), LeftOutReason::MaxDuration { takes: Span::from_secs(360) });
+    let first = plan(&fixture, &options);
+    assert_eq!((waves(&first), &first.left_out[..]), (vec![vec!["n0"]], &[late][..]));
+    let in_all = MaintenanceOptions { longest: Some(Span::from_secs(10_360)), ..options.clone() };
+    assert_eq!(waves(&plan(&fixture, &in_all)), [["n0"], ["n1"]]);
+    let begun = MaintenanceOptions { began: Some(at(19_000)), ..options };
+    assert_eq!(waves(&plan(&fixture, &begun)), Vec::<Vec<&str>>::new(), "an earlier wave has started");
+}
+
+#[test]
 fn nodes_that_fit_into_the_remaining_time_have_a_wave_without_the_others() {
     let mut fixture = nodes(&[8; 6]);
     workload(&mut fixture, "web", &["n0"], None);
     let all = options(&["n0", "n1"]);
     let takes = plan(&fixture, &all).cost().takes;
-    let within = |takes: Span| MaintenanceOptions { ends_by: Some(NOW + takes), ..all.clone() };
+    let within = |longest: Span| MaintenanceOptions { longest: Some(longest), ..all.clone() };
     assert_eq!(waves(&plan(&fixture, &within(takes))), [vec!["n1", "n0"]]);
     let short = takes - Span::from_secs(1);
     let in_window = MaintenanceOptions { windows: vec![(NOW, NOW + short)], ..all.clone() };
@@ -243,6 +291,27 @@ fn no_wave_closes_the_last_node_of_a_zone() {
     let both = plan(&two_zones, &options(&["n0", "n3"]));
     assert_eq!(waves(&both), [vec!["n0"], vec!["n3"]], "zone a has n0 and n3");
     assert!(both.waves[0].ahead.is_empty(), "n3 stays schedulable while n0 is drained");
+}
+
+/// The settings of a maintenance may allow that the loss of a node is worse between waves than before the start.
+#[test]
+fn a_wave_after_which_a_loss_is_worse_has_to_be_allowed() {
+    let mut fixture = nodes(&[1, 4, 2]);
+    workload(&mut fixture, "a", &["n0"], None);
+    workload(&mut fixture, "b", &["n1"; 4], None);
+    workload(&mut fixture, "c", &["n2"], None);
+    let strict = MaintenanceOptions {
+        keeps_headroom: true,
+        before: Some(WorstLoss { node: 0, zone: 0 }),
+        guards: without_last_ready(),
+        ..options(&["n0"])
+    };
+    let left_out = plan(&fixture, &strict).left_out;
+    let [(_, reason @ LeftOutReason::Headroom { .. })] = &left_out[..] else { panic!("{left_out:#?}") };
+    assert!(reason.to_string().ends_with("; --allow-worse-loss lifts this"), "{reason}");
+    let loose = MaintenanceOptions { keeps_headroom: false, ..strict };
+    assert_eq!(waves(&plan(&fixture, &loose)), [["n0"]]);
+    assert!(loose.assumptions().iter().any(|text| text.contains("--allow-worse-loss")));
 }
 
 /// The replacement of a crashing pod is not expected to become Ready, so moving the pod makes no room in its budget.

@@ -1413,9 +1413,12 @@ fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
     let fixture = five(|budget| budget.min_available = least(5));
     let pods = vec![Key::new("default", "web-0"), Key::new("default", "web-1")];
     let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
-    let plan = fixture.plan(Action::Delete { pods, options });
+    let delete = || Action::Delete { pods: pods.clone(), options };
+    let plan = fixture.plan(delete());
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Leaves(LeaveReason::Deleted));
     assert!(plan.warnings.contains(&Warning::BudgetsIgnored { pods: 2, blocked: Some(2) }));
+    let loose = five(|budget| budget.min_available = least(1)).plan(delete());
+    assert!(!loose.warnings.iter().any(|warning| warning.word() == "budgetsIgnored"), "it would allow both");
     assert_eq!(
         plan.command.as_deref(),
         Some("kubectl delete pod web-0 web-1 -n default --grace-period=0 --force")
@@ -1552,6 +1555,11 @@ fn the_pods_of_a_deleted_node_are_left_to_the_garbage_collector() {
     assert_eq!(Confirmation::to(&plan), Confirmation::Grave);
     let mut empty = PlanFixture::new(&["n1", "n2"]);
     assert_eq!(Confirmation::to(&empty.plan(action())), Confirmation::Plain);
+    let role = ("node-role.kubernetes.io/control-plane".into(), "".into());
+    empty.node("n1", |node| node.labels = [role].into());
+    let warnings: Vec<String> = empty.plan(action()).warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.iter().any(|text| text.starts_with("n1 is Ready: its kubelet runs on")), "{warnings:?}");
+    assert!(warnings.contains(&"n1 is a control plane node".to_owned()), "{warnings:?}");
     empty.replica_set("web", 1, &["n2"]).sync();
     assert_eq!(empty.plan(action()).totals.outcomes.total(), 0);
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use kordon_core::{
     cluster::{
-        Key, Owner, OwnerKind, PodUnscheduled, Requirement, Selector, SelectorOperator, Taint, WorkloadKind,
+        ClaimedSurge, DrainClaim, Key, Owner, OwnerKind, PodUnscheduled, Requirement, Selector, SelectorOperator, Taint,
+        WorkloadKind,
     },
     plan::{BlockPattern, BlockedDrain, Verdict, refusal},
 };
@@ -165,4 +166,36 @@ fn a_blocked_drain_names_the_pods_that_have_to_be_ready() {
     fixture.budget("web", |budget| (budget.max_unavailable, budget.min_available) = (None, least(3)));
     let never = blocked(fixture.sync()).expect("it is blocked");
     assert_eq!(never.advice(), "scale up its workload, or relax the budget", "all three have to be healthy");
+}
+
+#[test]
+fn a_budget_that_never_allows_an_eviction_blocks_a_drain_from_its_start() {
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
+    let claim = |surges: Vec<ClaimedSurge>| DrainClaim {
+        operation: "drain-1".parse().expect("an id"),
+        renewed: NOW,
+        surges,
+        ..DrainClaim::default()
+    };
+    fixture.node("n1", |node| {
+        let time_added = Some(ClusterTime::new(NOW - Span::from_secs(1)));
+        node.unschedulable = true;
+        node.taints = [Taint { time_added, ..taint("node.kubernetes.io/unschedulable:NoSchedule") }].into();
+        node.drain_claim = Some(claim(Vec::new()).into());
+    });
+    fixture.replica_set("web", 3, &["n1", "n2", "n3"]);
+    fixture.budget("web", |budget| budget.min_available = least(3));
+    let blocked = |fixture: &PlanFixture| {
+        let node = fixture.cluster.node(&"n1".into()).expect("a node");
+        BlockedDrain::find(&fixture.cluster, node, None, &fixture.rules(), NOW)
+    };
+    assert_eq!(blocked(fixture.sync()).expect("it is blocked").budgets, [Key::new("default", "web")]);
+    fixture.budget("web", |budget| (budget.max_unavailable, budget.min_available) = (least(1), None));
+    fixture.pod("web-2", "n3", not_ready);
+    assert_eq!(blocked(fixture.sync()), None, "web-2 may become Ready within 30 s");
+
+    fixture.budget("web", |budget| (budget.max_unavailable, budget.min_available) = (None, least(3)));
+    let surge = ClaimedSurge { deployment: Key::new("default", "web"), uid: "u".into(), replicas: 3 };
+    fixture.node("n1", |node| node.drain_claim = Some(claim(vec![surge]).into()));
+    assert_eq!(blocked(fixture.sync()), None, "the drain scales it up");
 }

@@ -441,12 +441,14 @@ fn a_zone_that_is_wholly_down_is_emptied_or_kept_as_the_setting_says() {
         let down = tainted(&sim);
         sim.wake(&in_b[0]);
         sim.run(Span::from_secs(60));
-        (down, tainted(&sim), in_b.len())
+        let says_paused = |effect: &&Effect| matches!(&effect.write, Write::RecordEvent(event) if event.reason == "EvictionsPaused");
+        (down, tainted(&sim), in_b.len(), sim.done.iter().filter(says_paused).count())
     };
-    let (down, after, all) = taints_left_in_b("evict");
-    assert_eq!((down, after), (all, all - 1));
-    let (down, after, all) = taints_left_in_b("pause");
+    let (down, after, all, events) = taints_left_in_b("evict");
+    assert_eq!((down, after, events), (all, all - 1, 0));
+    let (down, after, all, events) = taints_left_in_b("pause");
     assert_eq!((down, after), (0, all - 1), "evictions go on once a node is ready");
+    assert_eq!(events, all, "an event for each node of the zone");
 }
 
 /// Quirk 12 (docs/upstream/node-lifecycle.md#12.12): up to 1.37, a Node inherits the health of a deleted Node with the

@@ -22,7 +22,9 @@ use crate::{
     cluster::{Cluster, MaintenanceNotes, NodeName, OperationId, Scope},
     engine::{ServerVersion, Severity},
     placement::SnapshotLease,
-    plan::{Action, EvictionRules, MetadataField, Permission, Plan, PlanJob, Prospect, needs, words},
+    plan::{
+        Action, EvictionRules, MetadataField, Permission, Plan, PlanJob, Prospect, Warning, needs, words,
+    },
 };
 use kordon_time::Timestamp;
 
@@ -185,6 +187,9 @@ struct Proposal {
     /// The newest plan; `None` until the first plan is made.
     plan: Option<Box<Plan>>,
     resumes: Option<PriorOperation>,
+    /// Whether an earlier run of this operation has left its claim on a node. Such an operation starts even if its plan
+    /// changes nothing, because its end removes the claim.
+    has_claim: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -210,7 +215,8 @@ impl Approval {
     /// Proposes to apply an action. `plan` is the plan that the operator sees. If there is none, the approval asks for
     /// a plan.
     pub fn apply(action: Action, plan: Option<Box<Plan>>, terms: Terms, situation: &Situation<'_>) -> Self {
-        Self::new(Subject::Plan(Proposal { action, plan, resumes: None }), terms).opened(situation)
+        let proposal = Proposal { action, plan, resumes: None, has_claim: false };
+        Self::new(Subject::Plan(proposal), terms).opened(situation)
     }
 
     /// Proposes to resume an interrupted drain with its recorded options. Leaves out nodes that no longer exist.
@@ -227,8 +233,8 @@ impl Approval {
         let resumable = prior.is_unfinished();
         let id = prior.id.clone();
         let action = Action::Drain { nodes, options };
-        let mut approval =
-            Self::new(Subject::Plan(Proposal { action, plan: None, resumes: Some(prior) }), terms);
+        let proposal = Proposal { action, plan: None, resumes: Some(prior), has_claim: false };
+        let mut approval = Self::new(Subject::Plan(proposal), terms);
         if !resumable {
             approval.refuse(ApprovalRefusal::NotStarted(NotStarted::Over(id)));
             return approval;
@@ -292,10 +298,14 @@ impl Approval {
         if let Some(refusal) = self.obstacle(situation) {
             return self.refuse(refusal);
         }
+        let is_own_claim = |warning: &Warning| match warning {
+            Warning::Claimed { operation, .. } => self.is_ours(operation),
+            _ => false,
+        };
+        let has_claim = newest.warnings.iter().any(is_own_claim);
+        newest.warnings.retain(|warning| warning.holder().is_none_or(|id| !self.is_ours(id)));
         let Subject::Plan(proposal) = &mut self.subject else { return };
-        if let Some(prior) = &proposal.resumes {
-            newest.warnings.retain(|warning| !warning.is_claim_of(&prior.id));
-        }
+        proposal.has_claim = has_claim;
         proposal.plan = Some(newest);
         if wait == Wait::PlanAgain {
             self.on_plan_again(situation, now);
@@ -497,7 +507,7 @@ impl Approval {
                     };
                     return self.refuse(refusal);
                 }
-                if resumes.is_none() && Confirmation::to(plan) == Confirmation::Needless {
+                if self.is_new() && Confirmation::to(plan) == Confirmation::Needless {
                     let options = &self.terms.options;
                     let has_note = !options.reason.is_empty() || options.until.is_some();
                     let why = if plan.action.has_no_targets() {
@@ -587,7 +597,7 @@ impl Approval {
     fn on_plan_again(&mut self, situation: &Situation<'_>, now: Timestamp) {
         let Some(newest) = self.plan() else { return };
         let (drifts, is_graver) = (self.agreed.drifts(newest), self.agreed.is_graver(newest));
-        let is_idle = self.resumes().is_none() && Confirmation::to(newest) == Confirmation::Needless;
+        let is_idle = self.is_new() && Confirmation::to(newest) == Confirmation::Needless;
         if is_idle || newest.prospect() == Prospect::Refused {
             return self.assess();
         }
@@ -703,11 +713,21 @@ impl Approval {
         objections
     }
 
-    /// Whether the id is that of the operation which this one resumes or undoes.
+    /// Whether the id is that of this operation, or of the operation which this one resumes or undoes. The drain of a
+    /// wave already has its id here: the id of its maintenance.
     fn is_ours(&self, id: &OperationId) -> bool {
+        let prior = match &self.subject {
+            Subject::Plan(proposal) => proposal.resumes.as_ref(),
+            Subject::Undo(proposal) => Some(&proposal.prior),
+        };
+        *id == self.terms.options.id || prior.is_some_and(|prior| prior.id == *id)
+    }
+
+    /// Whether no earlier run of this operation is known: the operation is not resumed, and has no claim on a node.
+    fn is_new(&self) -> bool {
         match &self.subject {
-            Subject::Plan(proposal) => proposal.resumes.as_ref().is_some_and(|prior| prior.id == *id),
-            Subject::Undo(proposal) => proposal.prior.id == *id,
+            Subject::Plan(proposal) => proposal.resumes.is_none() && !proposal.has_claim,
+            Subject::Undo(_) => false,
         }
     }
 
@@ -720,10 +740,8 @@ impl Approval {
 
     /// Returns an objection for each node that another, running maintenance has.
     fn maintained_by_others(&self, cluster: &Cluster, now: Timestamp) -> Vec<Objection> {
-        // The drain of a wave already has its id here: the id of its maintenance.
-        let is_ours = |id: &OperationId| *id == self.terms.options.id || self.is_ours(id);
         let mut others = MaintenanceNotes::all(cluster);
-        others.retain(|notes| !is_ours(&notes.operation) && notes.is_running(now));
+        others.retain(|notes| !self.is_ours(&notes.operation) && notes.is_running(now));
         let objection = |node: &NodeName| {
             let MaintenanceNotes { by, operation, .. } =
                 others.iter().find(|notes| notes.nodes.contains_key(node))?;
