@@ -170,6 +170,21 @@ async fn what_the_baseline_has_is_left_out_and_counted() {
     let report: Value = serde_json::from_str(&new.out).expect("JSON");
     assert_eq!(new.code, ERROR, "{}", new.err);
     assert_eq!(ids(&report), ["budgetNeverAllows PodDisruptionBudget default/fine"]);
+
+    let wider = shell.file(
+        "wider.yaml",
+        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: fine, namespace: default}\n\
+         $patch: delete\n---\n\
+         apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: full, namespace: default}\n\
+         spec: {minAvailable: 100%, selector: {matchExpressions: [{key: app, operator: In, values: [full, fine]}]}}\n",
+    );
+    let new = shell.run(&[&["audit", "--baseline", &known, "--with", &wider], &from[..]].concat()).await;
+    let report: Value = serde_json::from_str(&new.out).expect("JSON");
+    assert_eq!(new.code, ERROR, "the known budget blocks another node: {}", new.err);
+    let wider = finding(&report, "budgetNeverAllows PodDisruptionBudget default/full");
+    assert_eq!(texts(&wider["nodes"]), ["fine", "full"].into());
+    assert_eq!(texts(&wider["workloads"]), ["Deployment default/fine", "Deployment default/full"].into());
+
     let refused = shell.refused(&["audit", "--baseline", &file], USAGE).await;
     assert!(refused.contains("not a report of `kordon audit -o json`"), "{refused}");
 }

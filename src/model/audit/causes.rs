@@ -22,12 +22,14 @@ pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) 
         let causes = CausesOfPod { row, pod, node, cluster, snapshot };
         for mut finding in causes.all() {
             finding.pods.insert(row.pod.clone());
+            finding.workloads.insert(workload_of(cluster, pod));
             finding.nodes.insert(node.clone());
             found.push(finding);
         }
         found.extend(row.preempted().filter_map(|preempted| {
             let mut finding = of_preempted(row, preempted, cluster)?;
             finding.pods.insert(preempted.pod.clone());
+            finding.workloads.insert(finding.subject.clone());
             finding.nodes.insert(node.clone());
             Some(finding)
         }));

@@ -266,6 +266,8 @@ pub struct Finding {
     /// The cause, in words.
     pub text: String,
     pub pods: BTreeSet<Key>,
+    /// Workloads of the pods (the Deployment, not its ReplicaSet); a pod without a workload stands for itself.
+    pub workloads: BTreeSet<FindingSubject>,
     pub nodes: BTreeSet<NodeName>,
     /// Changes that would help against the cause, the smallest first.
     pub fixes: Vec<Fix>,
@@ -278,6 +280,7 @@ impl Finding {
             subject,
             text: text.into(),
             pods: BTreeSet::new(),
+            workloads: BTreeSet::new(),
             nodes: BTreeSet::new(),
             fixes: Vec::new(),
         }
@@ -287,7 +290,13 @@ impl Finding {
         self.kind.severity()
     }
 
-    /// Identity of the finding, which is the same in every audit. `--baseline` compares audits by it.
+    /// Whether the finding is about a budget, which can come to block further nodes and workloads. Most other findings
+    /// are about the workload itself, whose pods move from node to node.
+    pub fn is_of_budget(&self) -> bool {
+        self.subject.kind == *"PodDisruptionBudget"
+    }
+
+    /// Identity of the finding, which is the same in every audit: the kind of cause and the object.
     pub fn id(&self) -> String {
         format!("{} {}", self.kind.as_str(), self.subject)
     }
@@ -304,6 +313,7 @@ impl Finding {
             self.text = format!("{}{OR}{}", self.text, other.text);
         }
         self.pods.extend(other.pods);
+        self.workloads.extend(other.workloads);
         self.nodes.extend(other.nodes);
     }
 }
