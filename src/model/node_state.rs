@@ -8,7 +8,7 @@ use kordon_core::{
     cluster::{Cluster, ConditionStatus, DrainStage, ForeignDrain, Node, NodeName, Scope},
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     operation::DrainCount,
-    plan::{cordoned_at, drain_began},
+    plan::{EvictionRules, cordoned_at, drain_began, foreign_drain, unmarked_drain},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -33,7 +33,7 @@ pub enum NodeState {
     Starting,
     /// A component of another project restarts the machine. The node is still Ready, or is Ready again.
     Rebooting,
-    /// A drain claims the node, or a component of another project drains it.
+    /// A drain claims the node, or another client drains it.
     Draining,
     /// The node is cordoned, a drain of it has ended, and only static pods and pods of DaemonSets are left; or a
     /// component of another project says that its drain has ended.
@@ -111,6 +111,7 @@ impl NodeState {
             Some(DrainStage::Draining | DrainStage::Maintaining) => Self::Draining,
             Some(DrainStage::Drained) => Self::Drained,
             None if node.unschedulable && node.drained.is_some() && pods.workload == Some(0) => Self::Drained,
+            None if pods.evicted => Self::Draining,
             None if node.unschedulable => Self::Cordoned,
             None => Self::Ready,
         }
@@ -226,6 +227,8 @@ pub struct NodeFacts<'a> {
 pub struct NodePods {
     /// Whether the node is tainted and at least one of its known pods is terminating or has a time for its eviction.
     pub leaving: bool,
+    /// Whether evictions of the node's pods show a drain that has no mark on the node ([`unmarked_drain`]).
+    pub evicted: bool,
     /// Number of pods that a drain removes ([`Cluster::workload_pods`]); `None` if the pods are unknown or the number
     /// is not needed.
     pub workload: Option<usize>,
@@ -242,13 +245,16 @@ impl NodeFacts<'_> {
         let may_be_drained = (node.unschedulable && node.drained.is_some())
             || ForeignDrain::stage(node) == Some(DrainStage::Maintaining);
         let counts = may_be_drained && is_known;
+        let rules = EvictionRules::for_version(engine.settings().version);
         let leaving = is_tainted.then(|| engine.leaving_pods(cluster, node));
         let pods = NodePods {
             leaving: leaving.is_some_and(|leaving| leaving.any),
+            evicted: unmarked_drain(cluster, node, &rules, now).is_some(),
             workload: counts.then(|| cluster.workload_pods(&node.name).count()),
         };
-        // The number of pods may become known or unknown at any time, without a change of a node or pod.
-        let is_counted = may_be_drained && node.is_ready();
+        // The number of pods may become known or unknown at any time, and budgets change what a drain can evict,
+        // without a change of a node or pod.
+        let is_counted = (may_be_drained || node.unschedulable) && node.is_ready();
         let of_count = if is_counted { Expiry::AnyTime } else { Expiry::OnChange };
         let of_claim =
             node.drain_claim.as_ref().map(|claim| claim.fresh_until()).filter(|until| *until > now);
@@ -306,9 +312,15 @@ impl Model {
         let state = self.watchlist.state(&node.name)?;
         let drain = (state == NodeState::Draining).then(|| self.drain_count(node)).flatten();
         let is_maintained = matches!(state, NodeState::Rebooting | NodeState::Draining | NodeState::Drained);
-        let foreign = || ForeignDrain::find(&self.cluster, node)?.by;
+        let foreign = || self.foreign_drain(node)?.by;
         let by = (is_maintained && drain.is_none()).then(foreign).flatten();
         Some(NodeStateView { state, since: self.state_since(node, state), drain, by })
+    }
+
+    /// Returns the drain of a node by another client than kordon; `None` if no client is known to drain it.
+    pub fn foreign_drain(&self, node: &Node) -> Option<ForeignDrain> {
+        let rules = EvictionRules::for_version(self.settings.version);
+        foreign_drain(&self.cluster, node, &rules, self.views.taken)
     }
 
     /// Returns the progress of a drain. If the operation runs in this process, it reports the progress itself.
@@ -431,6 +443,7 @@ mod tests {
         stage: NodeStage,
         heartbeat_age: i64,
         leaving: bool,
+        evicted: bool,
         workload: Option<usize>,
         pressure: bool,
         cordoned: bool,
@@ -449,6 +462,7 @@ mod tests {
         stage: NodeStage::Healthy,
         heartbeat_age: 0,
         leaving: false,
+        evicted: false,
         workload: Some(3),
         pressure: false,
         cordoned: false,
@@ -484,7 +498,7 @@ mod tests {
             late_from: heartbeat + Span::from_secs(15),
             silent_from: heartbeat + Span::from_secs(25),
         };
-        let pods = NodePods { leaving: case.leaving, workload: case.workload };
+        let pods = NodePods { leaving: case.leaving, evicted: case.evicted, workload: case.workload };
         let expiry = Expiry::OnChange;
         NodeState::from_facts(&NodeFacts { node: &node, stage: case.stage, silence, pods, now: NOW, expiry })
     }
@@ -521,6 +535,7 @@ mod tests {
             (Case { claimed: None, workload: None, drained: true, ..worked_on() }, NodeState::Cordoned),
             // The node has no pods, but nobody drained it.
             (Case { claimed: None, workload: Some(0), ..worked_on() }, NodeState::Cordoned),
+            (Case { claimed: None, evicted: true, ..worked_on() }, NodeState::Draining),
             (Case { workload: Some(0), drained: true, ..READY_NODE }, NodeState::Ready),
             (READY_NODE, NodeState::Ready),
             (Case { leaving: true, stage: NodeStage::Tainted, ..stops }, NodeState::ShuttingDown),

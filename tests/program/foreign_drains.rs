@@ -405,6 +405,24 @@ fn cases() -> Vec<Case> {
         // kubectl v0.37.1: pkg/drain/cordon.go sends no field manager, so the API server takes its name from the
         // User-Agent.
         case("kubectl", cordoned("kubectl"), "Cordoned 2h", &["cordoned by kubectl"]),
+        // A drain by kubectl leaves no other mark than the cordon. The function `evicted` has the pods.
+        case(
+            "kubectl-evicts",
+            cordoned("kubectl"),
+            "Draining by kubectl 2h",
+            &["drained by kubectl (eviction of shop/leaving in progress)", "cordoned by kubectl"],
+        ),
+        case(
+            "kubectl-refused",
+            cordoned("kubectl"),
+            "Draining by kubectl 2h",
+            &[
+                "drain by kubectl (budgets refuse the eviction of every pod that is left) blocked by PodDisruptionBudget \
+                 shop/held: it refuses shop/held",
+                "cordoned by kubectl",
+            ],
+        ),
+        case("kubectl-cordons", cordoned("kubectl"), "Cordoned 2h", &["cordoned by kubectl"]),
         // Source of the field manager: kubectl apply --server-side, pkg/cmd/apply/apply.go.
         case(
             "kubectl-apply",
@@ -514,11 +532,47 @@ fn upgrades() -> [Value; 2] {
     })
 }
 
+/// A Ready pod in the namespace `shop`. Its label `app` is its name up to the first dash.
+fn pod_on(node: &str, name: &str) -> Value {
+    let app = name.split('-').next();
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "uid": name, "resourceVersion": "1",
+            "creationTimestamp": "2026-11-01T00:00:00Z", "labels": {"app": app}},
+        "spec": {"nodeName": node, "containers": [{"name": "c"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})
+}
+
+/// The pods of the nodes that kubectl cordoned, and a budget that never allows the eviction of a pod `held`. The Eviction
+/// API evicts the pod `leaving` (kubernetes v1.37.1: pkg/registry/core/pod/storage/eviction.go).
+fn evicted() -> Vec<Value> {
+    let mut leaving = pod_on("kubectl-evicts", "leaving");
+    merge(
+        &mut leaving,
+        json!({"metadata": {"deletionTimestamp": "2026-11-29T10:00:20Z", "deletionGracePeriodSeconds": 30},
+            "status": {"conditions": [{"type": "DisruptionTarget", "status": "True",
+                "reason": "EvictionByEvictionAPI", "lastTransitionTime": "2026-11-29T09:59:50Z"}]}}),
+    );
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "held", "namespace": "shop", "uid": "budget", "resourceVersion": "1", "generation": 1,
+            "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "spec": {"minAvailable": 9, "selector": {"matchLabels": {"app": "held"}}},
+        "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 9,
+            "expectedPods": 2}});
+    vec![
+        leaving,
+        pod_on("kubectl-refused", "held"),
+        pod_on("kubectl-cordons", "held-too"),
+        pod_on("kubectl-cordons", "free"),
+        budget,
+    ]
+}
+
 fn objects(cases: &[Case]) -> Objects {
     let mut objects: Vec<Value> = cases.iter().map(node).collect();
     objects.push(locked());
     objects.extend(upgrades());
     objects.extend(kured_pods());
+    objects.extend(evicted());
     // As long as the node has a pod that a drain removes, the Node Maintenance Operator is not done.
     objects.push(json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "web", "namespace": "shop", "uid": "web", "resourceVersion": "1",
@@ -566,6 +620,19 @@ async fn why_node_names_the_mark_and_who_cordoned_the_node() {
         assert!(!is_named || says_who, "{}: {steps:#?}", case.name);
         assert_eq!(says_who, is_cordoned && case.name != "forgotten", "{}: {steps:#?}", case.name);
     }
+}
+
+#[tokio::test]
+async fn a_blocked_drain_by_kubectl_is_in_the_verdict() {
+    let cases: Vec<Case> = cases().into_iter().filter(|case| case.name == "kubectl-refused").collect();
+    let is_there =
+        |object: &Value| object["spec"]["nodeName"].as_str().is_none_or(|node| node == "kubectl-refused");
+    let objects = evicted().into_iter().filter(is_there).chain([node(&cases[0])]);
+    let objects = Objects(objects.collect());
+    let status = objects.answer("status", DONE).await;
+    let verdict = status["verdict"]["text"].as_str().expect("a text");
+    let blocked = "drain of kubectl-refused by kubectl blocked ";
+    assert!(verdict.contains(blocked) && verdict.contains("PodDisruptionBudget shop/held"), "{verdict}");
 }
 
 /// The kubelet of a machine that shuts down ends the pods: kubernetes v1.37.1,

@@ -101,6 +101,10 @@ pub struct Pod {
 /// `DoNotDisruptAnnotationKey`).
 pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 
+/// The reason of the condition DisruptionTarget that the eviction subresource sets (Kubernetes 1.37:
+/// `addConditionAndDeletePod` in `pkg/registry/core/pod/storage/eviction.go`).
+pub const BY_API: &str = "EvictionByEvictionAPI";
+
 /// Numbers of failures of earlier pods with the same index of a Job. The Job controller writes these numbers into the
 /// annotations of each pod that it creates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]

@@ -130,7 +130,7 @@ impl fmt::Display for BlockedDrain {
 }
 
 /// Formats the names of pods: `web/cart-0` or `web/cart-0 and 3 more`.
-fn named(pods: &[Key]) -> String {
+pub(super) fn named(pods: &[Key]) -> String {
     match pods {
         [first, others @ ..] if !others.is_empty() => format!("{first} and {} more", others.len()),
         pods => pods.first().map(ToString::to_string).unwrap_or_default(),

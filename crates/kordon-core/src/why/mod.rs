@@ -20,7 +20,9 @@ use crate::{
         ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
-    plan::{BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, words::counted},
+    plan::{
+        BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, foreign_drain, words::counted,
+    },
 };
 use kordon_time::{Span, Timestamp};
 
@@ -213,8 +215,9 @@ impl Explainer<'_> {
     /// Adds the drain of the node and what blocks it, or the stage of another project's work on the node.
     fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
         let claim = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now));
-        let foreign = ForeignDrain::find(self.cluster, node).filter(|_| claim.is_none());
-        // Text after the word "drain", "drained" or "reboot": who drains the node, or which mark shows the drain.
+        let rules = EvictionRules::for_version(self.engine.settings().version);
+        let foreign = foreign_drain(self.cluster, node, &rules, self.now).filter(|_| claim.is_none());
+        // Text after the word "drain", "drained" or "reboot": who drains the node, or what shows the drain.
         let by = match (claim, &foreign) {
             (Some(claim), _) => format!("by {}", claim.by),
             (None, Some(ForeignDrain { by: Some(by), evidence, .. })) => format!("by {by} ({evidence})"),
@@ -226,7 +229,7 @@ impl Explainer<'_> {
             DrainStage::Rebooting => format!("reboot {by}"),
             DrainStage::Drained => format!("drain {by} has ended"),
             DrainStage::Maintaining if is_empty() => format!("drain {by} has ended"),
-            DrainStage::Draining | DrainStage::Maintaining => self.drain_words(node, &by),
+            DrainStage::Draining | DrainStage::Maintaining => self.drain_words(node, &by, &rules),
         };
         let step = Step::new(Tense::Present, Topic::Drain, text);
         explanation.push(Step { at: foreign.and_then(|foreign| foreign.since), ..step });
@@ -238,9 +241,8 @@ impl Explainer<'_> {
         explanation.extend(wait.map(|wait| Step::new(Tense::Present, Topic::Drain, wait.to_string())));
     }
 
-    fn drain_words(&self, node: &Node, by: &str) -> String {
-        let rules = EvictionRules::for_version(self.engine.settings().version);
-        match BlockedDrain::find(self.cluster, node, None, &rules, self.now) {
+    fn drain_words(&self, node: &Node, by: &str, rules: &EvictionRules) -> String {
+        match BlockedDrain::find(self.cluster, node, None, rules, self.now) {
             Some(blocked) => {
                 let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
                 let refused =
