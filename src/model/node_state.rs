@@ -3,9 +3,11 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::Model;
+use super::{DepartureEntry, DepartureStage, Model};
 use kordon_core::{
-    cluster::{Cluster, ConditionStatus, DrainStage, ForeignDrain, Node, NodeName, Scope},
+    cluster::{
+        Cluster, ConditionStatus, DrainStage, ForeignDrain, Node, NodeName, OwnerKind, Scope, WorkloadKind,
+    },
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     operation::DrainCount,
     plan::{EvictionRules, cordoned_at, drain_began, foreign_drain, unmarked_drain},
@@ -311,9 +313,10 @@ impl Model {
     pub fn node_status(&self, node: &Node) -> Option<NodeStateView> {
         let state = self.watchlist.state(&node.name)?;
         let drain = (state == NodeState::Draining).then(|| self.drain_count(node)).flatten();
+        let is_of_kordon = drain.is_some() && node.drain_claim.is_some();
         let is_maintained = matches!(state, NodeState::Rebooting | NodeState::Draining | NodeState::Drained);
         let foreign = || self.foreign_drain(node)?.by;
-        let by = (is_maintained && drain.is_none()).then(foreign).flatten();
+        let by = (is_maintained && !is_of_kordon).then(foreign).flatten();
         Some(NodeStateView { state, since: self.state_since(node, state), drain, by })
     }
 
@@ -325,12 +328,36 @@ impl Model {
 
     /// Returns the progress of a drain. If the operation runs in this process, it reports the progress itself.
     /// Otherwise the progress is read from the drain's annotation on the node, with the budgets that blocked the drain
-    /// at the last refresh.
+    /// at the last refresh. The progress of a drain by another client is known once a pod was seen leaving.
     pub fn drain_count(&self, node: &Node) -> Option<DrainCount> {
-        let claim = node.drain_claim.as_ref()?;
-        let of_ours = self.maintenance.drain(&node.name, &claim.operation);
         let blocked = || self.views.blocked_drains.iter().find(|drain| drain.node == node.name);
+        let Some(claim) = node.drain_claim.as_ref() else {
+            let gone = self.gone_by_foreign_drain(node).filter(|gone| *gone > 0)?;
+            return DrainCount::of_foreign(node, &self.cluster, gone, blocked());
+        };
+        let of_ours = self.maintenance.drain(&node.name, &claim.operation);
         of_ours.or_else(|| DrainCount::from_claim(claim, &node.name, &self.cluster, blocked()))
+    }
+
+    /// Returns the number of pods that were seen leaving a node since another client drains it; `None` if no other client
+    /// does, or if the start of its drain is unknown. Pods that a drain does not remove are not counted.
+    fn gone_by_foreign_drain(&self, node: &Node) -> Option<usize> {
+        let drain = self.foreign_drain(node)?;
+        if !matches!(drain.stage, DrainStage::Draining | DrainStage::Maintaining) {
+            return None;
+        }
+        let began = drain_began(&self.cluster, node)?;
+        let is_removed = |entry: &DepartureEntry| {
+            let owner = entry.owner.as_ref().map(|owner| &owner.kind);
+            !matches!(owner, Some(OwnerKind::Node | OwnerKind::Workload(WorkloadKind::DaemonSet)))
+        };
+        let is_gone = |entry: &&DepartureEntry| {
+            entry.node.as_ref() == Some(&node.name)
+                && matches!(entry.stage, DepartureStage::Gone { .. })
+                && entry.at.is_some_and(|at| at >= began)
+                && is_removed(entry)
+        };
+        Some(self.departures.newest().map(|(_, entry)| entry).filter(is_gone).count())
     }
 
     fn state_since(&self, node: &Node, state: NodeState) -> Option<Timestamp> {

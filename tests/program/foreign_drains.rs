@@ -410,7 +410,10 @@ fn cases() -> Vec<Case> {
             "kubectl-evicts",
             cordoned("kubectl"),
             "Draining by kubectl 2h",
-            &["drained by kubectl (eviction of shop/leaving in progress)", "cordoned by kubectl"],
+            &[
+                "drained by kubectl (eviction of shop/leaving in progress); 1 pod left (1 terminating), done in ~",
+                "cordoned by kubectl",
+            ],
         ),
         case(
             "kubectl-refused",
@@ -418,7 +421,7 @@ fn cases() -> Vec<Case> {
             "Draining by kubectl 2h",
             &[
                 "drain by kubectl (budgets refuse the eviction of every pod that is left) blocked by PodDisruptionBudget \
-                 shop/held: it refuses shop/held",
+                 shop/held: it refuses shop/held; 1 pod left (1 blocked)",
                 "cordoned by kubectl",
             ],
         ),

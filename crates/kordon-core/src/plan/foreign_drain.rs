@@ -1,12 +1,17 @@
 //! Drains by other clients. Those that leave no mark but the cordon, such as drains by kubectl, show in the evictions of
 //! the node's pods.
 
+use std::sync::Arc;
+
 use super::{
+    action::{DrainOptions, RemovalMode},
     blocked_drain::{BlockedDrain, named},
     drain_start::cordoned_at,
     rules::EvictionRules,
+    simulation::RemovalGroup,
+    time_left::{TimeLeft, time_left},
 };
-use crate::cluster::{Cluster, ForeignDrain, Key, Node, pod::BY_API};
+use crate::cluster::{Cluster, ForeignDrain, Key, Node, Pod, PodTreatment, pod::BY_API};
 use kordon_time::Timestamp;
 
 /// Returns the drain, reboot or maintenance of a node by another client than kordon: by a mark on the node, or else by
@@ -36,6 +41,16 @@ pub fn unmarked_drain(
     let evidence = evictions_in_progress(cluster, node)
         .or_else(|| refuses_all(cluster, node, rules, now).then(|| REFUSED.to_owned()))?;
     Some(ForeignDrain::without_mark(node, evidence, cordoned_at(cluster, node)))
+}
+
+/// Returns when the rest of a drain by another client ends, if the client evicts the pods that are left at once and
+/// retries as kubectl does. Pods that the drain only waits for are left out.
+pub fn foreign_time_left(cluster: &Cluster, node: &Node, rules: &EvictionRules, now: Timestamp) -> TimeLeft {
+    let is_evicted = |pod: &&Arc<Pod>| PodTreatment::find(node, pod) == PodTreatment::Evicted;
+    let pods = cluster.workload_pods(&node.name).filter(is_evicted).cloned().collect();
+    let group = RemovalGroup { node: Some(node.name.clone()), pods };
+    let options = DrainOptions::default();
+    time_left(cluster, vec![group], Vec::new(), &options, RemovalMode::Evict, *rules, now)
 }
 
 /// Evidence of a drain whose evictions are all refused. The API server records refused evictions nowhere.

@@ -20,8 +20,10 @@ use crate::{
         ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
+    operation::DrainCount,
     plan::{
-        BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, foreign_drain, words::counted,
+        BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, foreign_drain, foreign_time_left,
+        words::counted,
     },
 };
 use kordon_time::{Span, Timestamp};
@@ -229,7 +231,11 @@ impl Explainer<'_> {
             DrainStage::Rebooting => format!("reboot {by}"),
             DrainStage::Drained => format!("drain {by} has ended"),
             DrainStage::Maintaining if is_empty() => format!("drain {by} has ended"),
-            DrainStage::Draining | DrainStage::Maintaining => self.drain_words(node, &by, &rules),
+            DrainStage::Draining | DrainStage::Maintaining => {
+                let blocked = BlockedDrain::find(self.cluster, node, None, &rules, self.now);
+                let left = foreign.as_ref().and_then(|_| self.words_of_rest(node, blocked.as_ref(), &rules));
+                drain_words(&by, blocked.as_ref()) + &left.unwrap_or_default()
+            }
         };
         let step = Step::new(Tense::Present, Topic::Drain, text);
         explanation.push(Step { at: foreign.and_then(|foreign| foreign.since), ..step });
@@ -241,16 +247,23 @@ impl Explainer<'_> {
         explanation.extend(wait.map(|wait| Step::new(Tense::Present, Topic::Drain, wait.to_string())));
     }
 
-    fn drain_words(&self, node: &Node, by: &str, rules: &EvictionRules) -> String {
-        match BlockedDrain::find(self.cluster, node, None, rules, self.now) {
-            Some(blocked) => {
-                let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
-                let refused =
-                    if pods.is_empty() { String::new() } else { format!(": it refuses {}", pods.join(", ")) };
-                format!("drain {by} blocked by {blocked}{refused}")
+    /// The rest of a drain by another client, in words that follow what is said of the drain: `; 2 pods left (1
+    /// terminating, 1 waiting), done in ~30s (at most 35s)`. `None` if the pods of the node are unknown.
+    fn words_of_rest(
+        &self,
+        node: &Node,
+        blocked: Option<&BlockedDrain>,
+        rules: &EvictionRules,
+    ) -> Option<String> {
+        let count = DrainCount::of_foreign(node, self.cluster, 0, blocked)?;
+        let ends = match blocked {
+            None if count.left() > 0 => {
+                let left = foreign_time_left(self.cluster, node, rules, self.now);
+                format!(", {}", left.text(self.now))
             }
-            None => format!("drained {by}"),
-        }
+            Some(_) | None => String::new(),
+        };
+        Some(format!("; {}{ends}", count.left_text()))
     }
 
     fn knows_pods(&self, node: &Node) -> bool {
@@ -619,6 +632,14 @@ impl Step {
     fn estimated(self, estimated: bool) -> Self {
         Self { estimated, ..self }
     }
+}
+
+/// Says who drains a node (`by`), and what blocks the drain.
+fn drain_words(by: &str, blocked: Option<&BlockedDrain>) -> String {
+    let Some(blocked) = blocked else { return format!("drained {by}") };
+    let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
+    let refused = if pods.is_empty() { String::new() } else { format!(": it refuses {}", pods.join(", ")) };
+    format!("drain {by} blocked by {blocked}{refused}")
 }
 
 /// Largest rounding error of a time. Times are whole seconds, and the clock offsets measured from such times are also
