@@ -666,6 +666,37 @@ async fn a_forecast_has_the_pods_that_the_kubelet_of_a_stopping_machine_ends() {
 }
 
 #[tokio::test]
+async fn a_zone_whose_only_node_shuts_down_is_said_to_do_so() {
+    let zone = |name: &str| labels(json!({"topology.kubernetes.io/zone": name}));
+    let stops = cases().into_iter().find(|case| case.name == "shutdown").expect("a case");
+    let runs = Case { name: "runs", node: zone("b"), state: "Ready", why: &[] };
+    let objects = Objects(vec![both(node(&stops), zone("a")), node(&runs)]);
+    let status = objects.answer("status", DONE).await;
+    let verdict = status["verdict"]["text"].as_str().expect("a text");
+    assert!(verdict.contains("zone a down (1 of 1), shutting down"), "{verdict}");
+}
+
+/// The kubelet of a machine that shuts down rejects new pods (kubernetes v1.37.1:
+/// `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, `NodeShutdownNotAdmittedReason`), and ends those that it knows.
+#[tokio::test]
+async fn a_pod_that_a_stopping_kubelet_never_accepted_is_not_ended_by_it() {
+    let cases: Vec<Case> = cases().into_iter().filter(|case| case.name == "shutdown").collect();
+    let mut log = pod_on("shutdown", "log");
+    log["status"] = json!({"phase": "Pending"});
+    log["metadata"]["ownerReferences"] = json!([
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "log", "uid": "log-set", "controller": true}]);
+    log["spec"]["tolerations"] =
+        json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]);
+    let objects = Objects(vec![node(&cases[0]), log]);
+    let why = objects.answer("why pod log -n shop", DONE).await["steps"].to_string();
+    assert!(why.contains("it does not run before the machine is back"), "{why}");
+    assert!(!why.contains("the kubelet ends it"), "{why}");
+    let status = objects.answer("status", DONE).await;
+    let evictions = status["evictions"].as_array().expect("evictions");
+    assert!(evictions.iter().all(|eviction| eviction["state"] != "scheduled"), "{evictions:#?}");
+}
+
+#[tokio::test]
 async fn a_cordon_is_as_old_as_its_taint() {
     let cases = cases();
     let objects = objects(&cases);

@@ -168,6 +168,11 @@ impl Pod {
         self.termination.is_none() && !self.is_finished()
     }
 
+    /// Whether the kubelet of the pod's node has not accepted the pod: it has not posted the pod's status.
+    pub fn is_unaccepted(&self) -> bool {
+        self.phase == Phase::Pending && self.started.is_none()
+    }
+
     /// Whether the pod waits for a node.
     pub fn is_unscheduled(&self) -> bool {
         self.node.is_none() && self.lives()
