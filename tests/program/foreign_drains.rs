@@ -666,6 +666,29 @@ async fn a_forecast_has_the_pods_that_the_kubelet_of_a_stopping_machine_ends() {
 }
 
 #[tokio::test]
+async fn the_status_says_who_cordoned_a_node_and_for_how_long() {
+    let cases: Vec<Case> =
+        cases().into_iter().filter(|case| ["kubectl", "nmo"].contains(&case.name)).collect();
+    let objects = Objects(cases.iter().map(node).collect());
+    let table = objects.table("status").await;
+    let (_, cordons) = table.split_once("CORDONED NODE").unwrap_or_else(|| panic!("{table}"));
+    for (name, cells) in [("kubectl", ["kubectl", "2h00m"]), ("nmo", ["manager", "~2h00m"])] {
+        let line = cordons.lines().find(|line| line.split_whitespace().next() == Some(name));
+        let line = line.unwrap_or_else(|| panic!("{name} is not in\n{table}"));
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        assert!(cells.iter().all(|cell| words.contains(cell)), "{line}");
+    }
+    let status = objects.answer("status", DONE).await;
+    let nodes = status["nodes"].as_array().expect("nodes");
+    for (name, by, may_be_older) in [("kubectl", "kubectl", false), ("nmo", "manager", true)] {
+        let node = nodes.iter().find(|node| node["name"] == name).expect("a node");
+        let origin = &node["cordonOrigin"];
+        assert_eq!((&origin["by"], &origin["mayBeOlder"]), (&json!(by), &json!(may_be_older)));
+        assert!(origin["at"].as_str().is_some_and(|at| at.starts_with("2026-11-29T08:00:00")), "{origin}");
+    }
+}
+
+#[tokio::test]
 async fn a_zone_whose_only_node_shuts_down_is_said_to_do_so() {
     let zone = |name: &str| labels(json!({"topology.kubernetes.io/zone": name}));
     let stops = cases().into_iter().find(|case| case.name == "shutdown").expect("a case");
