@@ -1,6 +1,8 @@
 //! Checks the state of nodes with the marks of other projects, and their explanation by `kordon why`. The marks are on
 //! Node objects, as the projects write them. Their sources are also in `cluster/drain_markers.rs`.
 
+use std::{fs, path::Path};
+
 use serde_json::{Map, Value, json};
 
 use super::case_objects::{DONE, Objects};
@@ -162,6 +164,12 @@ fn cases() -> Vec<Case> {
             &["drained by kured (cordoned by its manager kured)", "cordoned by kured"],
         ),
         case(
+            "kured-tainted",
+            taint("weave.works/kured-node-reboot", "", None),
+            "Ready",
+            &["reboot planned by kured (taint weave.works/kured-node-reboot)"],
+        ),
+        case(
             "kured-planned",
             annotations(json!({"weave.works/kured-reboot-in-progress": "2026-11-29T07:55:00Z"})),
             "Ready",
@@ -199,6 +207,12 @@ fn cases() -> Vec<Case> {
         case(
             "far",
             taint("remediation.medik8s.io/fence-agents-remediation", "", Some(CORDONED)),
+            "Rebooting by Fence Agents Remediation 2h",
+            &[],
+        ),
+        case(
+            "far-before-0-7",
+            taint("medik8s.io/fence-agents-remediation", "", Some(CORDONED)),
             "Rebooting by Fence Agents Remediation 2h",
             &[],
         ),
@@ -338,6 +352,13 @@ fn cases() -> Vec<Case> {
             "Draining by AKS 2h",
             &[],
         ),
+        // Source: Azure/AKS 8d1c890: CHANGELOG.md.
+        case(
+            "aks-before-2023-09",
+            taint("remediator.aks.microsoft.com/unschedulable", "", Some(CORDONED)),
+            "Draining by AKS 2h",
+            &[],
+        ),
         // Source: google/skills 1af7775: gke-ai-troubleshooting-handle-disruption-gpu-tpu.
         case(
             "gke",
@@ -386,6 +407,25 @@ fn cases() -> Vec<Case> {
                 "drained by Cluster Autoscaler (taint ToBeDeletedByClusterAutoscaler)",
                 "cordoned by Cluster Autoscaler (cluster-autoscaler)",
             ],
+        ),
+        case(
+            "ca-candidate",
+            taint("DeletionCandidateOfClusterAutoscaler", "1795942800", None),
+            "Ready",
+            &["removal considered by Cluster Autoscaler (taint DeletionCandidateOfClusterAutoscaler)"],
+        ),
+        // Source: kubernetes-sigs/karpenter v1.14.1, and v0.37.0 for the older key: pkg/apis/v1/taints.go.
+        case(
+            "karpenter",
+            taint("karpenter.sh/disrupted", "", Some(CORDONED)),
+            "Draining by Karpenter 2h",
+            &["drained by Karpenter (taint karpenter.sh/disrupted)"],
+        ),
+        case(
+            "karpenter-before-1-0",
+            taint("karpenter.sh/disruption", "disrupting", None),
+            "Draining by Karpenter",
+            &["drained by Karpenter (taint karpenter.sh/disruption)"],
         ),
         // Source: kubernetes v1.37.1: pkg/kubelet/nodestatus/setters.go.
         case(
@@ -636,6 +676,24 @@ async fn a_blocked_drain_by_kubectl_is_in_the_verdict() {
     let verdict = status["verdict"]["text"].as_str().expect("a text");
     let blocked = "drain of kubectl-refused by kubectl blocked ";
     assert!(verdict.contains(blocked) && verdict.contains("PodDisruptionBudget shop/held"), "{verdict}");
+}
+
+#[test]
+fn every_mark_of_the_page_has_a_case_and_a_version() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/owners.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let objects: Vec<Value> = cases().iter().map(node).chain([locked()]).chain(evicted()).collect();
+    let objects = Value::from(objects).to_string();
+    let (_, table) = page.split_once("| Mark |").expect("the table");
+    // The rest of the head comes first, then the line below it.
+    for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, mark, _, _, _, _, version, _] = cells[..] else { panic!("{row}") };
+        assert!(!version.is_empty(), "{mark} has no version");
+        for key in mark.split('`').skip(1).step_by(2) {
+            assert!(objects.contains(key.trim_end_matches('…')), "{key} has no case");
+        }
+    }
 }
 
 /// The kubelet of a machine that shuts down ends the pods: kubernetes v1.37.1,
