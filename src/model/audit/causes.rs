@@ -74,10 +74,11 @@ struct CausesOfPod<'a> {
 
 impl CausesOfPod<'_> {
     fn all(&self) -> Vec<Finding> {
-        let mut found: Vec<Finding> = [self.hindrance(), self.loss(), self.destination(), self.returning()]
-            .into_iter()
-            .flatten()
-            .collect();
+        let mut found: Vec<Finding> =
+            [self.hindrance(), self.loss(), self.destination(), self.returning(), self.kept()]
+                .into_iter()
+                .flatten()
+                .collect();
         found.extend(self.row.warnings.iter().filter_map(|warning| self.warning(*warning)));
         found.extend(self.topologies().iter().filter_map(|topology| self.volume(topology)));
         found
@@ -205,6 +206,12 @@ impl CausesOfPod<'_> {
         }
         let is_back = self.row.outcome.kind() == OutcomeKind::SameNode;
         is_back.then(|| self.about_workload(FindingKind::ComesBack, "it tolerates the cordon"))
+    }
+
+    /// Finding about a pod that autoscalers leave on its node. Other drains evict it.
+    fn kept(&self) -> Option<Finding> {
+        let texts: Vec<&str> = self.pod.kept_from.texts().collect();
+        (!texts.is_empty()).then(|| self.about_workload(FindingKind::KeepsNode, texts.join("; ")))
     }
 
     fn warning(&self, warning: PodWarning) -> Option<Finding> {

@@ -82,12 +82,14 @@ pub enum FindingKind {
     ZonalVolume,
     /// The pod uses files of its node.
     HostPath,
+    /// An annotation of the pod keeps an autoscaler from evicting the pod, or from removing its node.
+    KeepsNode,
     /// An admission webhook is asked about evictions.
     EvictionWebhook,
 }
 
 impl FindingKind {
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::BudgetNeverAllows,
         Self::OverlappingBudgets,
         Self::UnhealthyUnderBudget,
@@ -113,6 +115,7 @@ impl FindingKind {
         Self::Switchover,
         Self::ZonalVolume,
         Self::HostPath,
+        Self::KeepsNode,
         Self::EvictionWebhook,
     ];
 
@@ -140,9 +143,11 @@ impl FindingKind {
             | Self::SingleReplica
             | Self::NamespaceTerminating
             | Self::NotKnown => FindingSeverity::Warning,
-            Self::Switchover | Self::ZonalVolume | Self::HostPath | Self::EvictionWebhook => {
-                FindingSeverity::Note
-            }
+            Self::Switchover
+            | Self::ZonalVolume
+            | Self::HostPath
+            | Self::KeepsNode
+            | Self::EvictionWebhook => FindingSeverity::Note,
         }
     }
 
@@ -174,6 +179,7 @@ impl FindingKind {
             Self::Switchover => "switchover",
             Self::ZonalVolume => "zonalVolume",
             Self::HostPath => "hostPath",
+            Self::KeepsNode => "keepsNode",
             Self::EvictionWebhook => "evictionWebhook",
         }
     }
@@ -206,6 +212,7 @@ impl FindingKind {
             Self::Switchover => "Roles that an operator moves first",
             Self::ZonalVolume => "Volumes that tie pods to a zone",
             Self::HostPath => "Pods that use files of their node",
+            Self::KeepsNode => "Pods that keep an autoscaler from their node",
             Self::EvictionWebhook => "Webhooks that are asked about evictions",
         }
     }

@@ -77,7 +77,7 @@ impl PodTreatment {
         let is_mark = |taint: &&Taint| taint_owner::DISRUPTED.contains(&taint.key.as_str());
         if node.taints.iter().filter(is_mark).any(is_tolerated) {
             Self::Ignored
-        } else if pod.do_not_disrupt {
+        } else if pod.kept_from.karpenter() {
             Self::Awaited
         } else {
             Self::Evicted

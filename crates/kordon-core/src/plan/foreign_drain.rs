@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::{
     action::{DrainOptions, RemovalMode},
-    blocked_drain::{BlockedDrain, named},
+    blocked_drain::BlockedDrain,
     drain_start::cordoned_at,
     rules::EvictionRules,
     simulation::RemovalGroup,
     time_left::{TimeLeft, time_left},
+    words::named,
 };
 use crate::cluster::{Cluster, ForeignDrain, Key, Node, Pod, PodTreatment, pod::BY_API};
 use kordon_time::Timestamp;

@@ -8,12 +8,13 @@ mod pod;
 mod node_claim;
 mod shutdown;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key, MaintenanceNote,
-        MaintenanceNotes, Name, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner, in_maintenance,
+        Cluster, ClusterEvent, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key,
+        MaintenanceNote, MaintenanceNotes, Name, Node, NodeName, Pod, Scope, Taint, TaintEffect, TaintOwner,
+        in_maintenance, pod::SAFE_TO_EVICT,
     },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
@@ -23,7 +24,7 @@ use crate::{
     operation::DrainCount,
     plan::{
         BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, foreign_drain, foreign_time_left,
-        words::counted,
+        words::{counted, named},
     },
 };
 use kordon_time::{Span, Timestamp};
@@ -176,6 +177,7 @@ impl Explainer<'_> {
         self.explain_cordon_wait(node, &mut explanation);
         self.explain_maintenance(node, &mut explanation);
         self.explain_plans(node, &mut explanation);
+        self.explain_kept_pods(node, &mut explanation);
         self.explain_node_claim(node, &mut explanation);
         self.explain_shutdown(node, &mut explanation);
         self.explain_evictions(node, &mut explanation);
@@ -290,6 +292,23 @@ impl Explainer<'_> {
         for ForeignNote { text, at } in ForeignNote::all(self.cluster, node) {
             let tense = if at.is_some_and(|at| at > self.now) { Tense::Future } else { Tense::Present };
             explanation.push(Step { at, ..Step::new(tense, Topic::Drain, text) });
+        }
+    }
+
+    /// Adds that the Cluster Autoscaler does not remove the node, because it may not evict pods of the node.
+    fn explain_kept_pods(&self, node: &Node, explanation: &mut Vec<Step>) {
+        if ForeignDrain::stage(node).is_some() {
+            return;
+        }
+        let is_kept = |pod: &&Arc<Pod>| pod.kept_from.cluster_autoscaler() && !pod.is_finished();
+        let kept = self.cluster.workload_pods(&node.name).filter(is_kept);
+        let kept: Vec<Key> = kept.map(|pod| pod.key.clone()).collect();
+        if !kept.is_empty() {
+            let text = format!(
+                "the Cluster Autoscaler does not remove it: {SAFE_TO_EVICT} is false for {}",
+                named(&kept)
+            );
+            explanation.push(Step::new(Tense::Never, Topic::Drain, text));
         }
     }
 
