@@ -470,6 +470,15 @@ impl Explainer<'_> {
             let text = format!("{}:NoSchedule: no new pods without a toleration", taint.key);
             explanation.push(Step { at, ..Step::new(Tense::Past, Topic::NoSchedule, text) });
         }
+        for taint in node.taints.iter().filter(|taint| taint.effect != TaintEffect::NoExecute) {
+            let Some(owner) = TaintOwner::from_taint(taint).filter(|owner| owner.is_readiness()) else {
+                continue;
+            };
+            let at = taint.time_added.map(|at| self.cluster.local(at));
+            let (key, effect) = (&taint.key, taint.effect.as_str());
+            let text = format!("{key}:{effect}, by {}: {}", owner.name, owner.meaning);
+            explanation.push(Step { at, ..Step::new(Tense::Past, Topic::NoSchedule, text) });
+        }
     }
 
     /// Adds the queue in which the node waits or will wait. If all zones are down or the zone's rate is zero, adds
