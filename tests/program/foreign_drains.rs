@@ -427,6 +427,24 @@ fn cases() -> Vec<Case> {
             "Draining by Karpenter",
             &["drained by Karpenter (taint karpenter.sh/disruption)"],
         ),
+        // Source: kubernetes-sigs/karpenter 2266468: pkg/controllers/disruption/events/events.go. The function `objects`
+        // has the Event.
+        case(
+            "karpenter-blocked",
+            json!({}),
+            "Ready",
+            &["Karpenter did not disrupt it: PDB prevents pod evictions (PodDisruptionBudget=[shop/web])"],
+        ),
+        // Source: kubernetes-sigs/node-readiness-controller 2ebdf9d: README.md.
+        case(
+            "unready",
+            taint("readiness.k8s.io/NetworkReady", "pending", Some(CORDONED)),
+            "Ready",
+            &[
+                "readiness.k8s.io/NetworkReady:NoSchedule, by Node Readiness Controller: a condition that it needs is not \
+                 met",
+            ],
+        ),
         // Source: kubernetes v1.37.1: pkg/kubelet/nodestatus/setters.go.
         case(
             "shutdown",
@@ -627,6 +645,12 @@ fn objects(cases: &[Case]) -> Objects {
         "uid": "now", "resourceVersion": "1", "creationTimestamp": NOW}, "lastTimestamp": NOW,
         "involvedObject": {"kind": "Node", "name": "kubectl"}, "reason": "Now", "message": "now"}),
     );
+    objects.push(json!({"apiVersion": "v1", "kind": "Event",
+        "metadata": {"name": "blocked", "namespace": "default", "uid": "blocked", "resourceVersion": "1",
+            "creationTimestamp": CORDONED},
+        "firstTimestamp": CORDONED, "lastTimestamp": CORDONED, "type": "Normal", "source": {"component": "karpenter"},
+        "involvedObject": {"kind": "Node", "name": "karpenter-blocked"}, "reason": "DisruptionBlocked",
+        "message": "PDB prevents pod evictions (PodDisruptionBudget=[shop/web])"}));
     Objects(objects)
 }
 

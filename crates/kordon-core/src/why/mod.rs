@@ -184,6 +184,13 @@ impl Explainer<'_> {
         in_order(explanation)
     }
 
+    /// Explains a node, with what the Events about it say of Karpenter.
+    pub fn node_with_events(&self, node: &Node, events: &[ClusterEvent]) -> Vec<Step> {
+        let mut explanation = self.node(node);
+        explanation.extend(disruption_blocked(self.cluster, events));
+        in_order(explanation)
+    }
+
     fn until_tainted(&self, node: &Node) -> Vec<Step> {
         let mut explanation = Vec::new();
         self.explain_confidence(&mut explanation);
@@ -668,6 +675,16 @@ fn drain_words(by: &str, blocked: Option<&BlockedDrain>) -> String {
     let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
     let refused = if pods.is_empty() { String::new() } else { format!(": it refuses {}", pods.join(", ")) };
     format!("drain {by} blocked by {blocked}{refused}")
+}
+
+/// Says why Karpenter did not disrupt a node, from the latest of its Events about this; `None` without such an Event
+/// (kubernetes-sigs/karpenter 2266468: `pkg/controllers/disruption/events/events.go`, `Blocked`).
+fn disruption_blocked(cluster: &Cluster, events: &[ClusterEvent]) -> Option<Step> {
+    let blocked = events.iter().filter(|event| event.reason == *"DisruptionBlocked");
+    let event = blocked.max_by_key(|event| event.last)?;
+    let text = format!("Karpenter did not disrupt it: {}", event.message);
+    let at = event.last.map(|at| cluster.local(at));
+    Some(Step { at, ..Step::new(Tense::Past, Topic::Drain, text) })
 }
 
 /// Largest rounding error of a time. Times are whole seconds, and the clock offsets measured from such times are also
