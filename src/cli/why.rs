@@ -306,7 +306,9 @@ fn report(
                     let job = shot.model.node_suggestions(node, shot.at);
                     let actions = job.map(|job| suggested(job, *placement));
                     let pressure = pressure.then(|| pressure::report(shot, node));
-                    ("node", None, name.clone(), explainer.node(node), None, pressure, actions)
+                    let events = events.as_deref().unwrap_or_default();
+                    let steps = explainer.node_with_events(node, events);
+                    ("node", None, name.clone(), steps, None, pressure, actions)
                 }
                 None => {
                     let steps = explainer.deleted_node(&of_name);

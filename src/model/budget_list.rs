@@ -11,12 +11,12 @@ use std::{
 use super::{Model, NodeState, NodeWatchlist};
 use crate::k8s::feed::FeedKind;
 use kordon_core::{
-    cluster::{Budget, Cluster, ForeignDrain, Gaps, IntOrPercent, Key, NodeName, Pod},
+    cluster::{Budget, Cluster, Gaps, IntOrPercent, Key, NodeName, Pod},
     plan::{
         BlockPattern, BlockedDrain, EvictionRules,
         budget::{self, BudgetNumbers, BudgetState},
         eviction::{self, EvictionBlock, EvictionDecision},
-        never_allows,
+        foreign_drain, never_allows,
         operator_budgets::{OperatorBudget, operator_of_pod},
     },
 };
@@ -265,7 +265,10 @@ impl BudgetListJob {
         let drain = |node: &NodeName| {
             let object = self.cluster.node(node);
             let claimed = object.and_then(|node| Some(node.drain_claim.as_ref()?.by.clone()));
-            let foreign = || Some(ForeignDrain::find(&self.cluster, object?)?.by?.to_owned());
+            let foreign = || {
+                let drain = foreign_drain(&self.cluster, object?, &self.rules, self.now)?;
+                Some(drain.by?.to_owned())
+            };
             let by = claimed.or_else(foreign).or_else(|| Some(object?.cordon()?.by.clone()));
             DrainUnderBudget { node: node.clone(), by, blocked_since: blocked_since(node) }
         };

@@ -15,7 +15,9 @@ use self::{
     evictions::{evicted, next, node_leaving, own_event, within},
     losses::DeletedNodes,
 };
-use super::{HeadroomRest, KnownHeadroom, Model, NodeState, StateDetail, StateRole, zone_names::ZoneNames};
+use super::{
+    HeadroomRest, KnownHeadroom, Model, NodeState, NodeWatchlist, StateDetail, StateRole, ZoneNodes,
+};
 use crate::k8s::feed::FeedState;
 use kordon_core::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
@@ -292,7 +294,7 @@ fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
 /// Returns the findings about zones and nodes.
 fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let zones = &model.views.zones;
-    let mut findings = zones_down(zones, model.watchlist.zone_names());
+    let mut findings = zones_down(zones, &model.watchlist);
     let named: BTreeSet<&ZoneKey> =
         zones.iter().filter(|zone| is_disrupted(zone)).map(|zone| &zone.key).collect();
     let mut by_state: BTreeMap<NodeState, NodesInState<'_>> = BTreeMap::new();
@@ -640,8 +642,10 @@ pub fn pause(zones: &[ZoneView]) -> Option<String> {
     })
 }
 
-/// Findings about disrupted zones: `zone b down (8 of 8)`, `zone b 6 of 10 down, no new evictions`.
-fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
+/// Findings about disrupted zones: `zone b down (8 of 8)`, `zone b down (1 of 1), shutting down`, `zone b 6 of 10 down,
+/// no new evictions`.
+fn zones_down(zones: &[ZoneView], nodes: &NodeWatchlist) -> Vec<Finding> {
+    let names = nodes.zone_names();
     let total = |zones: &[&ZoneView]| {
         let down: usize = zones.iter().map(|zone| zone.not_ready).sum();
         format!("{down} of {}", zones.iter().map(|zone| zone.size).sum::<usize>())
@@ -651,12 +655,18 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
     let mut texts = Vec::new();
     match down.as_slice() {
         [] => {}
-        _ if is_every_zone_down(zones) => texts.extend(pause(zones)),
+        _ if is_every_zone_down(zones) => {
+            texts.extend(pause(zones).map(|text| text + &shutting_down(&down, nodes)));
+        }
         [zone] => {
             let paused = if zone.is_paused() { ", evictions paused" } else { "" };
-            texts.push(format!("zone {} down ({}){paused}", names.short(&zone.key), total(&down)));
+            let stopping = shutting_down(&down, nodes);
+            texts.push(format!("zone {} down ({}){stopping}{paused}", names.short(&zone.key), total(&down)));
         }
-        several => texts.push(format!("{} zones down ({})", several.len(), total(&down))),
+        several => {
+            let stopping = shutting_down(several, nodes);
+            texts.push(format!("{} zones down ({}){stopping}", several.len(), total(&down)));
+        }
     }
     for zone in in_state(ZoneState::PartialDisruption) {
         let rate = if zone.rate >= 1.0 {
@@ -667,9 +677,21 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
         } else {
             "no new evictions".into()
         };
-        texts.push(format!("zone {} {} down, {rate}", names.short(&zone.key), total(&[zone])));
+        let stopping = shutting_down(&[zone], nodes);
+        texts.push(format!("zone {} {} down{stopping}, {rate}", names.short(&zone.key), total(&[zone])));
     }
     texts.into_iter().map(|text| Finding::new(VerdictLevel::Critical, text)).collect()
+}
+
+/// Says how many of the nodes that are down in these zones are shutting down: `, shutting down`, `, 2 shutting down`;
+/// empty if none is.
+fn shutting_down(zones: &[&ZoneView], nodes: &NodeWatchlist) -> String {
+    let states = zones.iter().filter_map(|zone| nodes.zones().get(&zone.key)).flat_map(ZoneNodes::states);
+    match states.filter(|state| **state == NodeState::ShuttingDown).count() {
+        0 => String::new(),
+        all if all == zones.iter().map(|zone| zone.not_ready).sum::<usize>() => ", shutting down".into(),
+        some => format!(", {some} shutting down"),
+    }
 }
 
 /// Whether at least one zone would be disrupted if its Silent nodes were down.

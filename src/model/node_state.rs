@@ -3,12 +3,14 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::Model;
+use super::{DepartureEntry, DepartureStage, Model};
 use kordon_core::{
-    cluster::{Cluster, ConditionStatus, DrainStage, ForeignDrain, Node, NodeName, Scope},
+    cluster::{
+        Cluster, ConditionStatus, DrainStage, ForeignDrain, Node, NodeName, OwnerKind, Scope, WorkloadKind,
+    },
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     operation::DrainCount,
-    plan::{cordoned_at, drain_began},
+    plan::{EvictionRules, cordoned_at, drain_began, foreign_drain, unmarked_drain},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -34,7 +36,7 @@ pub enum NodeState {
     Starting,
     /// A component of another project restarts the machine. The node is still Ready, or is Ready again.
     Rebooting,
-    /// A drain claims the node, or a component of another project drains it.
+    /// A drain claims the node, or another client drains it.
     Draining,
     /// The node is cordoned, a drain of it has ended, and only static pods and pods of DaemonSets are left; or a
     /// component of another project says that its drain has ended.
@@ -112,6 +114,7 @@ impl NodeState {
             Some(DrainStage::Draining | DrainStage::Maintaining) => Self::Draining,
             Some(DrainStage::Drained) => Self::Drained,
             None if node.unschedulable && node.drained.is_some() && pods.workload == Some(0) => Self::Drained,
+            None if pods.evicted => Self::Draining,
             None if node.unschedulable => Self::Cordoned,
             None => Self::Ready,
         }
@@ -227,6 +230,8 @@ pub struct NodeFacts<'a> {
 pub struct NodePods {
     /// Whether the node is tainted and at least one of its known pods is terminating or has a time for its eviction.
     pub leaving: bool,
+    /// Whether evictions of the node's pods show a drain that has no mark on the node ([`unmarked_drain`]).
+    pub evicted: bool,
     /// Number of pods that a drain removes ([`Cluster::workload_pods`]); `None` if the pods are unknown or the number
     /// is not needed.
     pub workload: Option<usize>,
@@ -243,13 +248,16 @@ impl NodeFacts<'_> {
         let may_be_drained = (node.unschedulable && node.drained.is_some())
             || ForeignDrain::stage(node) == Some(DrainStage::Maintaining);
         let counts = may_be_drained && is_known;
+        let rules = EvictionRules::for_version(engine.settings().version);
         let leaving = is_tainted.then(|| engine.leaving_pods(cluster, node));
         let pods = NodePods {
             leaving: leaving.is_some_and(|leaving| leaving.any),
+            evicted: unmarked_drain(cluster, node, &rules, now).is_some(),
             workload: counts.then(|| cluster.workload_pods(&node.name).count()),
         };
-        // The number of pods may become known or unknown at any time, without a change of a node or pod.
-        let is_counted = may_be_drained && node.is_ready();
+        // The number of pods may become known or unknown at any time, and budgets change what a drain can evict,
+        // without a change of a node or pod.
+        let is_counted = (may_be_drained || node.unschedulable) && node.is_ready();
         let of_count = if is_counted { Expiry::AnyTime } else { Expiry::OnChange };
         let of_claim =
             node.drain_claim.as_ref().map(|claim| claim.fresh_until()).filter(|until| *until > now);
@@ -306,20 +314,51 @@ impl Model {
     pub fn node_status(&self, node: &Node) -> Option<NodeStateView> {
         let state = self.watchlist.state(&node.name)?;
         let drain = (state == NodeState::Draining).then(|| self.drain_count(node)).flatten();
+        let is_of_kordon = drain.is_some() && node.drain_claim.is_some();
         let is_maintained = matches!(state, NodeState::Rebooting | NodeState::Draining | NodeState::Drained);
-        let foreign = || ForeignDrain::find(&self.cluster, node)?.by;
-        let by = (is_maintained && drain.is_none()).then(foreign).flatten();
+        let foreign = || self.foreign_drain(node)?.by;
+        let by = (is_maintained && !is_of_kordon).then(foreign).flatten();
         Some(NodeStateView { state, since: self.state_since(node, state), drain, by })
+    }
+
+    /// Returns the drain of a node by another client than kordon; `None` if no client is known to drain it.
+    pub fn foreign_drain(&self, node: &Node) -> Option<ForeignDrain> {
+        let rules = EvictionRules::for_version(self.settings.version);
+        foreign_drain(&self.cluster, node, &rules, self.views.taken)
     }
 
     /// Returns the progress of a drain. If the operation runs in this process, it reports the progress itself.
     /// Otherwise the progress is read from the drain's annotation on the node, with the budgets that blocked the drain
-    /// at the last refresh.
+    /// at the last refresh. The progress of a drain by another client is known once a pod was seen leaving.
     pub fn drain_count(&self, node: &Node) -> Option<DrainCount> {
-        let claim = node.drain_claim.as_ref()?;
-        let of_ours = self.maintenance.drain(&node.name, &claim.operation);
         let blocked = || self.views.blocked_drains.iter().find(|drain| drain.node == node.name);
+        let Some(claim) = node.drain_claim.as_ref() else {
+            let gone = self.gone_by_foreign_drain(node).filter(|gone| *gone > 0)?;
+            return DrainCount::of_foreign(node, &self.cluster, gone, blocked());
+        };
+        let of_ours = self.maintenance.drain(&node.name, &claim.operation);
         of_ours.or_else(|| DrainCount::from_claim(claim, &node.name, &self.cluster, blocked()))
+    }
+
+    /// Returns the number of pods that were seen leaving a node since another client drains it; `None` if no other client
+    /// does, or if the start of its drain is unknown. Pods that a drain does not remove are not counted.
+    fn gone_by_foreign_drain(&self, node: &Node) -> Option<usize> {
+        let drain = self.foreign_drain(node)?;
+        if !matches!(drain.stage, DrainStage::Draining | DrainStage::Maintaining) {
+            return None;
+        }
+        let began = drain_began(&self.cluster, node)?;
+        let is_removed = |entry: &DepartureEntry| {
+            let owner = entry.owner.as_ref().map(|owner| &owner.kind);
+            !matches!(owner, Some(OwnerKind::Node | OwnerKind::Workload(WorkloadKind::DaemonSet)))
+        };
+        let is_gone = |entry: &&DepartureEntry| {
+            entry.node.as_ref() == Some(&node.name)
+                && matches!(entry.stage, DepartureStage::Gone { .. })
+                && entry.at.is_some_and(|at| at >= began)
+                && is_removed(entry)
+        };
+        Some(self.departures.newest().map(|(_, entry)| entry).filter(is_gone).count())
     }
 
     fn state_since(&self, node: &Node, state: NodeState) -> Option<Timestamp> {
@@ -432,6 +471,7 @@ mod tests {
         stage: NodeStage,
         heartbeat_age: i64,
         leaving: bool,
+        evicted: bool,
         workload: Option<usize>,
         pressure: bool,
         cordoned: bool,
@@ -450,6 +490,7 @@ mod tests {
         stage: NodeStage::Healthy,
         heartbeat_age: 0,
         leaving: false,
+        evicted: false,
         workload: Some(3),
         pressure: false,
         cordoned: false,
@@ -485,7 +526,7 @@ mod tests {
             late_from: heartbeat + Span::from_secs(15),
             silent_from: heartbeat + Span::from_secs(25),
         };
-        let pods = NodePods { leaving: case.leaving, workload: case.workload };
+        let pods = NodePods { leaving: case.leaving, evicted: case.evicted, workload: case.workload };
         let expiry = Expiry::OnChange;
         NodeState::from_facts(&NodeFacts { node: &node, stage: case.stage, silence, pods, now: NOW, expiry })
     }
@@ -522,6 +563,7 @@ mod tests {
             (Case { claimed: None, workload: None, drained: true, ..worked_on() }, NodeState::Cordoned),
             // The node has no pods, but nobody drained it.
             (Case { claimed: None, workload: Some(0), ..worked_on() }, NodeState::Cordoned),
+            (Case { claimed: None, evicted: true, ..worked_on() }, NodeState::Draining),
             (Case { workload: Some(0), drained: true, ..READY_NODE }, NodeState::Ready),
             (READY_NODE, NodeState::Ready),
             (Case { leaving: true, stage: NodeStage::Tainted, ..stops }, NodeState::ShuttingDown),

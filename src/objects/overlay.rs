@@ -158,6 +158,11 @@ impl LaidOver {
         }
         let before = set.object(kind, &name).cloned();
         let is_new = before.is_none();
+        if let Some(spec) =
+            object.get_mut("spec").filter(|_| kind.plural == "poddisruptionbudgets" && !is_new)
+        {
+            replace_threshold(spec);
+        }
         let mut after = match &before {
             Some(before) => strategic_patch(kind, before, object).map_err(|refusal| {
                 ObjectsError::Overlay { file, why: format!("{shown}: {}", refusal.message) }
@@ -193,6 +198,16 @@ impl LaidOver {
             (false, true) => format!("{shown} is changed: its template, not the pods that run"),
             (false, false) => format!("{shown} is changed"),
         })
+    }
+}
+
+/// Makes the patch of a budget's spec remove the threshold that it does not set. A budget has either `minAvailable` or
+/// `maxUnavailable` (Kubernetes 1.37: `ValidatePodDisruptionBudgetSpec` in `pkg/apis/policy/validation/validation.go`).
+fn replace_threshold(spec: &mut Value) {
+    for (set, other) in [("minAvailable", "maxUnavailable"), ("maxUnavailable", "minAvailable")] {
+        if !spec[set].is_null() && spec.get(other).is_none() {
+            spec[other] = Value::Null;
+        }
     }
 }
 
@@ -399,6 +414,24 @@ mod tests {
         assert_eq!(taints(&set), json!([other, cordon]));
         laid(&mut set, &with(false)).expect("it is laid over");
         assert_eq!(taints(&set), json!([other]));
+    }
+
+    #[test]
+    fn a_changed_budget_has_the_selector_and_the_threshold_of_its_file() {
+        let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": "a"},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
+        let mut set = set_of(&[budget]);
+        let done = laid(
+            &mut set,
+            "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: a}, spec: \
+             {minAvailable: 100%, selector: {matchExpressions: [{key: app, operator: Exists}]}}}",
+        );
+        assert_eq!(done, Ok(vec!["poddisruptionbudget a/web is changed".into()]));
+        let budget = set.objects(kinds::named("poddisruptionbudgets")).next().expect("it is there");
+        let expected = json!({"minAvailable": "100%",
+            "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}});
+        assert_eq!(budget["spec"], expected);
     }
 
     #[test]

@@ -170,6 +170,21 @@ async fn what_the_baseline_has_is_left_out_and_counted() {
     let report: Value = serde_json::from_str(&new.out).expect("JSON");
     assert_eq!(new.code, ERROR, "{}", new.err);
     assert_eq!(ids(&report), ["budgetNeverAllows PodDisruptionBudget default/fine"]);
+
+    let wider = shell.file(
+        "wider.yaml",
+        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: fine, namespace: default}\n\
+         $patch: delete\n---\n\
+         apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: full, namespace: default}\n\
+         spec: {minAvailable: 100%, selector: {matchExpressions: [{key: app, operator: In, values: [full, fine]}]}}\n",
+    );
+    let new = shell.run(&[&["audit", "--baseline", &known, "--with", &wider], &from[..]].concat()).await;
+    let report: Value = serde_json::from_str(&new.out).expect("JSON");
+    assert_eq!(new.code, ERROR, "the known budget blocks another node: {}", new.err);
+    let wider = finding(&report, "budgetNeverAllows PodDisruptionBudget default/full");
+    assert_eq!(texts(&wider["nodes"]), ["fine", "full"].into());
+    assert_eq!(texts(&wider["workloads"]), ["Deployment default/fine", "Deployment default/full"].into());
+
     let refused = shell.refused(&["audit", "--baseline", &file], USAGE).await;
     assert!(refused.contains("not a report of `kordon audit -o json`"), "{refused}");
 }
@@ -408,6 +423,27 @@ async fn pods_that_replacements_preempt_are_causes_and_counted() {
     assert_eq!((&plan["totals"]["lost"], &plan["totals"]["preempted"]), (&json!(1), &json!(1)));
     let waves = objects.answer("maintenance n1 --force --override last-ready", case_objects::LOSES).await;
     assert_eq!(waves["waves"][0]["lost"], json!(["s/tool"]), "{waves:#}");
+}
+
+/// kubernetes/autoscaler cluster-autoscaler-1.36.1,
+/// `cluster-autoscaler/simulator/drainability/rules/notsafetoevict/rule.go`: the Cluster Autoscaler does not drain a node
+/// with such a pod.
+#[tokio::test]
+async fn a_pod_that_keeps_the_cluster_autoscaler_from_its_node_is_named() {
+    let mut objects = three_nodes();
+    let annotations = json!({"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"});
+    let more = json!({"metadata": {"annotations": annotations}});
+    objects.0.push(pod("keeper", "n1", 1, &json!([]), more));
+    objects.0.push(pod("other", "n2", 1, &json!([]), json!({})));
+    let report = audit(&objects).await;
+    let kept = finding(&report, "keepsNode Pod s/keeper");
+    assert_eq!((texts(&kept["nodes"]), &kept["severity"]), (["n1"].into(), &json!("note")), "{kept:#}");
+    assert!(!ids(&report).contains(&"keepsNode Pod s/other"), "{:?}", ids(&report));
+    let of_node = objects.answer("why node n1", DONE).await["steps"].to_string();
+    let says = "the Cluster Autoscaler does not remove it: cluster-autoscaler.kubernetes.io/safe-to-evict is false for s/keeper";
+    assert!(of_node.contains(says), "{of_node}");
+    let of_pod = objects.answer("why pod keeper -n s", DONE).await["steps"].to_string();
+    assert!(of_pod.contains("the Cluster Autoscaler does not remove its node"), "{of_pod}");
 }
 
 /// In the audit and in the plan, the eviction is retried as soon as the budget allows a disruption, which is when web-1

@@ -1,6 +1,8 @@
 //! Checks the state of nodes with the marks of other projects, and their explanation by `kordon why`. The marks are on
 //! Node objects, as the projects write them. Their sources are also in `cluster/drain_markers.rs`.
 
+use std::{fs, path::Path};
+
 use serde_json::{Map, Value, json};
 
 use super::case_objects::{DONE, Objects};
@@ -162,6 +164,12 @@ fn cases() -> Vec<Case> {
             &["drained by kured (cordoned by its manager kured)", "cordoned by kured"],
         ),
         case(
+            "kured-tainted",
+            taint("weave.works/kured-node-reboot", "", None),
+            "Ready",
+            &["reboot planned by kured (taint weave.works/kured-node-reboot)"],
+        ),
+        case(
             "kured-planned",
             annotations(json!({"weave.works/kured-reboot-in-progress": "2026-11-29T07:55:00Z"})),
             "Ready",
@@ -199,6 +207,12 @@ fn cases() -> Vec<Case> {
         case(
             "far",
             taint("remediation.medik8s.io/fence-agents-remediation", "", Some(CORDONED)),
+            "Rebooting by Fence Agents Remediation 2h",
+            &[],
+        ),
+        case(
+            "far-before-0-7",
+            taint("medik8s.io/fence-agents-remediation", "", Some(CORDONED)),
             "Rebooting by Fence Agents Remediation 2h",
             &[],
         ),
@@ -338,6 +352,13 @@ fn cases() -> Vec<Case> {
             "Draining by AKS 2h",
             &[],
         ),
+        // Source: Azure/AKS 8d1c890: CHANGELOG.md.
+        case(
+            "aks-before-2023-09",
+            taint("remediator.aks.microsoft.com/unschedulable", "", Some(CORDONED)),
+            "Draining by AKS 2h",
+            &[],
+        ),
         // Source: google/skills 1af7775: gke-ai-troubleshooting-handle-disruption-gpu-tpu.
         case(
             "gke",
@@ -387,6 +408,43 @@ fn cases() -> Vec<Case> {
                 "cordoned by Cluster Autoscaler (cluster-autoscaler)",
             ],
         ),
+        case(
+            "ca-candidate",
+            taint("DeletionCandidateOfClusterAutoscaler", "1795942800", None),
+            "Ready",
+            &["removal considered by Cluster Autoscaler (taint DeletionCandidateOfClusterAutoscaler)"],
+        ),
+        // Source: kubernetes-sigs/karpenter v1.14.1, and v0.37.0 for the older key: pkg/apis/v1/taints.go.
+        case(
+            "karpenter",
+            taint("karpenter.sh/disrupted", "", Some(CORDONED)),
+            "Draining by Karpenter 2h",
+            &["drained by Karpenter (taint karpenter.sh/disrupted)"],
+        ),
+        case(
+            "karpenter-before-1-0",
+            taint("karpenter.sh/disruption", "disrupting", None),
+            "Draining by Karpenter",
+            &["drained by Karpenter (taint karpenter.sh/disruption)"],
+        ),
+        // Source: kubernetes-sigs/karpenter 2266468: pkg/controllers/disruption/events/events.go. The function `objects`
+        // has the Event.
+        case(
+            "karpenter-blocked",
+            json!({}),
+            "Ready",
+            &["Karpenter did not disrupt it: PDB prevents pod evictions (PodDisruptionBudget=[shop/web])"],
+        ),
+        // Source: kubernetes-sigs/node-readiness-controller 2ebdf9d: README.md.
+        case(
+            "unready",
+            taint("readiness.k8s.io/NetworkReady", "pending", Some(CORDONED)),
+            "Ready",
+            &[
+                "readiness.k8s.io/NetworkReady:NoSchedule, by Node Readiness Controller: a condition that it needs is not \
+                 met",
+            ],
+        ),
         // Source: kubernetes v1.37.1: pkg/kubelet/nodestatus/setters.go.
         case(
             "shutdown",
@@ -405,6 +463,27 @@ fn cases() -> Vec<Case> {
         // kubectl v0.37.1: pkg/drain/cordon.go sends no field manager, so the API server takes its name from the
         // User-Agent.
         case("kubectl", cordoned("kubectl"), "Cordoned 2h", &["cordoned by kubectl"]),
+        // A drain by kubectl leaves no other mark than the cordon. The function `evicted` has the pods.
+        case(
+            "kubectl-evicts",
+            cordoned("kubectl"),
+            "Draining by kubectl 2h",
+            &[
+                "drained by kubectl (eviction of shop/leaving in progress); 1 pod left (1 terminating), done in ~",
+                "cordoned by kubectl",
+            ],
+        ),
+        case(
+            "kubectl-refused",
+            cordoned("kubectl"),
+            "Draining by kubectl 2h",
+            &[
+                "drain by kubectl (budgets refuse the eviction of every pod that is left) blocked by PodDisruptionBudget \
+                 shop/held: it refuses shop/held; 1 pod left (1 blocked)",
+                "cordoned by kubectl",
+            ],
+        ),
+        case("kubectl-cordons", cordoned("kubectl"), "Cordoned 2h", &["cordoned by kubectl"]),
         // Source of the field manager: kubectl apply --server-side, pkg/cmd/apply/apply.go.
         case(
             "kubectl-apply",
@@ -514,11 +593,47 @@ fn upgrades() -> [Value; 2] {
     })
 }
 
+/// A Ready pod in the namespace `shop`. Its label `app` is its name up to the first dash.
+fn pod_on(node: &str, name: &str) -> Value {
+    let app = name.split('-').next();
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "uid": name, "resourceVersion": "1",
+            "creationTimestamp": "2026-11-01T00:00:00Z", "labels": {"app": app}},
+        "spec": {"nodeName": node, "containers": [{"name": "c"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})
+}
+
+/// The pods of the nodes that kubectl cordoned, and a budget that never allows the eviction of a pod `held`. The Eviction
+/// API evicts the pod `leaving` (kubernetes v1.37.1: pkg/registry/core/pod/storage/eviction.go).
+fn evicted() -> Vec<Value> {
+    let mut leaving = pod_on("kubectl-evicts", "leaving");
+    merge(
+        &mut leaving,
+        json!({"metadata": {"deletionTimestamp": "2026-11-29T10:00:20Z", "deletionGracePeriodSeconds": 30},
+            "status": {"conditions": [{"type": "DisruptionTarget", "status": "True",
+                "reason": "EvictionByEvictionAPI", "lastTransitionTime": "2026-11-29T09:59:50Z"}]}}),
+    );
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "held", "namespace": "shop", "uid": "budget", "resourceVersion": "1", "generation": 1,
+            "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "spec": {"minAvailable": 9, "selector": {"matchLabels": {"app": "held"}}},
+        "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 9,
+            "expectedPods": 2}});
+    vec![
+        leaving,
+        pod_on("kubectl-refused", "held"),
+        pod_on("kubectl-cordons", "held-too"),
+        pod_on("kubectl-cordons", "free"),
+        budget,
+    ]
+}
+
 fn objects(cases: &[Case]) -> Objects {
     let mut objects: Vec<Value> = cases.iter().map(node).collect();
     objects.push(locked());
     objects.extend(upgrades());
     objects.extend(kured_pods());
+    objects.extend(evicted());
     // As long as the node has a pod that a drain removes, the Node Maintenance Operator is not done.
     objects.push(json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "web", "namespace": "shop", "uid": "web", "resourceVersion": "1",
@@ -530,6 +645,12 @@ fn objects(cases: &[Case]) -> Objects {
         "uid": "now", "resourceVersion": "1", "creationTimestamp": NOW}, "lastTimestamp": NOW,
         "involvedObject": {"kind": "Node", "name": "kubectl"}, "reason": "Now", "message": "now"}),
     );
+    objects.push(json!({"apiVersion": "v1", "kind": "Event",
+        "metadata": {"name": "blocked", "namespace": "default", "uid": "blocked", "resourceVersion": "1",
+            "creationTimestamp": CORDONED},
+        "firstTimestamp": CORDONED, "lastTimestamp": CORDONED, "type": "Normal", "source": {"component": "karpenter"},
+        "involvedObject": {"kind": "Node", "name": "karpenter-blocked"}, "reason": "DisruptionBlocked",
+        "message": "PDB prevents pod evictions (PodDisruptionBudget=[shop/web])"}));
     Objects(objects)
 }
 
@@ -568,6 +689,37 @@ async fn why_node_names_the_mark_and_who_cordoned_the_node() {
     }
 }
 
+#[tokio::test]
+async fn a_blocked_drain_by_kubectl_is_in_the_verdict() {
+    let cases: Vec<Case> = cases().into_iter().filter(|case| case.name == "kubectl-refused").collect();
+    let is_there =
+        |object: &Value| object["spec"]["nodeName"].as_str().is_none_or(|node| node == "kubectl-refused");
+    let objects = evicted().into_iter().filter(is_there).chain([node(&cases[0])]);
+    let objects = Objects(objects.collect());
+    let status = objects.answer("status", DONE).await;
+    let verdict = status["verdict"]["text"].as_str().expect("a text");
+    let blocked = "drain of kubectl-refused by kubectl blocked ";
+    assert!(verdict.contains(blocked) && verdict.contains("PodDisruptionBudget shop/held"), "{verdict}");
+}
+
+#[test]
+fn every_mark_of_the_page_has_a_case_and_a_version() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/owners.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let objects: Vec<Value> = cases().iter().map(node).chain([locked()]).chain(evicted()).collect();
+    let objects = Value::from(objects).to_string();
+    let (_, table) = page.split_once("| Mark |").expect("the table");
+    // The rest of the head comes first, then the line below it.
+    for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, mark, _, _, _, _, version, _] = cells[..] else { panic!("{row}") };
+        assert!(!version.is_empty(), "{mark} has no version");
+        for key in mark.split('`').skip(1).step_by(2) {
+            assert!(objects.contains(key.trim_end_matches('…')), "{key} has no case");
+        }
+    }
+}
+
 /// The kubelet of a machine that shuts down ends the pods: kubernetes v1.37.1,
 /// `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`.
 #[tokio::test]
@@ -593,6 +745,60 @@ async fn a_forecast_has_the_pods_that_the_kubelet_of_a_stopping_machine_ends() {
         assumptions.contains("shutting down: shutdown; the kubelets end their pods by the times"),
         "{assumptions}"
     );
+}
+
+#[tokio::test]
+async fn the_status_says_who_cordoned_a_node_and_for_how_long() {
+    let cases: Vec<Case> =
+        cases().into_iter().filter(|case| ["kubectl", "nmo"].contains(&case.name)).collect();
+    let objects = Objects(cases.iter().map(node).collect());
+    let table = objects.table("status").await;
+    let (_, cordons) = table.split_once("CORDONED NODE").unwrap_or_else(|| panic!("{table}"));
+    for (name, cells) in [("kubectl", ["kubectl", "2h00m"]), ("nmo", ["manager", "~2h00m"])] {
+        let line = cordons.lines().find(|line| line.split_whitespace().next() == Some(name));
+        let line = line.unwrap_or_else(|| panic!("{name} is not in\n{table}"));
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        assert!(cells.iter().all(|cell| words.contains(cell)), "{line}");
+    }
+    let status = objects.answer("status", DONE).await;
+    let nodes = status["nodes"].as_array().expect("nodes");
+    for (name, by, may_be_older) in [("kubectl", "kubectl", false), ("nmo", "manager", true)] {
+        let node = nodes.iter().find(|node| node["name"] == name).expect("a node");
+        let origin = &node["cordonOrigin"];
+        assert_eq!((&origin["by"], &origin["mayBeOlder"]), (&json!(by), &json!(may_be_older)));
+        assert!(origin["at"].as_str().is_some_and(|at| at.starts_with("2026-11-29T08:00:00")), "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn a_zone_whose_only_node_shuts_down_is_said_to_do_so() {
+    let zone = |name: &str| labels(json!({"topology.kubernetes.io/zone": name}));
+    let stops = cases().into_iter().find(|case| case.name == "shutdown").expect("a case");
+    let runs = Case { name: "runs", node: zone("b"), state: "Ready", why: &[] };
+    let objects = Objects(vec![both(node(&stops), zone("a")), node(&runs)]);
+    let status = objects.answer("status", DONE).await;
+    let verdict = status["verdict"]["text"].as_str().expect("a text");
+    assert!(verdict.contains("zone a down (1 of 1), shutting down"), "{verdict}");
+}
+
+/// The kubelet of a machine that shuts down rejects new pods (kubernetes v1.37.1:
+/// `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, `NodeShutdownNotAdmittedReason`), and ends those that it knows.
+#[tokio::test]
+async fn a_pod_that_a_stopping_kubelet_never_accepted_is_not_ended_by_it() {
+    let cases: Vec<Case> = cases().into_iter().filter(|case| case.name == "shutdown").collect();
+    let mut log = pod_on("shutdown", "log");
+    log["status"] = json!({"phase": "Pending"});
+    log["metadata"]["ownerReferences"] = json!([
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "log", "uid": "log-set", "controller": true}]);
+    log["spec"]["tolerations"] =
+        json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]);
+    let objects = Objects(vec![node(&cases[0]), log]);
+    let why = objects.answer("why pod log -n shop", DONE).await["steps"].to_string();
+    assert!(why.contains("it does not run before the machine is back"), "{why}");
+    assert!(!why.contains("the kubelet ends it"), "{why}");
+    let status = objects.answer("status", DONE).await;
+    let evictions = status["evictions"].as_array().expect("evictions");
+    assert!(evictions.iter().all(|eviction| eviction["state"] != "scheduled"), "{evictions:#?}");
 }
 
 #[tokio::test]

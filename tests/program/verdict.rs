@@ -7,14 +7,16 @@ use kordon::{
     model::{ClusterVerdict, EvictionRow, EvictionState, StateRole, VerdictLevel},
 };
 use kordon_core::{
-    cluster::{ConditionStatus, DrainClaim, MaintenanceNote, Requests, WorkloadKind},
+    cluster::{
+        ConditionStatus, DrainClaim, FieldManager, MaintenanceNote, Requests, TaintEffect, WorkloadKind,
+    },
     engine::{Confidence, ZoneState},
     plan::{OutcomeCounts, words::counted},
 };
 
-use kordon_time::Span;
+use kordon_time::{ClusterTime, Span};
 
-use crate::dashboard_fixture::{DashboardFixture, Withheld, set_condition, tolerates};
+use crate::dashboard_fixture::{DashboardFixture, Withheld, set_condition, taint, tolerates};
 
 /// An event in a cluster of thirty healthy nodes, the expected level, and the start of the expected verdict.
 type Case = (fn(&mut DashboardFixture), VerdictLevel, &'static str);
@@ -263,6 +265,39 @@ fn evictions_after_the_end_of_the_forecast_are_announced() {
     fixture.run(25);
     let text = verdict(&mut fixture).text();
     assert!(text.contains("3 pods of n0 to be evicted, next in ") && !text.contains("more later"), "{text}");
+}
+
+/// A drain by another client has no count of its pods: the pods that leave while kordon watches are counted.
+#[test]
+fn a_drain_by_kubectl_counts_the_pods_that_were_seen_leaving() {
+    let mut fixture = DashboardFixture::well();
+    let cordon = taint(
+        "node.kubernetes.io/unschedulable",
+        TaintEffect::NoSchedule,
+        Some(ClusterTime::new(fixture.now)),
+    );
+    fixture.change_node("pool-b-01", |node| {
+        node.unschedulable = true;
+        node.taints = [cordon].into();
+        node.unschedulable_by =
+            Some(Arc::new(FieldManager { manager: "kubectl".into(), ..FieldManager::default() }));
+    });
+    fixture.run(1);
+    let pods = fixture.world.workload_pods(&"pool-b-01".into()).map(|pod| pod.key.to_string());
+    let pods: Vec<String> = pods.collect();
+    for pod in &pods {
+        fixture.change_pod(pod, |pod| pod.disruption_target = Some("EvictionByEvictionAPI".into()));
+    }
+    fixture.terminate(&pods[0], &[]);
+    fixture.run(5);
+    let began = verdict(&mut fixture).text();
+    assert!(began.contains("node pool-b-01 Draining 6s"), "{began}");
+    fixture.reap();
+    fixture.terminate(&pods[1], &[]);
+    fixture.run(1);
+    let text = verdict(&mut fixture).text();
+    let progress = format!("node pool-b-01 Draining, 1 of {} pods gone", pods.len());
+    assert!(text.contains(&progress), "{text}");
 }
 
 #[test]

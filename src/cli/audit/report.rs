@@ -148,6 +148,8 @@ pub struct FindingReport {
     pub nodes: Vec<NodeName>,
     /// Pods that the cause concerns, as `namespace/name`.
     pub pods: Vec<String>,
+    /// Workloads of these pods, as in `Deployment shop/cart`; a pod without a workload stands for itself.
+    workloads: Vec<String>,
     /// Changes that would help with the finding, the smallest first.
     pub fixes: Vec<FixReport>,
     #[serde(skip)]
@@ -244,6 +246,7 @@ impl From<&Finding> for FindingReport {
             says: finding.text.clone(),
             nodes: finding.nodes.iter().cloned().collect(),
             pods: finding.pods.iter().map(ToString::to_string).collect(),
+            workloads: finding.workloads.iter().map(ToString::to_string).collect(),
             fixes: finding.fixes.iter().map(fix).collect(),
             title: finding.kind.title(),
             subject: subject.to_string(),

@@ -16,8 +16,8 @@ use crate::{
 };
 use kordon_core::{
     cluster::{
-        Cluster, Gaps, Key, MaintenanceNote, MaintenanceNotes, Node, NodeName, OperationId, Scope, ZoneKey,
-        in_maintenance,
+        Cluster, CordonOrigin, Gaps, Key, MaintenanceNote, MaintenanceNotes, Node, NodeName, OperationId,
+        Scope, ZoneKey, in_maintenance,
     },
     engine::{Certainty, Confidence, HeartbeatSource, Why, ZoneView},
     plan::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, OutcomeKind, PodOutcome},
@@ -277,6 +277,8 @@ pub struct StatusNodeReport {
     pub unschedulable: bool,
     /// The cordon; `null` unless it was made with kordon and the node is still cordoned.
     pub cordon: Option<CordonReport>,
+    /// Who cordoned the node, whichever client did; `null` if the node is not cordoned.
+    pub cordon_origin: Option<CordonOriginReport>,
     /// The claim on the node for a drain; `null` if no drain claims the node.
     pub drain_claim: Option<DrainClaimReport>,
     /// The maintenance of the node; `null` if the node is in none.
@@ -334,6 +336,20 @@ pub struct CordonReport {
     /// Time left until the planned end of the cordon, as text.
     #[serde(skip)]
     pub time_left: Option<String>,
+}
+
+/// Who cordoned a node, and when.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CordonOriginReport {
+    /// Who cordoned the node: kordon's note, or else the field manager that set `spec.unschedulable`, with its project if
+    /// it is known, as in `kured`; `null` if unknown. Text, not for parsing.
+    pub by: Option<String>,
+    /// When the node was cordoned; `null` if unknown.
+    pub at: Option<Timestamp>,
+    /// Whether `at` is only the latest write of the field manager, so that the cordon may be older.
+    pub may_be_older: bool,
 }
 
 /// A claim on a node for a drain.
@@ -653,6 +669,9 @@ impl StatusNodeReport {
                 expired: note.is_expired(now),
                 operation: note.operation.clone(),
                 time_left: note.time_left(now),
+            }),
+            cordon_origin: CordonOrigin::find(cluster, node).map(|CordonOrigin { by, at, is_latest }| {
+                CordonOriginReport { by, at, may_be_older: is_latest }
             }),
             drain_claim: node.drain_claim.as_ref().map(|claim| DrainClaimReport {
                 by: claim.by.clone(),

@@ -252,19 +252,30 @@ fn cordons(out: &mut Page, report: &StatusReport) {
     let cordoned = report.nodes.iter().filter(|node| node.unschedulable || drain(node).is_some());
     PageTable::new(&cordoned.collect::<Vec<_>>())
         .key("CORDONED NODE", |node| name(node))
-        .essential("BY", |node| node.cordon.as_ref().map_or_else(none, |cordon| cordon.by.clone()))
+        .essential("BY", |node| cordoned_by(node).unwrap_or_else(none))
         .essential("WHY", |node| {
             let why = node.cordon.as_ref().map(|cordon| cordon.why.clone());
             why.filter(|why| !why.is_empty()).unwrap_or_else(none)
         })
         .flexible()
-        .useful("FOR", |node| {
-            node.cordon.as_ref().map_or_else(none, |cordon| now.since(cordon.at).to_string())
-        })
+        .useful("FOR", |node| cordoned_for(node, now).unwrap_or_else(none))
         .detail("UNTIL", |node| until(node).unwrap_or_else(none))
         .useful("DRAIN", |node| drain(node).unwrap_or_else(none))
         .flexible()
         .print(out);
+}
+
+/// Who cordoned a node: with kordon, or else the client that did.
+fn cordoned_by(node: &StatusNodeReport) -> Option<String> {
+    let by_kordon = node.cordon.as_ref().map(|cordon| cordon.by.clone());
+    by_kordon.or_else(|| node.cordon_origin.as_ref()?.by.clone())
+}
+
+/// How long a node has been cordoned, with `~` if the cordon may be older.
+fn cordoned_for(node: &StatusNodeReport, now: Timestamp) -> Option<String> {
+    let origin = node.cordon_origin.as_ref()?;
+    let lasting = now.since(origin.at?);
+    Some(if origin.may_be_older { format!("~{lasting}") } else { lasting.to_string() })
 }
 
 /// Time until an eviction: `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone; `None` if it has no

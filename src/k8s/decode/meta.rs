@@ -15,12 +15,12 @@ use super::{
     protobuf::{NotAMessage, ReadField, WireValue, wire},
 };
 use kordon_core::cluster::{
-    CordonNote, DrainClaim, DrainedNote, IndexFailures, Key, MaintenanceNote, Name, Namespace, NodeName,
-    Owner, OwnerKind, RebootLock, Termination, Uid, Version, WorkloadKind,
+    CordonNote, DrainClaim, DrainedNote, IndexFailures, KeptFrom, Key, MaintenanceNote, Name, Namespace,
+    NodeName, Owner, OwnerKind, RebootLock, Termination, Uid, Version, WorkloadKind,
     claim::{CORDON, DRAIN, DRAINED},
     drain_markers::ANNOTATIONS,
     maintenance_note::MAINTENANCE,
-    pod::DO_NOT_DISRUPT,
+    pod::{DO_NOT_DISRUPT, SAFE_TO_EVICT},
     reboot_lock::REBOOT_LOCK,
 };
 use kordon_time::ClusterTime;
@@ -152,8 +152,9 @@ pub struct KnownAnnotations<'a> {
     /// `batch.kubernetes.io/job-index-failure-count` and `batch.kubernetes.io/job-index-ignored-failure-count`: how
     /// often the pod's index of an indexed Job has failed.
     pub index_failures: Option<IndexFailures>,
-    /// `karpenter.sh/do-not-disrupt`: Karpenter does not evict the pod.
-    pub do_not_disrupt: bool,
+    /// `karpenter.sh/do-not-disrupt` and `cluster-autoscaler.kubernetes.io/safe-to-evict`: the autoscalers that leave the
+    /// pod on its node.
+    pub kept_from: KeptFrom,
     /// `weave.works/kured-node-lock`: the nodes that hold kured's lock.
     pub reboot_locks: Vec<RebootLock>,
     /// Annotations by which other projects say what they do with a node ([`ANNOTATIONS`]).
@@ -162,7 +163,7 @@ pub struct KnownAnnotations<'a> {
 
 impl KnownAnnotations<'_> {
     /// Annotations whose value is read. All others are skipped, because they may be long.
-    const WITH_VALUE: [&'static str; 11] = [
+    const WITH_VALUE: [&'static str; 12] = [
         CORDON,
         DRAIN,
         DRAINED,
@@ -174,6 +175,7 @@ impl KnownAnnotations<'_> {
         INDEX_FAILURES,
         IGNORED_INDEX_FAILURES,
         DO_NOT_DISRUPT,
+        SAFE_TO_EVICT,
     ];
 
     /// Whether the value of this annotation is read.
@@ -193,7 +195,7 @@ impl KnownAnnotations<'_> {
             "resource.kubernetes.io/pod-claim-name" => self.pod_claim = Some(value.into()),
             INDEX_FAILURES => self.index_failures.get_or_insert_default().counted = count(value),
             IGNORED_INDEX_FAILURES => self.index_failures.get_or_insert_default().ignored = count(value),
-            DO_NOT_DISRUPT => self.do_not_disrupt = value == "true",
+            DO_NOT_DISRUPT | SAFE_TO_EVICT => self.kept_from.set(key, value),
             "pv.kubernetes.io/bind-completed" => self.bound = true,
             "kubernetes.io/config.mirror" => self.mirror = true,
             "k8s.io/initial-events-end" => self.list_ends = true,
@@ -303,6 +305,11 @@ mod tests {
             let job = format!(r#"{{"batch.kubernetes.io/job-index-failure-count":"{text}"}}"#);
             marks(&job).index_failures.map(|failures| failures.counted)
         };
+        let kept = |value: &str| {
+            marks(&format!(r#"{{"cluster-autoscaler.kubernetes.io/safe-to-evict":"{value}"}}"#)).kept_from
+        };
+        assert!(kept("false").cluster_autoscaler() && !kept("false").karpenter());
+        assert_eq!(kept("true"), KeptFrom::default());
         assert_eq!((failures("2"), failures("-1"), failures("x")), (Some(2), Some(0), Some(0)));
     }
 }

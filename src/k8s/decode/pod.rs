@@ -97,7 +97,7 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
         ending: ending(wire, target, pool).map(Arc::new),
         termination: metadata.termination().map(Box::new),
         mirror: metadata.annotations.mirror,
-        do_not_disrupt: metadata.annotations.do_not_disrupt,
+        kept_from: metadata.annotations.kept_from,
         finalizers: pool.names(&finalizers),
         storage: volume::local_storage(&spec.volumes),
     }

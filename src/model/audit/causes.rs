@@ -22,12 +22,14 @@ pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) 
         let causes = CausesOfPod { row, pod, node, cluster, snapshot };
         for mut finding in causes.all() {
             finding.pods.insert(row.pod.clone());
+            finding.workloads.insert(workload_of(cluster, pod));
             finding.nodes.insert(node.clone());
             found.push(finding);
         }
         found.extend(row.preempted().filter_map(|preempted| {
             let mut finding = of_preempted(row, preempted, cluster)?;
             finding.pods.insert(preempted.pod.clone());
+            finding.workloads.insert(finding.subject.clone());
             finding.nodes.insert(node.clone());
             Some(finding)
         }));
@@ -72,10 +74,11 @@ struct CausesOfPod<'a> {
 
 impl CausesOfPod<'_> {
     fn all(&self) -> Vec<Finding> {
-        let mut found: Vec<Finding> = [self.hindrance(), self.loss(), self.destination(), self.returning()]
-            .into_iter()
-            .flatten()
-            .collect();
+        let mut found: Vec<Finding> =
+            [self.hindrance(), self.loss(), self.destination(), self.returning(), self.kept()]
+                .into_iter()
+                .flatten()
+                .collect();
         found.extend(self.row.warnings.iter().filter_map(|warning| self.warning(*warning)));
         found.extend(self.topologies().iter().filter_map(|topology| self.volume(topology)));
         found
@@ -203,6 +206,12 @@ impl CausesOfPod<'_> {
         }
         let is_back = self.row.outcome.kind() == OutcomeKind::SameNode;
         is_back.then(|| self.about_workload(FindingKind::ComesBack, "it tolerates the cordon"))
+    }
+
+    /// Finding about a pod that autoscalers leave on its node. Other drains evict it.
+    fn kept(&self) -> Option<Finding> {
+        let texts: Vec<&str> = self.pod.kept_from.texts().collect();
+        (!texts.is_empty()).then(|| self.about_workload(FindingKind::KeepsNode, texts.join("; ")))
     }
 
     fn warning(&self, warning: PodWarning) -> Option<Finding> {

@@ -82,12 +82,14 @@ pub enum FindingKind {
     ZonalVolume,
     /// The pod uses files of its node.
     HostPath,
+    /// An annotation of the pod keeps an autoscaler from evicting the pod, or from removing its node.
+    KeepsNode,
     /// An admission webhook is asked about evictions.
     EvictionWebhook,
 }
 
 impl FindingKind {
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::BudgetNeverAllows,
         Self::OverlappingBudgets,
         Self::UnhealthyUnderBudget,
@@ -113,6 +115,7 @@ impl FindingKind {
         Self::Switchover,
         Self::ZonalVolume,
         Self::HostPath,
+        Self::KeepsNode,
         Self::EvictionWebhook,
     ];
 
@@ -140,9 +143,11 @@ impl FindingKind {
             | Self::SingleReplica
             | Self::NamespaceTerminating
             | Self::NotKnown => FindingSeverity::Warning,
-            Self::Switchover | Self::ZonalVolume | Self::HostPath | Self::EvictionWebhook => {
-                FindingSeverity::Note
-            }
+            Self::Switchover
+            | Self::ZonalVolume
+            | Self::HostPath
+            | Self::KeepsNode
+            | Self::EvictionWebhook => FindingSeverity::Note,
         }
     }
 
@@ -174,6 +179,7 @@ impl FindingKind {
             Self::Switchover => "switchover",
             Self::ZonalVolume => "zonalVolume",
             Self::HostPath => "hostPath",
+            Self::KeepsNode => "keepsNode",
             Self::EvictionWebhook => "evictionWebhook",
         }
     }
@@ -206,6 +212,7 @@ impl FindingKind {
             Self::Switchover => "Roles that an operator moves first",
             Self::ZonalVolume => "Volumes that tie pods to a zone",
             Self::HostPath => "Pods that use files of their node",
+            Self::KeepsNode => "Pods that keep an autoscaler from their node",
             Self::EvictionWebhook => "Webhooks that are asked about evictions",
         }
     }
@@ -266,6 +273,8 @@ pub struct Finding {
     /// The cause, in words.
     pub text: String,
     pub pods: BTreeSet<Key>,
+    /// Workloads of the pods (the Deployment, not its ReplicaSet); a pod without a workload stands for itself.
+    pub workloads: BTreeSet<FindingSubject>,
     pub nodes: BTreeSet<NodeName>,
     /// Changes that would help against the cause, the smallest first.
     pub fixes: Vec<Fix>,
@@ -278,6 +287,7 @@ impl Finding {
             subject,
             text: text.into(),
             pods: BTreeSet::new(),
+            workloads: BTreeSet::new(),
             nodes: BTreeSet::new(),
             fixes: Vec::new(),
         }
@@ -287,7 +297,13 @@ impl Finding {
         self.kind.severity()
     }
 
-    /// Identity of the finding, which is the same in every audit. `--baseline` compares audits by it.
+    /// Whether the finding is about a budget, which can come to block further nodes and workloads. Most other findings
+    /// are about the workload itself, whose pods move from node to node.
+    pub fn is_of_budget(&self) -> bool {
+        self.subject.kind == *"PodDisruptionBudget"
+    }
+
+    /// Identity of the finding, which is the same in every audit: the kind of cause and the object.
     pub fn id(&self) -> String {
         format!("{} {}", self.kind.as_str(), self.subject)
     }
@@ -304,6 +320,7 @@ impl Finding {
             self.text = format!("{}{OR}{}", self.text, other.text);
         }
         self.pods.extend(other.pods);
+        self.workloads.extend(other.workloads);
         self.nodes.extend(other.nodes);
     }
 }

@@ -64,6 +64,7 @@ pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules,
         FindingKind::SingleReplica => Fix::advice("run two replicas, or accept that it is down for a while"),
         FindingKind::Finalizer => Fix::advice("wait for the finalizer's controller"),
         FindingKind::KubeletDown => Fix::advice("restart the kubelet, or taint the node out-of-service"),
+        FindingKind::KeepsNode => Fix::advice("drain its node by other means, or remove the annotation"),
         FindingKind::NamespaceTerminating => Fix::advice("wait until the namespace is gone"),
         FindingKind::ReplacementsNotHealthy
         | FindingKind::NotKnown

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Finding, Phrase, VerdictLevel, seconds};
 use crate::model::Model;
 use kordon_core::{
-    cluster::{ForeignDrain, MaintenanceNotes, NodeName},
+    cluster::{MaintenanceNotes, NodeName},
     plan::{BlockedDrain, CordonWait, words::counted},
 };
 use kordon_time::{Span, Timestamp};
@@ -14,8 +14,7 @@ use kordon_time::{Span, Timestamp};
 /// scale up its workload, or relax the budget`.
 pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     let finding = |drain: &BlockedDrain| {
-        let foreign =
-            model.cluster.node(&drain.node).and_then(|node| ForeignDrain::find(&model.cluster, node));
+        let foreign = model.cluster.node(&drain.node).and_then(|node| model.foreign_drain(node));
         let by = foreign.and_then(|drain| drain.by).map(|by| format!(" by {by}")).unwrap_or_default();
         let phrase = Phrase::from(format!("drain of {}{by} blocked ", drain.node));
         let phrase = phrase.time(seconds(now.since(drain.since)));

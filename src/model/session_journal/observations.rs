@@ -8,11 +8,12 @@ use crate::model::{ControllerRole, DepartureEntry, DepartureStage};
 use kordon_core::{
     cluster::{
         Applied, Cluster, ConditionStatus, Key, Node, NodeName, Pod, Taint, TaintEffect, Uid, ZoneKey,
+        pod::BY_API,
     },
     engine::{DELETION_BY_TAINT, Effect, Engine, Severity, Write, controllers_own},
     forecast::{EventKind, accuracy::Judgement},
     pressure::PressureCondition,
-    why::departure::{BY_API, BY_COLLECTOR, DepartureKind},
+    why::departure::{BY_COLLECTOR, DepartureKind},
 };
 use kordon_time::{Span, Timestamp};
 

@@ -60,6 +60,7 @@ impl NodeCase {
             NodeState::Late => vec![Wait, WhatIf],
             NodeState::Pressure => vec![Wait, Cordon, Drain],
             NodeState::Starting => vec![Wait, RestartKubelet, DeleteNode],
+            NodeState::Draining if self.is_drain_inferred() => vec![Wait, Uncordon, Drain],
             NodeState::ShuttingDown | NodeState::Rebooting | NodeState::Draining => vec![Wait],
             // Another project drained the node, and will uncordon or delete it.
             NodeState::Drained if ForeignDrain::stage(&self.node).is_some() => vec![Wait, Uncordon],
@@ -90,6 +91,11 @@ impl NodeCase {
     /// Whether the node has the out-of-service taint.
     fn is_marked(&self) -> bool {
         self.node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
+    }
+
+    /// Whether nothing but the evictions of pods shows that the node is drained, so that the client may have stopped.
+    fn is_drain_inferred(&self) -> bool {
+        self.node.drain_claim.is_none() && ForeignDrain::stage(&self.node).is_none()
     }
 
     pub fn suggestions(&self, cluster: &Cluster, now: Timestamp) -> Vec<Suggestion> {
@@ -308,6 +314,7 @@ mod tests {
             name: "n1".into(),
             conditions: ready.into_iter().collect(),
             unschedulable: matches!(state, NodeState::Draining | NodeState::Drained | NodeState::Cordoned),
+            drain_claim: (state == NodeState::Draining).then(Arc::default),
             ..Node::default()
         };
         NodeCase {
@@ -349,6 +356,13 @@ mod tests {
         for state in NodeState::ALL {
             assert_eq!(words(&case(state)), actions(state), "{state}");
         }
+    }
+
+    #[test]
+    fn a_drain_that_only_evictions_show_may_be_over_so_that_its_node_is_uncordoned_or_drained() {
+        let mut draining = case(NodeState::Draining);
+        change(&mut draining, |node| node.drain_claim = None);
+        assert_eq!(words(&draining), "wait uncordon drain");
     }
 
     #[test]

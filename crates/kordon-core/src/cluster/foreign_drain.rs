@@ -14,14 +14,14 @@ pub struct ForeignDrain {
     /// The project, as in `Karpenter`; `None` if the mark on the node does not name it.
     pub by: Option<&'static str>,
     pub stage: DrainStage,
-    /// The mark on the node that shows the drain, such as `taint karpenter.sh/disrupted`.
+    /// What shows the drain: the mark on the node, such as `taint karpenter.sh/disrupted`, or the evictions of its pods.
     pub evidence: String,
     /// Start of the drain; `None` if the mark on the node has no time.
     pub since: Option<Timestamp>,
 }
 
 impl ForeignDrain {
-    /// Returns the drain of a node; `None` if no mark of a known component says that the node is being drained or
+    /// Returns the drain of a node by its mark; `None` if no mark of a known component says that the node is being drained or
     /// rebooted, or is kept empty.
     pub fn find(cluster: &Cluster, node: &Node) -> Option<Self> {
         let (stage, marker) = marker(node)?;
@@ -29,7 +29,16 @@ impl ForeignDrain {
         Some(Self { by: named(marker.project), stage, evidence: marker.evidence(), since })
     }
 
-    /// The stage of the node's drain; `None` if no component of another project drains it.
+    /// The drain of a cordoned node without a mark. It is the work of the client that cordoned the node, as far as its
+    /// field manager names it.
+    pub fn without_mark(node: &Node, evidence: String, since: Option<Timestamp>) -> Self {
+        let manager = node.cordoned_by().map(|by| by.manager.as_str());
+        let of_kubectl = || (manager == Some(KUBECTL)).then_some(KUBECTL);
+        let by = manager.and_then(DrainMarker::project_of_manager).or_else(of_kubectl);
+        Self { by, stage: DrainStage::Draining, evidence, since }
+    }
+
+    /// The stage of the node's drain, by its mark; `None` if no component of another project drains it.
     pub fn stage(node: &Node) -> Option<DrainStage> {
         marker(node).map(|(stage, _)| stage)
     }
@@ -40,6 +49,10 @@ impl ForeignDrain {
         matches!(Self::stage(node), Some(DrainStage::Draining | DrainStage::Maintaining))
     }
 }
+
+/// The field manager of `kubectl cordon` and `kubectl drain` (kubectl 0.37.1: `pkg/drain/cordon.go` names none, so the
+/// API server takes the name of the executable from the User-Agent).
+const KUBECTL: &str = "kubectl";
 
 /// What a drain by another project does with a pod on the drained node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +77,7 @@ impl PodTreatment {
         let is_mark = |taint: &&Taint| taint_owner::DISRUPTED.contains(&taint.key.as_str());
         if node.taints.iter().filter(is_mark).any(is_tolerated) {
             Self::Ignored
-        } else if pod.do_not_disrupt {
+        } else if pod.kept_from.karpenter() {
             Self::Awaited
         } else {
             Self::Evicted

@@ -118,8 +118,8 @@ pub use node_load::NodeLoad;
 pub use operation_id::{NotAnOperationId, OperationId};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
 pub use pod::{
-    ContainerExit, IndexFailures, LocalStorage, LocalVolume, PREEMPTED, Phase, Pod, PodEnding, PodReady,
-    PodUnscheduled, Termination,
+    ContainerExit, IndexFailures, KeptFrom, LocalStorage, LocalVolume, PREEMPTED, Phase, Pod, PodEnding,
+    PodReady, PodUnscheduled, Termination,
 };
 pub use pod_resources::{
     ContainerResources, ContainerRole, KubeletSpec, PodResources, QosClass, QuotaSpec, Requests,

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
+use minicbor::{Decode, Decoder, Encode, Encoder, data::Type, encode::Write};
 
 use super::{
     encoding::{self, EncodingContext},
@@ -92,14 +92,80 @@ pub struct Pod {
     pub finalizers: SharedList<Name>,
     #[n(24)]
     pub storage: LocalStorage,
-    /// `metadata.annotations` has `karpenter.sh/do-not-disrupt: "true"`: Karpenter does not evict the pod.
+    /// The autoscalers that leave the pod on its node, by annotations in `metadata.annotations`.
     #[cbor(n(25), default)]
-    pub do_not_disrupt: bool,
+    pub kept_from: KeptFrom,
 }
 
 /// The annotation of pods that Karpenter does not evict (kubernetes-sigs/karpenter v1.14.1: `pkg/apis/v1/labels.go`,
 /// `DoNotDisruptAnnotationKey`).
 pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+
+/// The annotation of pods that the Cluster Autoscaler does not evict if it is `false`, so that it does not remove their
+/// nodes (kubernetes/autoscaler cluster-autoscaler-1.36.1: `cluster-autoscaler/utils/drain/drain.go`,
+/// `PodSafeToEvictKey`, and `cluster-autoscaler/simulator/drainability/rules/notsafetoevict/rule.go`).
+pub const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+
+/// The autoscalers that leave a pod on its node, because an annotation of the pod says so; in one byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptFrom(u8);
+
+impl KeptFrom {
+    /// Whether Karpenter does not evict the pod (`karpenter.sh/do-not-disrupt: "true"`).
+    pub const fn karpenter(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Whether the Cluster Autoscaler does not evict the pod (`cluster-autoscaler.kubernetes.io/safe-to-evict: "false"`).
+    pub const fn cluster_autoscaler(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    /// What the annotations keep the autoscalers from, in words, one text for each annotation.
+    pub fn texts(self) -> impl Iterator<Item = &'static str> {
+        let karpenter = "karpenter.sh/do-not-disrupt: Karpenter does not evict it";
+        let autoscaler = "cluster-autoscaler.kubernetes.io/safe-to-evict is false: the Cluster Autoscaler does not remove its \
+                          node";
+        let texts = [(self.karpenter(), karpenter), (self.cluster_autoscaler(), autoscaler)];
+        texts.into_iter().filter(|(is_kept, _)| *is_kept).map(|(_, text)| text)
+    }
+
+    /// Reads one of the two annotations. Other annotations change nothing.
+    pub fn set(&mut self, annotation: &str, value: &str) {
+        let (bit, is_kept) = match annotation {
+            DO_NOT_DISRUPT => (1, value == "true"),
+            SAFE_TO_EVICT => (2, value == "false"),
+            _ => return,
+        };
+        if is_kept {
+            self.0 |= bit;
+        }
+    }
+}
+
+impl<C> Encode<C> for KeptFrom {
+    fn encode<W: Write>(
+        &self,
+        encoder: &mut Encoder<W>,
+        _context: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        encoder.u8(self.0)?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for KeptFrom {
+    fn decode(decoder: &mut Decoder<'b>, _context: &mut C) -> Result<Self, minicbor::decode::Error> {
+        // Recordings of older releases have one flag, that of Karpenter.
+        match decoder.datatype()? {
+            Type::Bool => Ok(Self(u8::from(decoder.bool()?))),
+            _ => decoder.u8().map(Self),
+        }
+    }
+}
+
+/// The reason of the condition DisruptionTarget that the eviction subresource sets (Kubernetes 1.37:
+/// `addConditionAndDeletePod` in `pkg/registry/core/pod/storage/eviction.go`).
+pub const BY_API: &str = "EvictionByEvictionAPI";
 
 /// Numbers of failures of earlier pods with the same index of a Job. The Job controller writes these numbers into the
 /// annotations of each pod that it creates.
@@ -162,6 +228,11 @@ impl Pod {
     /// Whether the pod is neither being deleted nor finished.
     pub fn lives(&self) -> bool {
         self.termination.is_none() && !self.is_finished()
+    }
+
+    /// Whether the kubelet of the pod's node has not accepted the pod: it has not posted the pod's status.
+    pub fn is_unaccepted(&self) -> bool {
+        self.phase == Phase::Pending && self.started.is_none()
     }
 
     /// Whether the pod waits for a node.

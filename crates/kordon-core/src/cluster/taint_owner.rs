@@ -18,6 +18,11 @@ impl TaintOwner {
         Some(Self { name, meaning })
     }
 
+    /// Whether the taint's owner adds taints by the rules of the Node Readiness Controller.
+    pub fn is_readiness(self) -> bool {
+        self.name == READINESS
+    }
+
     /// Whether the taint's owner creates nodes for Pending pods.
     pub fn is_autoscaler(self) -> bool {
         [AUTOSCALER, KARPENTER].contains(&self.name)
@@ -49,6 +54,8 @@ const LIFECYCLE: &str = "node lifecycle controller";
 const CLOUD: &str = "cloud controller manager";
 pub(super) const AUTOSCALER: &str = "Cluster Autoscaler";
 pub(super) const KARPENTER: &str = "Karpenter";
+
+const READINESS: &str = "Node Readiness Controller";
 
 /// Well-known taints. The first match counts, so single keys come before their domains.
 const KNOWN: [(Pattern, &str, &str); 38] = [
@@ -111,7 +118,7 @@ const KNOWN: [(Pattern, &str, &str); 38] = [
     ),
     (Pattern::Under("remediator.kubernetes.azure.com"), "AKS", "drained for an event of Azure"),
     (Pattern::Under("remediator.aks.microsoft.com"), "AKS", "drained for an event of Azure"),
-    (Pattern::Under("readiness.k8s.io"), "Node Readiness Controller", "a condition that it needs is not met"),
+    (Pattern::Under("readiness.k8s.io"), READINESS, "a condition that it needs is not met"),
     (
         Pattern::Key("node-role.kubernetes.io/control-plane"),
         "its installer",

@@ -53,7 +53,8 @@ pub fn shutdown_groups<'a>(cluster: &'a Cluster, node: &Node) -> Vec<ShutdownGro
     if !node.is_shutting_down() {
         return Vec::new();
     }
-    let running = cluster.pods_on(&node.name).filter(|pod| !pod.is_finished());
+    // The kubelet ends only pods that it knows. It rejects pods that come during the shutdown.
+    let running = cluster.pods_on(&node.name).filter(|pod| !pod.is_finished() && !pod.is_unaccepted());
     let (critical, others): (Vec<&Arc<Pod>>, Vec<&Arc<Pod>>) = running.partition(|pod| pod.is_critical());
     let mut starts = began(cluster, node);
     let groups = [(others, false), (critical, true)].into_iter().filter(|(pods, _)| !pods.is_empty());

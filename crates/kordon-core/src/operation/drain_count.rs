@@ -1,17 +1,18 @@
 //! Progress of a drain, counted in the same way for all views.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use crate::{
-    cluster::{Cluster, DrainClaim, NodeName, Pod, Scope},
-    plan::BlockedDrain,
+    cluster::{Cluster, DrainClaim, Node, NodeName, Pod, PodTreatment, Scope},
+    plan::{BlockedDrain, words::counted},
 };
 
 /// Numbers of a drain's pods by state: gone, terminating, and so on. Pods that stay on the node are not counted.
 ///
 /// For a drain of this process, the operation knows the state of each pod ([`OperationProgress::count`]). For a drain
 /// of another process, the claim on the node has the total, and the pods on the node and their budgets show the states
-/// ([`DrainCount::from_claim`]).
+/// ([`DrainCount::from_claim`]). For a drain by another client, only the pods that are left are known, and those that
+/// were seen leaving ([`DrainCount::of_foreign`]).
 ///
 /// [`OperationProgress::count`]: super::OperationProgress::count
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,18 +75,29 @@ impl DrainCount {
         if !cluster.knows(&Scope::PodsOn(node.clone())) {
             return None;
         }
-        let is_blocked = |pod: &Pod| blocked.is_some_and(|drain| drain.pods.contains(&pod.key));
-        let part = |pod: &Pod| match DrainPart::from_pod(pod) {
-            DrainPart::Waiting if is_blocked(pod) => DrainPart::Blocked,
-            part => part,
-        };
-        let mut count: Self = cluster.workload_pods(node).map(|pod| part(pod)).collect();
+        let mut count: Self = cluster.workload_pods(node).map(|pod| part(pod, blocked)).collect();
         let stay = claim.stay.unwrap_or(0);
         let stay_waiting = stay.min(count.waiting);
         count.waiting -= stay_waiting;
         count.blocked = count.blocked.saturating_sub(stay - stay_waiting);
         count.gone = total.saturating_sub(count.left());
         Some(count)
+    }
+
+    /// The count of a drain by another client: the pods on the node that its drain removes or waits for, and `gone`, the
+    /// number of pods that were seen leaving. `None` if the pods of the node are unknown.
+    pub fn of_foreign(
+        node: &Node,
+        cluster: &Cluster,
+        gone: usize,
+        blocked: Option<&BlockedDrain>,
+    ) -> Option<Self> {
+        if !cluster.knows(&Scope::PodsOn(node.name.clone())) {
+            return None;
+        }
+        let counts = |pod: &&Arc<Pod>| PodTreatment::find(node, pod) != PodTreatment::Ignored;
+        let pods = cluster.workload_pods(&node.name).filter(counts);
+        Some(Self { gone, ..pods.map(|pod| part(pod, blocked)).collect() })
     }
 
     pub const fn total(&self) -> usize {
@@ -111,11 +123,29 @@ impl DrainCount {
 
     /// The count in words, for example `5 of 7 pods gone (1 terminating, 1 waiting)`.
     pub fn text(&self) -> String {
+        let plural = if self.total() == 1 { "" } else { "s" };
+        format!("{} of {} pod{plural} gone{}", self.gone, self.total(), self.parts_text())
+    }
+
+    /// The pods that are left in words, for example `2 pods left (1 terminating, 1 waiting)`.
+    pub fn left_text(&self) -> String {
+        format!("{} left{}", counted(self.left(), "pod", "pods"), self.parts_text())
+    }
+
+    /// The parts of the pods that are left, in parentheses; empty if no pod is left.
+    fn parts_text(&self) -> String {
         let parts: Vec<String> =
             self.parts_left().map(|(part, pods)| format!("{pods} {}", part.word())).collect();
-        let left = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-        let plural = if self.total() == 1 { "" } else { "s" };
-        format!("{} of {} pod{plural} gone{left}", self.gone, self.total())
+        if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    }
+}
+
+/// How a drain of another process counts a pod. `blocked` has the pods that hold up the drain.
+fn part(pod: &Pod, blocked: Option<&BlockedDrain>) -> DrainPart {
+    let holds = |drain: &BlockedDrain| drain.pods.contains(&pod.key) || drain.awaited.contains(&pod.key);
+    match DrainPart::from_pod(pod) {
+        DrainPart::Waiting if blocked.is_some_and(holds) => DrainPart::Blocked,
+        part => part,
     }
 }
 
@@ -154,6 +184,7 @@ mod tests {
         assert_eq!((count.total(), count.left(), count.to_string()), (7, 4, "3/7".into()));
         let text = "3 of 7 pods gone (1 blocked, 1 terminating, 1 waiting, 1 finished before)";
         assert_eq!(count.text(), text);
+        assert_eq!(count.left_text(), "4 pods left (1 blocked, 1 terminating, 1 waiting, 1 finished before)");
         assert_eq!(DrainCount { gone: 1, ..DrainCount::default() }.text(), "1 of 1 pod gone");
     }
 }

@@ -14,6 +14,7 @@ use super::{
     operator_budgets::operator_of_pod,
     outlook::never_allows,
     rules::EvictionRules,
+    words::named,
 };
 use crate::cluster::{Cluster, Key, Node, NodeName, Pod, PodTreatment, Scope, pod::DO_NOT_DISRUPT};
 use kordon_time::{Span, Timestamp};
@@ -131,14 +132,6 @@ impl fmt::Display for BlockedDrain {
         let awaited =
             (!self.awaited.is_empty()).then(|| format!("{DO_NOT_DISRUPT} of {}", named(&self.awaited)));
         f.write_str(&budgets.into_iter().chain(awaited).collect::<Vec<_>>().join(" and "))
-    }
-}
-
-/// Formats the names of pods: `web/cart-0` or `web/cart-0 and 3 more`.
-fn named(pods: &[Key]) -> String {
-    match pods {
-        [first, others @ ..] if !others.is_empty() => format!("{first} and {} more", others.len()),
-        pods => pods.first().map(ToString::to_string).unwrap_or_default(),
     }
 }
 

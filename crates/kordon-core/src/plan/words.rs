@@ -1,5 +1,6 @@
 //! Texts about plans that the screen and the command line share.
 
+use crate::cluster::Key;
 use kordon_time::Span;
 
 /// Describes when an action ends, as words that follow a verb. `likely` and `latest` are its likely and latest
@@ -24,4 +25,12 @@ pub const NO_RESOURCES: &str = "No resources found";
 /// Formats a number of things: `1 pod`, `2 pods`.
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// Formats the names of pods: `web/cart-0` or `web/cart-0 and 3 more`.
+pub fn named(pods: &[Key]) -> String {
+    match pods {
+        [first, others @ ..] if !others.is_empty() => format!("{first} and {} more", others.len()),
+        pods => pods.first().map(ToString::to_string).unwrap_or_default(),
+    }
 }

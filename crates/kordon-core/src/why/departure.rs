@@ -12,9 +12,8 @@ use clues::Clues;
 use crate::cluster::{Cluster, ClusterEvent, ConditionStatus, Key, Pod};
 use kordon_time::{ClusterTime, Timestamp};
 
-/// Reasons of the condition DisruptionTarget. The reasons for taint eviction and those of the scheduler are defined
+/// Reasons of the condition DisruptionTarget. The reasons for evictions and those of the scheduler are defined
 /// elsewhere.
-pub const BY_API: &str = "EvictionByEvictionAPI";
 pub const BY_COLLECTOR: &str = "DeletionByPodGC";
 pub const BY_KUBELET: &str = "TerminationByKubelet";
 

@@ -8,19 +8,24 @@ mod pod;
 mod node_claim;
 mod shutdown;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key, MaintenanceNote,
-        MaintenanceNotes, Name, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner, in_maintenance,
+        Cluster, ClusterEvent, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key,
+        MaintenanceNote, MaintenanceNotes, Name, Node, NodeName, Pod, Scope, Taint, TaintEffect, TaintOwner,
+        in_maintenance, pod::SAFE_TO_EVICT,
     },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, Silence, UNREACHABLE,
         Why, ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
-    plan::{BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, words::counted},
+    operation::DrainCount,
+    plan::{
+        BlockedDrain, CordonWait, EvictionRules, PodOutcome, PreemptedFor, foreign_drain, foreign_time_left,
+        words::{counted, named},
+    },
 };
 use kordon_time::{Span, Timestamp};
 
@@ -177,9 +182,17 @@ impl Explainer<'_> {
         self.explain_cordon_wait(node, &mut explanation);
         self.explain_maintenance(node, &mut explanation);
         self.explain_plans(node, &mut explanation);
+        self.explain_kept_pods(node, &mut explanation);
         self.explain_node_claim(node, &mut explanation);
         self.explain_shutdown(node, &mut explanation);
         self.explain_evictions(node, &mut explanation);
+        in_order(explanation)
+    }
+
+    /// Explains a node, with what the Events about it say of Karpenter.
+    pub fn node_with_events(&self, node: &Node, events: &[ClusterEvent]) -> Vec<Step> {
+        let mut explanation = self.node(node);
+        explanation.extend(disruption_blocked(self.cluster, events));
         in_order(explanation)
     }
 
@@ -218,8 +231,9 @@ impl Explainer<'_> {
     /// Adds the drain of the node and what blocks it, or the stage of another project's work on the node.
     fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
         let claim = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now));
-        let foreign = ForeignDrain::find(self.cluster, node).filter(|_| claim.is_none());
-        // Text after the word "drain", "drained" or "reboot": who drains the node, or which mark shows the drain.
+        let rules = EvictionRules::for_version(self.engine.settings().version);
+        let foreign = foreign_drain(self.cluster, node, &rules, self.now).filter(|_| claim.is_none());
+        // Text after the word "drain", "drained" or "reboot": who drains the node, or what shows the drain.
         let by = match (claim, &foreign) {
             (Some(claim), _) => format!("by {}", claim.by),
             (None, Some(ForeignDrain { by: Some(by), evidence, .. })) => format!("by {by} ({evidence})"),
@@ -231,7 +245,11 @@ impl Explainer<'_> {
             DrainStage::Rebooting => format!("reboot {by}"),
             DrainStage::Drained => format!("drain {by} has ended"),
             DrainStage::Maintaining if is_empty() => format!("drain {by} has ended"),
-            DrainStage::Draining | DrainStage::Maintaining => self.drain_words(node, &by),
+            DrainStage::Draining | DrainStage::Maintaining => {
+                let blocked = BlockedDrain::find(self.cluster, node, None, &rules, self.now);
+                let left = foreign.as_ref().and_then(|_| self.words_of_rest(node, blocked.as_ref(), &rules));
+                drain_words(&by, blocked.as_ref()) + &left.unwrap_or_default()
+            }
         };
         let step = Step::new(Tense::Present, Topic::Drain, text);
         explanation.push(Step { at: foreign.and_then(|foreign| foreign.since), ..step });
@@ -243,17 +261,23 @@ impl Explainer<'_> {
         explanation.extend(wait.map(|wait| Step::new(Tense::Present, Topic::Drain, wait.to_string())));
     }
 
-    fn drain_words(&self, node: &Node, by: &str) -> String {
-        let rules = EvictionRules::for_version(self.engine.settings().version);
-        match BlockedDrain::find(self.cluster, node, None, &rules, self.now) {
-            Some(blocked) => {
-                let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
-                let refused =
-                    if pods.is_empty() { String::new() } else { format!(": it refuses {}", pods.join(", ")) };
-                format!("drain {by} blocked by {blocked}{refused}")
+    /// The rest of a drain by another client, in words that follow what is said of the drain: `; 2 pods left (1
+    /// terminating, 1 waiting), done in ~30s (at most 35s)`. `None` if the pods of the node are unknown.
+    fn words_of_rest(
+        &self,
+        node: &Node,
+        blocked: Option<&BlockedDrain>,
+        rules: &EvictionRules,
+    ) -> Option<String> {
+        let count = DrainCount::of_foreign(node, self.cluster, 0, blocked)?;
+        let ends = match blocked {
+            None if count.left() > 0 => {
+                let left = foreign_time_left(self.cluster, node, rules, self.now);
+                format!(", {}", left.text(self.now))
             }
-            None => format!("drained {by}"),
-        }
+            Some(_) | None => String::new(),
+        };
+        Some(format!("; {}{ends}", count.left_text()))
     }
 
     fn knows_pods(&self, node: &Node) -> bool {
@@ -280,6 +304,23 @@ impl Explainer<'_> {
         for ForeignNote { text, at } in ForeignNote::all(self.cluster, node) {
             let tense = if at.is_some_and(|at| at > self.now) { Tense::Future } else { Tense::Present };
             explanation.push(Step { at, ..Step::new(tense, Topic::Drain, text) });
+        }
+    }
+
+    /// Adds that the Cluster Autoscaler does not remove the node, because it may not evict pods of the node.
+    fn explain_kept_pods(&self, node: &Node, explanation: &mut Vec<Step>) {
+        if ForeignDrain::stage(node).is_some() {
+            return;
+        }
+        let is_kept = |pod: &&Arc<Pod>| pod.kept_from.cluster_autoscaler() && !pod.is_finished();
+        let kept = self.cluster.workload_pods(&node.name).filter(is_kept);
+        let kept: Vec<Key> = kept.map(|pod| pod.key.clone()).collect();
+        if !kept.is_empty() {
+            let text = format!(
+                "the Cluster Autoscaler does not remove it: {SAFE_TO_EVICT} is false for {}",
+                named(&kept)
+            );
+            explanation.push(Step::new(Tense::Never, Topic::Drain, text));
         }
     }
 
@@ -439,6 +480,15 @@ impl Explainer<'_> {
         for taint in node.taints.iter().filter(ours) {
             let at = taint.time_added.map(|at| self.cluster.local(at));
             let text = format!("{}:NoSchedule: no new pods without a toleration", taint.key);
+            explanation.push(Step { at, ..Step::new(Tense::Past, Topic::NoSchedule, text) });
+        }
+        for taint in node.taints.iter().filter(|taint| taint.effect != TaintEffect::NoExecute) {
+            let Some(owner) = TaintOwner::from_taint(taint).filter(|owner| owner.is_readiness()) else {
+                continue;
+            };
+            let at = taint.time_added.map(|at| self.cluster.local(at));
+            let (key, effect) = (&taint.key, taint.effect.as_str());
+            let text = format!("{key}:{effect}, by {}: {}", owner.name, owner.meaning);
             explanation.push(Step { at, ..Step::new(Tense::Past, Topic::NoSchedule, text) });
         }
     }
@@ -637,6 +687,24 @@ impl Step {
     fn estimated(self, estimated: bool) -> Self {
         Self { estimated, ..self }
     }
+}
+
+/// Says who drains a node (`by`), and what blocks the drain.
+fn drain_words(by: &str, blocked: Option<&BlockedDrain>) -> String {
+    let Some(blocked) = blocked else { return format!("drained {by}") };
+    let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
+    let refused = if pods.is_empty() { String::new() } else { format!(": it refuses {}", pods.join(", ")) };
+    format!("drain {by} blocked by {blocked}{refused}")
+}
+
+/// Says why Karpenter did not disrupt a node, from the latest of its Events about this; `None` without such an Event
+/// (kubernetes-sigs/karpenter 2266468: `pkg/controllers/disruption/events/events.go`, `Blocked`).
+fn disruption_blocked(cluster: &Cluster, events: &[ClusterEvent]) -> Option<Step> {
+    let blocked = events.iter().filter(|event| event.reason == *"DisruptionBlocked");
+    let event = blocked.max_by_key(|event| event.last)?;
+    let text = format!("Karpenter did not disrupt it: {}", event.message);
+    let at = event.last.map(|at| cluster.local(at));
+    Some(Step { at, ..Step::new(Tense::Past, Topic::Drain, text) })
 }
 
 /// Largest rounding error of a time. Times are whole seconds, and the clock offsets measured from such times are also

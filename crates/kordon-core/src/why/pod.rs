@@ -71,6 +71,7 @@ impl Explainer<'_> {
         self.explain_held_volume(pod, &mut explanation);
         self.explain_refusal(pod, &mut explanation);
         self.explain_end_by_shutdown(pod, node, &mut explanation);
+        explain_kept(pod, &mut explanation);
         self.explain_eviction(pod, node, &mut explanation);
         if explanation.iter().any(is_eviction) {
             let outcome = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key));
@@ -444,6 +445,14 @@ impl Explainer<'_> {
         let resumed = if is_running { "" } else { ", once the maintenance is resumed" };
         let maintenance = in_maintenance(operation, by, is_running);
         Some(format!("its node {} {maintenance}: its drain evicts the pod{resumed}", stage.text()))
+    }
+}
+
+/// Adds which autoscalers leave the pod on its node. They evict pods of DaemonSets and mirror pods in no case.
+fn explain_kept(pod: &Pod, explanation: &mut Vec<Step>) {
+    if pod.is_workload() && !pod.is_finished() {
+        let step = |text: &str| Step::new(Tense::Never, Topic::Drain, text.into());
+        explanation.extend(pod.kept_from.texts().map(step));
     }
 }
 

@@ -26,8 +26,15 @@ impl Explainer<'_> {
         explanation.push(Step::new(Tense::Future, Topic::Outcome, after.into()));
     }
 
-    /// Adds the latest time at which the kubelet ends this pod, if its node is shutting down.
+    /// Adds the latest time at which the kubelet ends this pod, if its node is shutting down; or that the pod never runs
+    /// before the machine is back.
     pub(super) fn explain_end_by_shutdown(&self, pod: &Pod, node: &Node, explanation: &mut Vec<Step>) {
+        if node.is_shutting_down() && pod.is_unaccepted() {
+            let text = "its node is shutting down, and the kubelet has not accepted it: it does not run before the machine is \
+                        back";
+            explanation.push(Step::new(Tense::Never, Topic::Termination, text.into()));
+            return;
+        }
         let groups = shutdown_groups(self.cluster, node);
         let own = groups.iter().find(|group| group.pods.iter().any(|other| other.key == pod.key));
         let Some(group) = own else { return };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kordon_core::{
     cluster::{
-        ClaimedSurge, DrainClaim, Key, Owner, OwnerKind, PodUnscheduled, Requirement, Selector, SelectorOperator, Taint,
-        WorkloadKind,
+        ClaimedSurge, DrainClaim, Key, Owner, OwnerKind, PodUnscheduled, Requirement, Selector,
+        SelectorOperator, Taint, WorkloadKind,
     },
     plan::{BlockPattern, BlockedDrain, Verdict, refusal},
 };

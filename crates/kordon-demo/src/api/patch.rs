@@ -96,6 +96,13 @@ fn list_rule(kind: &Kind, field: &str) -> ListRule {
     }
 }
 
+/// Whether a strategic merge patch replaces the object in a field as a whole: upstream's `patchStrategy:"replace"`,
+/// which only the selector of a `policy/v1` PodDisruptionBudget has (Kubernetes 1.37 `policy/v1/types.go`;
+/// `mergeMapHandler` in `strategicpatch/patch.go`).
+fn is_replaced(kind: &Kind, field: &str) -> bool {
+    kind.name == "PodDisruptionBudget" && field == "selector"
+}
+
 fn merge_strategically(
     kind: &Kind,
     target: &mut Map<String, Value>,
@@ -148,6 +155,9 @@ fn merge_field(
     match value {
         Value::Null => {
             target.remove(&key);
+        }
+        Value::Object(patch) if is_replaced(kind, &key) => {
+            target.insert(key, Value::Object(patch));
         }
         Value::Object(patch) => {
             let field = as_object(target.entry(key).or_insert(Value::Null));
@@ -269,6 +279,20 @@ mod tests {
         );
         let emptied = strategic("pods", &pod, json!({"spec": {"containers": [{"$patch": "replace"}]}}));
         assert_eq!(emptied["spec"]["containers"], json!([]));
+    }
+
+    #[test]
+    fn the_selector_of_a_budget_is_replaced_whole() {
+        let budget = json!({"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "cart"}}}});
+        let other =
+            json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["cart", "web"]}]});
+        for selector in [other, json!({})] {
+            let patched = strategic("poddisruptionbudgets", &budget, json!({"spec": {"selector": selector}}));
+            assert_eq!(patched["spec"], json!({"minAvailable": 1, "selector": selector}));
+        }
+        let set = json!({"spec": {"selector": {"matchLabels": {"app": "cart"}}}});
+        let patched = strategic("replicasets", &set, json!({"spec": {"selector": {}}}));
+        assert_eq!(patched, set, "selectors of other kinds are merged");
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::{cmp::Reverse, sync::Arc};
 
 use super::{
-    BY_API, BY_COLLECTOR, BY_KUBELET,
+    BY_COLLECTOR, BY_KUBELET,
     DepartureCertainty::{self, Certain, Likely, Possible},
     DepartureEvidence, DepartureKind, EvidenceSource, PodDeparture, PodPresence,
 };
 use crate::{
     cluster::{
         Cluster, ClusterEvent, ContainerExit, FeedKind, Key, Name, Node, OUT_OF_SERVICE, OwnerKind,
-        PREEMPTED, Phase, Pod, Taint, Workload, WorkloadKind, WorkloadStage,
+        PREEMPTED, Phase, Pod, Taint, Workload, WorkloadKind, WorkloadStage, pod::BY_API,
     },
     engine::{DELETION_BY_DEVICE_TAINT, DELETION_BY_TAINT, Tolerance, no_execute, tolerance},
     plan::owner::{self, OwnerLookup},
