@@ -149,6 +149,11 @@ impl ConfigFile {
         Ok(())
     }
 
+    /// Names of the contexts that have a table.
+    pub fn context_names(&self) -> impl Iterator<Item = &str> {
+        self.contexts.keys().map(String::as_str)
+    }
+
     fn look_of(&self, context: Option<&str>) -> LookFile {
         let mut look = self.look.clone();
         if let Some(own) = context.and_then(|context| self.contexts.get(context)) {
