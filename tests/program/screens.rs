@@ -355,6 +355,31 @@ fn wide_shows_the_lesser_columns() {
 }
 
 #[test]
+fn wide_shows_no_fewer_columns_at_any_width() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2z");
+    let mut headings = |width: u16| -> Vec<String> {
+        let screen = snapshot::plain(&drawn(&mut fixture, (width, 24)));
+        fixture.press("w");
+        let is_heading = |line: &&str| line.contains("  node ") && line.contains(" state ");
+        let line = screen.lines().find(is_heading).unwrap_or_else(|| panic!("{screen}"));
+        let titles = line.trim_matches(|it: char| it == '│' || it.is_whitespace()).split("  ");
+        titles.map(str::trim).filter(|title| !title.is_empty()).map(str::to_owned).collect()
+    };
+    for width in (60..=320).step_by(4) {
+        let (narrow, wide) = (headings(width), headings(width));
+        assert!(wide.len() >= narrow.len(), "{width}: {narrow:?} {wide:?}");
+        let may_go = ["renewals", "reason", "message"];
+        let mut stays = narrow.iter().filter(|title| !may_go.contains(&title.as_str()));
+        assert!(stays.all(|title| wide.contains(title)), "{width}: {narrow:?} {wide:?}");
+    }
+    let [_, wide] = [160, 160].map(&mut headings);
+    for title in ["taints", "cpu req", "used", "mem req"] {
+        assert!(wide.iter().any(|shown| shown == title), "{title}: {wide:?}");
+    }
+}
+
+#[test]
 fn wide_shows_what_nodes_use_and_the_gpus_that_they_have() {
     let mut fixture = DashboardFixture::incident();
     let usage = |number: i64| UsageMetric {

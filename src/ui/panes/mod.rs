@@ -315,7 +315,8 @@ fn table_of<K: PartialEq + Clone>(
 ) -> TableWidget {
     let first = list.first_shown(usize::from(rows.height));
     scene.can_click(rows, ScreenPart::Rows { pane, first });
-    TableWidget { columns, rows: list.len(), first, selected: list.cursor(), looks: scene.looks(pane) }
+    let (selected, looks) = (list.cursor(), scene.looks(pane));
+    TableWidget { columns, refills: false, rows: list.len(), first, selected, looks }
 }
 
 /// A column that the list can be sorted by.
