@@ -244,6 +244,9 @@ fn the_detail_of_a_node_names_the_budgets_that_hold_it_and_the_pods_that_they_re
     };
     let held = budgets(&mut fixture, "pool-a-01");
     assert_eq!(held.len(), 1, "{held:?}");
-    assert!(held[0].starts_with("postgres never") && held[0].ends_with("refuses postgres-0"), "{held:?}");
+    assert!(
+        held[0].starts_with("data/postgres never") && held[0].ends_with("refuses postgres-0"),
+        "{held:?}"
+    );
     assert_eq!(budgets(&mut fixture, "pool-b-02"), [""; 0], "it has no pods of a budget");
 }
