@@ -20,7 +20,7 @@ use kordon::{
     },
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
-    model::suggestions::Means,
+    model::{Predictions, suggestions::Means},
     run::Surface,
     ui::{Theme, snapshot},
 };
@@ -1411,6 +1411,15 @@ fn an_empty_pane_says_what_to_do_next() {
         let screen = said(keys);
         assert!(screen.contains(expected), "{keys}: {screen}");
     }
+}
+
+#[test]
+fn the_forecast_says_nothing_before_it_is_worked_out() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.app.model.predictions = Predictions::new(Span::from_secs(5));
+    fixture.press("4z");
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(screen.contains("working out the forecast"), "{screen}");
 }
 
 #[test]
