@@ -292,6 +292,10 @@ impl LookArgs {
         let suitable = ThemeName::for_terminal(is_colourless(), colours);
         let has_own = suitable.len() == ThemeName::ALL.len();
         let mut themes: Vec<ThemeChoice> = suitable.into_iter().map(ThemeChoice::Bundled).collect();
+        // NO_COLOR overrides the theme of the command line and of the configuration.
+        if is_colourless() {
+            return Ok((themes, Vec::new()));
+        }
         let mut notes = Vec::new();
         let own = OwnThemes::find();
         for name in own.names() {

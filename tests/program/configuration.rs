@@ -284,6 +284,21 @@ async fn own_themes_inherit_and_their_mistakes_name_file_and_line() {
     assert_eq!((code, err.as_str()), (0, ""));
 }
 
+#[tokio::test]
+async fn no_color_overrides_the_theme_of_flag_and_configuration() {
+    let mut shell = configured("theme = \"nord\"");
+    let line = ["demo", "--snapshot", "frame.ansi", "--after", "1s"];
+    let frame = async |shell: &Shell, more: &[&str]| {
+        shell.run(&[&line, more].concat()).await.done();
+        fs::read_to_string(shell.home.path().join("frame.ansi")).expect("a frame")
+    };
+    let has_colours = |frame: &str| frame.contains("38;2;") || frame.contains("48;2;");
+    assert!(has_colours(&frame(&shell, &[]).await));
+    shell.environment.push(("NO_COLOR".into(), "1".into()));
+    assert!(!has_colours(&frame(&shell, &[]).await));
+    assert!(!has_colours(&frame(&shell, &["--theme", "light"]).await));
+}
+
 /// The skin uses the colours `default` and `lightslategray`, like k9s's own skins.
 #[tokio::test]
 async fn a_skin_of_k9s_becomes_a_theme_whose_text_can_be_read() {
