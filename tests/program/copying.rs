@@ -6,7 +6,7 @@ use kordon::{
     app::{ChosenColumn, Pane, Reaction, UserAction, chosen_columns, update},
     ui::snapshot,
 };
-use kordon_core::cluster::Name;
+use kordon_core::cluster::{Key, Name};
 
 use super::{
     cells::{add_devices, add_gates, add_gpus, choose},
@@ -58,6 +58,24 @@ fn the_rows_of_every_pane_are_taken_as_text() {
         assert_eq!(rows.rows.is_empty(), keys == "4", "{keys}: {rows:?}");
         assert!(rows.heads.is_empty() || rows.rows.iter().all(|row| row.len() <= rows.heads.len()), "{keys}");
     }
+}
+
+#[test]
+fn names_are_taken_without_the_signs_beside_them() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2M");
+    let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
+    let is_node = |row: &Vec<String>| fixture.world.node(&row[0].as_str().into()).is_some();
+    assert!(rows.rows.len() == 30 && rows.rows.iter().all(is_node), "{rows:?}");
+    let zone = rows.heads.iter().position(|head| head == "zone").expect("a column");
+    assert!(rows.rows.iter().all(|row| row[zone].starts_with("eu-1/")), "whole zones: {rows:?}");
+    fixture.press("<Enter>");
+    let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
+    let is_pod = |row: &Vec<String>| {
+        let (namespace, name) = row[0].split_once('/').expect("namespace/name");
+        fixture.world.pod(&Key::new(namespace, name)).is_some()
+    };
+    assert!(!rows.rows.is_empty() && rows.rows.iter().all(is_pod), "{rows:?}");
 }
 
 #[test]

@@ -409,7 +409,8 @@ fn name(scene: &Scene, line: &NodeLine) -> Cell {
     if node.unschedulable && line.role() != Some(StateRole::Maintenance) {
         cell = cell.and(" ⊘", scene.style(Role::NodeMaintenance));
     }
-    if node.terminating { cell.and(" ✗", scene.style(Role::NodeWarning)) } else { cell }
+    let cell = if node.terminating { cell.and(" ✗", scene.style(Role::NodeWarning)) } else { cell };
+    cell.copied_as(&node.name)
 }
 
 /// Glyph and theme role of a node's state; `·` while the state is unknown.

@@ -93,6 +93,8 @@ pub enum Width {
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     spans: Vec<Span<'static>>,
+    /// Text for copies and exports; `None` if it is the drawn text.
+    copied: Option<String>,
 }
 
 impl Cell {
@@ -120,8 +122,17 @@ impl Cell {
         self.spans.is_empty()
     }
 
-    /// The text without its styles.
+    /// Sets the text for copies and exports, for a cell that is drawn with signs beside its value.
+    #[must_use]
+    pub fn copied_as(self, text: &str) -> Self {
+        Self { copied: Some(visible::text(text).into_owned()), ..self }
+    }
+
+    /// The text for copies and exports.
     pub fn text(&self) -> String {
+        if let Some(copied) = &self.copied {
+            return copied.clone();
+        }
         let text: String = self.spans.iter().map(|span| span.content.as_ref()).collect();
         text.trim().to_owned()
     }
