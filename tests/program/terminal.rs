@@ -135,6 +135,9 @@ fn rows_and_cells_are_copied_and_what_is_shown_is_written_to_files() {
     }
     terminal.type_in(&format!(":export {}\r", file("nodes.csv")));
     terminal.wait("exists: name another file");
+    terminal.type_in(&format!("4:export {}\r", file("chart.csv")));
+    terminal.wait("there are no rows here: .svg, .txt and .ansi write the screen");
+    assert!(!std::path::Path::new(&file("chart.csv")).exists());
     terminal.type_in("q");
     assert!(terminal.end().success());
     let raw = terminal.raw();
