@@ -35,6 +35,33 @@ fn the_name_of_the_selected_object_is_copied() {
 }
 
 #[test]
+fn the_name_of_a_pod_that_is_gone_is_copied() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.remove_pods_in_every_way();
+    let gone = |text: &Option<String>| {
+        let (namespace, name) = text.as_deref()?.split_once('/')?;
+        Some(fixture.world.pod(&Key::new(namespace, name)).is_none())
+    };
+    let mut shown = DashboardFixture::incident();
+    shown.remove_pods_in_every_way();
+    shown.press("7");
+    let departures: Vec<Option<String>> = (0..8)
+        .map(|_| {
+            let copied = match update(&mut shown.app, UserAction::Copy, shown.now) {
+                Reaction::Copy(text) => Some(text),
+                _ => None,
+            };
+            shown.press("j");
+            copied
+        })
+        .collect();
+    assert!(departures.iter().all(Option::is_some), "{departures:?}");
+    assert!(departures.iter().any(|text| gone(text) == Some(true)), "{departures:?}");
+    let (text, message) = copied(DashboardFixture::incident(), "5j");
+    assert!(text.is_some(), "{message}");
+}
+
+#[test]
 fn the_command_of_a_plan_is_copied() {
     let (text, message) = copied(DashboardFixture::maintenance(), "2/pool-a-01<Enter>c");
     assert_eq!((text.as_deref(), message.as_str()), (Some("kubectl cordon pool-a-01"), "copied the command"));
