@@ -2,7 +2,9 @@
 
 use super::{
     Screen,
-    columns::{Sort, SortColumn},
+    columns::{
+        BudgetColumn, EventColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn,
+    },
     pane::Pane,
 };
 use kordon_core::cluster::nearest::nearest;
@@ -41,6 +43,30 @@ pub trait PaneSort {
 pub fn column_and_direction(text: &str) -> (&str, bool) {
     let column = text.strip_prefix('-').or_else(|| text.strip_suffix(":reversed"));
     (column.unwrap_or(text).trim(), column.is_some())
+}
+
+/// Checks that the list of a pane can be sorted as it is written, as in `-pods`.
+///
+/// # Errors
+/// There is no such column, or the order of the list is fixed.
+pub fn check_sort(pane: Pane, text: &str) -> Result<(), String> {
+    let (title, is_reversed) = column_and_direction(text);
+    match pane {
+        Pane::Zones => Sort::<ZoneColumn>::default().set(title, is_reversed),
+        Pane::Nodes => Sort::<NodeColumn>::default().set(title, is_reversed),
+        Pane::Pods => Sort::<PodColumn>::default().set(title, is_reversed),
+        Pane::Evictions => Sort::<EvictionColumn>::default().set(title, is_reversed),
+        Pane::Budgets => Sort::<BudgetColumn>::default().set(title, is_reversed),
+        Pane::Events => Sort::<EventColumn>::default().set(title, is_reversed),
+        Pane::Detail
+        | Pane::Plan
+        | Pane::Progress
+        | Pane::Journal
+        | Pane::Forecast
+        | Pane::Pending
+        | Pane::Departures
+        | Pane::Audit => Err(format!("the {} cannot be sorted", pane.title().to_lowercase())),
+    }
 }
 
 impl<C: SortColumn> PaneSort for Sort<C> {

@@ -8,7 +8,7 @@ mod notify;
 mod reader;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env, fs, io,
     path::{Path, PathBuf},
 };
@@ -147,28 +147,44 @@ impl Config {
     /// # Errors
     /// Every error of the file, in the order of its lines; at least one.
     pub(super) fn parse_fully(path: &Path, text: &str) -> Result<Self, Vec<ConfigError>> {
-        let (values, errors) = reader::read(path, text);
-        if !errors.is_empty() {
-            return Err(errors);
+        let (values, mut errors) = reader::read(path, text);
+        let mut config = Self { path: path.to_owned(), values, ..Self::default() };
+        match toml::from_str(text) {
+            Ok(file) => {
+                config.file = file;
+                config.read_only = config.read_only_contexts();
+                config.check_tables(&mut errors);
+            }
+            Err(error) if errors.is_empty() => {
+                let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+                errors.push(config.error(line, error.message().to_owned()));
+            }
+            // The reader has found what is wrong.
+            Err(_) => {}
         }
-        let bad = |line, text| vec![ConfigError::Bad { path: path.to_owned(), line, text }];
-        let file: ConfigFile = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-            bad(line, error.message().to_owned())
-        })?;
-        let mut config = Self { path: path.to_owned(), values, file, ..Self::default() };
-        config.read_only = config.read_only_contexts();
-        if let Err((context, error)) = config.file.check_keys() {
-            return Err(bad(config.line_of_keys(context, &error), error.to_string()));
-        }
-        if let Some((path, why)) = config.file.check_columns() {
+        errors.sort_by_key(ConfigError::line);
+        if errors.is_empty() { Ok(config) } else { Err(errors) }
+    }
+
+    /// Finds the errors in the tables of the dashboard and of notifications. An error that the keys of all contexts
+    /// have is reported once, and so is what the reader has found on a line.
+    fn check_tables(&self, errors: &mut Vec<ConfigError>) {
+        let keys = self.file.wrong_keys().into_iter();
+        let keys = keys.map(|(context, error)| (self.line_of_keys(context, &error), error.to_string()));
+        let settings = self.file.wrong_settings().into_iter().map(|(path, why)| {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            return Err(bad(config.line_of(&path), why));
-        }
-        match config.file.notify.options() {
-            Ok(_) => Ok(config),
-            Err((key, why)) => Err(bad(config.line_of(&["notify", key]), why)),
-        }
+            (self.line_of(&path), why)
+        });
+        let notify = self.file.notify.options().err();
+        let notify = notify.map(|(key, why)| (self.line_of(&["notify", key]), why));
+        let read: BTreeSet<usize> = errors.iter().map(ConfigError::line).collect();
+        let found: BTreeSet<(usize, String)> = keys.chain(settings).chain(notify).collect();
+        let new = found.into_iter().filter(|(line, _)| !read.contains(line));
+        errors.extend(new.map(|(line, text)| self.error(line, text)));
+    }
+
+    fn error(&self, line: usize, text: String) -> ConfigError {
+        ConfigError::Bad { path: self.path.clone(), line, text }
     }
 
     /// Line, from 1, at which the file sets a value; 1 if the file does not set it.
@@ -508,6 +524,21 @@ mod tests {
         let text = "theme = \"pink\"\n[drain]\nparallel = 0\n[contexts.a]\nx = 1\n[keys]\npreset = 1";
         let (_, errors) = reader::read(Path::new(PATH), text);
         assert_eq!(errors.iter().map(ConfigError::line).collect::<Vec<_>>(), [1, 3, 5, 7]);
+    }
+
+    #[test]
+    fn errors_of_all_tables_are_found_at_once() {
+        let text = "[aliases]\nfoo = \"drian x\"\n[keys.bind]\ndraan = \"f5\"\nquit = \"f7\"\nzoom = \"f7\"\n\
+                    [views.bad]\nfilter = \"pods>abc\"\n[views.worse]\nsort = \"-pds\"\n\
+                    [columns.nodes]\nshow = [\"stat\"]\n[contexts.a]\ntheme = \"nrod\"\n\
+                    [contexts.b.aliases]\nbar = \"drian\"";
+        let errors = Config::parse_fully(Path::new(PATH), text).expect_err("errors");
+        assert_eq!(errors.iter().map(ConfigError::line).collect::<Vec<_>>(), [2, 4, 6, 8, 10, 12, 14, 16]);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let meant = ["drain", "drain", "", "", "pods", "state", "nord", "drain"];
+        for (text, meant) in texts.iter().zip(meant) {
+            assert!(text.contains(meant), "{text} does not name {meant}");
+        }
     }
 
     #[test]
