@@ -1384,6 +1384,12 @@ fn a_filter_without_a_match_says_what_would_match() {
     assert!(screen.contains("no node matches; without \"pods>500\": 10 (Esc clears the filter)"), "{screen}");
     let screen = said("/<Ctrl-u>nowhere<Enter>");
     assert!(screen.contains("no node matches (Esc clears the filter: 30 of them)"), "{screen}");
+    let screen = said("/<Ctrl-u>zoen:a<Enter>");
+    let expected =
+        "no node matches: zoen is no field here; did you mean zone? (Esc clears the filter: 30 of them)";
+    assert!(screen.contains(expected), "{screen}");
+    let screen = said("/<Ctrl-u>pool in (a, b)<Enter>");
+    assert!(screen.contains("no node matches; a label selector is -l pool in (a, b) (Esc"), "{screen}");
     let screen = said("/<Ctrl-u>pool-a|pool-b<Enter>");
     let expected = "no node matches; a regular expression is /pool-a|pool-b/ (Esc clears the filter)";
     assert!(screen.contains(expected), "{screen}");
