@@ -279,6 +279,10 @@ async fn own_themes_inherit_and_their_mistakes_name_file_and_line() {
     write("team.toml", "inherits = \"nord\"\n\n[node]\nraedy = \"red\"");
     let (_, err, _) = frame(&[]).await;
     assert!(err.contains("themes/team.toml:4: the theme has a role \"node.raedy\""), "{err}");
+    let output = shell.run(&["config", "check"]).await;
+    let line = output.out.lines().next().unwrap_or_default();
+    assert!(line.contains("config.toml:1: ") && line.contains("themes/team.toml:4: "), "{}", output.out);
+    assert_eq!((output.out.lines().count(), output.code), (2, USAGE), "both chosen themes: {}", output.out);
     // A broken theme that is not requested causes no message.
     let (code, err, _) = frame(&["--theme", "dark"]).await;
     assert_eq!((code, err.as_str()), (0, ""));

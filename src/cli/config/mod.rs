@@ -19,7 +19,7 @@ pub use file::{ConfigFile, schema};
 pub use flags::{check as check_value, controller_defaults};
 pub use in_force::ConfigInForce;
 
-use super::definition;
+use super::{definition, themes::OwnThemes};
 use crate::{
     app::{Preferences, keymap::KeymapError},
     executor::guards,
@@ -181,6 +181,18 @@ impl Config {
         let found: BTreeSet<(usize, String)> = keys.chain(settings).chain(notify).collect();
         let new = found.into_iter().filter(|(line, _)| !read.contains(line));
         errors.extend(new.map(|(line, text)| self.error(line, text)));
+    }
+
+    /// Finds the chosen themes of the user whose files are invalid. Such a theme is no error of the configuration,
+    /// because the command line can choose another one.
+    pub fn broken_themes(&self) -> Vec<ConfigError> {
+        let own = OwnThemes::find();
+        let names = own.names();
+        let chosen = self.values.iter().filter(|value| {
+            matches!(&value.path()[..], ["theme"] | ["contexts", _, "theme"]) && names.contains(&value.text)
+        });
+        let broken = chosen.filter_map(|value| Some((value.line(), own.read(&value.text).err()?)));
+        broken.map(|(line, error)| self.error(line, error.to_string())).collect()
     }
 
     fn error(&self, line: usize, text: String) -> ConfigError {
