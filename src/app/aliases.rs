@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::commands::COMMANDS;
+use kordon_core::cluster::nearest::{did_you_mean, nearest};
+
 /// Names of commands in k9s and kubectl, each with kordon's command.
 const BUILT_IN: &[(&str, &str)] = &[
     ("no", "nodes"),
@@ -49,6 +52,19 @@ impl Aliases {
         Self { own }
     }
 
+    /// Checks that the text for which an alias stands begins with a command.
+    ///
+    /// # Errors
+    /// There is no such command; the text names the nearest one.
+    pub fn check(meant: &str) -> Result<(), String> {
+        let name = meant.split_whitespace().next().unwrap_or_default().to_lowercase();
+        if COMMANDS.iter().any(|command| command.name.starts_with(&name)) {
+            return Ok(());
+        }
+        let nearest = nearest(&name, COMMANDS.iter().map(|command| command.name));
+        Err(format!("there is no command {name:?}{}", did_you_mean(nearest)))
+    }
+
     /// Replaces an alias at the start of a text with its command. The rest of the text stays.
     pub fn resolve(&self, text: &str) -> String {
         let (head, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
@@ -63,7 +79,6 @@ impl Aliases {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::commands::COMMANDS;
 
     #[test]
     fn built_in_names_stand_for_commands_and_hide_none() {

@@ -10,6 +10,7 @@ use super::{
     preferences::SavedView,
     subject::subject_of_row,
 };
+use crate::model::JournalSubject;
 
 /// Maximum number of bytes that are copied. Terminals and tmux drop longer sequences.
 pub const MOST_COPIED: usize = 72 * 1024;
@@ -57,6 +58,8 @@ impl App {
                 view.and_then(|view| view.list.selected()).map(|row| name("object", row.about.to_string()))
             }
             Pane::Audit => self.screen.audit.selected().map(|finding| name("finding", finding.clone())),
+            Pane::Departures => self.departure_to_copy(),
+            Pane::Journal => self.entry_to_copy(),
             Pane::Zones => self.screen.zones.list.selected().map(|zone| name("zone", zone.to_string())),
             _ => subject_of_row(self)?.as_ref().map(subject),
         };
@@ -76,6 +79,28 @@ impl App {
                 Copied { what: "the YAML".into(), text }
             }
             None => subject(&detail.subject),
+        })
+    }
+
+    /// The pod of the selected departure. Its name is copied although the pod is gone, because that is what the pane
+    /// lists.
+    fn departure_to_copy(&self) -> Option<Copied> {
+        let entry = self.shown().departures.entry(*self.screen.departures.selected()?)?;
+        Some(name("pod", entry.pod.to_string()))
+    }
+
+    /// The first object of the selected journal entry, whether or not it exists; the text of an entry without objects.
+    fn entry_to_copy(&self) -> Option<Copied> {
+        let entry = self.shown().journal.entry(*self.screen.journal.selected()?)?;
+        Some(match entry.subject() {
+            Some(JournalSubject::Node(node)) => name("node", node.to_string()),
+            Some(JournalSubject::Pod(pod, _)) => name("pod", pod.to_string()),
+            Some(JournalSubject::Other(_)) | None => {
+                let subject = entry.subject().map(ToString::to_string).unwrap_or_default();
+                let words = [entry.verb.as_str(), &subject, &entry.text, &entry.detail];
+                let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+                Copied { what: "the entry".into(), text: words.join(" ") }
+            }
         })
     }
 

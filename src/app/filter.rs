@@ -178,6 +178,36 @@ impl Filter {
         plain.find(|word| word.contains(SIGNS) && Regex::new(word).is_ok()).map(str::to_owned)
     }
 
+    /// What is wrong with a name that is no field of these, and what was probably meant; `None` if all names are fields.
+    /// The name may be a label, so this explains only why no row matches.
+    pub fn unknown_field(&self, fields: &[FilterField]) -> Option<String> {
+        let is_known = |name: &str| fields.iter().any(|field| field.name == name);
+        let unknown = self.terms.iter().find_map(|term| match &term.test {
+            Test::Word { field, .. } | Test::Is { field, .. } => Some(field).filter(|field| !is_known(field)),
+            Test::Contains(_)
+            | Test::Regex(_)
+            | Test::Fuzzy(_)
+            | Test::Compares { .. }
+            | Test::Selects(_) => None,
+        })?;
+        let names =
+            || fields.iter().filter(|field| field.kind != FieldKind::Selector).map(|field| field.name);
+        Some(match nearest(unknown, names()) {
+            Some(meant) => format!("{unknown} is no field here; did you mean {meant}?"),
+            None => {
+                let names = names().collect::<Vec<_>>().join(", ");
+                format!("{unknown} is no label of any row and no field; fields are {names}")
+            }
+        })
+    }
+
+    /// A label selector as kubectl writes it, whose sign `-l` is missing: `tier in (a, b)`.
+    pub fn selector_without_sign(&self) -> Option<&str> {
+        let has_list = [" in (", " notin ("].iter().any(|operator| self.text.contains(operator));
+        let is_selector = has_list && !self.text.contains("-l ") && Selector::parse(&self.text).is_ok();
+        is_selector.then_some(self.text.as_str())
+    }
+
     /// Whether the rows that match may change merely because time passes or pods come and go.
     pub fn is_volatile(&self) -> bool {
         self.terms.iter().any(|term| matches!(term.test, Test::Compares { .. }))
@@ -544,6 +574,25 @@ mod tests {
         assert!(holds("taint=*NoExecute") && !holds("taint=*NoSchedule"));
         assert!(holds("app!=db") && !holds("app!=web") && !holds("!app=web") && holds("!app!=web"));
         assert!(!holds("app=ww") && !holds("app=web*b"), "parts do not overlap");
+    }
+
+    #[test]
+    fn names_that_are_no_fields_and_selectors_without_their_sign_are_recognized() {
+        const FIELDS: &[FilterField] = &[
+            FilterField { name: "zone", kind: FieldKind::Word },
+            FilterField { name: "pods", kind: FieldKind::Number },
+            FilterField { name: "-l", kind: FieldKind::Selector },
+        ];
+        let unknown = |text: &str| Filter::parse(text).unknown_field(FIELDS).unwrap_or_default();
+        assert_eq!(unknown("zone=a x zoen:a"), "zoen is no field here; did you mean zone?");
+        assert_eq!(
+            unknown("label:pool=a"),
+            "label is no label of any row and no field; fields are zone, pods"
+        );
+        assert_eq!(unknown("zone:x pods>9 word"), "");
+        let selector = |text: &str| Filter::parse(text).selector_without_sign().map(str::to_owned);
+        assert_eq!(selector("tier in (a, b)"), Some("tier in (a, b)".into()));
+        assert_eq!((selector("-l tier in (a)"), selector("in the (zone")), (None, None));
     }
 
     #[test]

@@ -138,6 +138,11 @@ pub fn zone_word(zone: &ZoneKey) -> String {
     if zone.region.is_empty() && zone.zone.is_empty() { "none".into() } else { zone.to_string() }
 }
 
+/// Names of a zone that a filter can test: with its region, as the label has it, and the short name on screen.
+fn zone_names(shown: &Model, zone: &ZoneKey) -> String {
+    format!("{} {} {}", zone_word(zone), zone.zone, shown.watchlist.zone_names().short(zone))
+}
+
 /// Value of a label, whatever the case of its key: filters have names in lower case, but label keys may have capital
 /// letters.
 fn label_of<'a>(labels: &'a Labels, key: &str) -> Option<&'a Name> {
@@ -170,20 +175,20 @@ impl Filterable for FilterableNode<'_> {
         let node = self.node;
         Some(match key {
             "node" | "name" => node.name.to_string(),
-            "zone" => zone_word(&node.zone()),
+            "zone" => zone_names(self.shown, &node.zone()),
             "state" => self.shown.watchlist.state(&node.name)?.to_string(),
-            "role" => node.roles().collect::<Vec<_>>().join(" "),
+            "role" | "roles" => node.roles().collect::<Vec<_>>().join(" "),
             "ready" => match node.ready().map(|ready| ready.status) {
                 Some(ConditionStatus::True) => "yes true".into(),
                 Some(ConditionStatus::False | ConditionStatus::Invalid) => "no false".into(),
                 Some(ConditionStatus::Unknown) | None => "no unknown".into(),
             },
             "cordoned" => if node.unschedulable { "yes" } else { "no" }.into(),
-            "taint" => {
+            "taint" | "taints" => {
                 let taints = node.taints.iter().map(|taint| format!("{} {}", taint.key, taint));
                 taints.collect::<Vec<_>>().join(" ")
             }
-            "condition" => {
+            "condition" | "conditions" => {
                 node.problems().map(|condition| condition.kind.as_str()).collect::<Vec<_>>().join(" ")
             }
             "version" => node.kubelet_version.to_string(),
@@ -251,15 +256,21 @@ impl Filterable for DepartureEntry {
     }
 }
 
-impl Filterable for Lane {
+pub(super) struct FilterableLane<'a> {
+    pub shown: &'a Model,
+    pub lane: &'a Lane,
+}
+
+impl Filterable for FilterableLane<'_> {
     fn field(&self, key: &str) -> Option<String> {
+        let Lane { nodes, zone, unknown, tainted, pods, .. } = self.lane;
         match key {
-            "node" => self.nodes.first().map(ToString::to_string),
-            "zone" => Some(zone_word(&self.zone)),
+            "node" => nodes.first().map(ToString::to_string),
+            "zone" => Some(zone_names(self.shown, zone)),
             "what" => {
-                let unknown = self.unknown.map(|_| "unknown");
-                let tainted = self.tainted.map(|_| "taint noexecute");
-                let evicted = (!self.pods.is_empty()).then_some("evicted");
+                let unknown = unknown.map(|_| "unknown");
+                let tainted = tainted.map(|_| "taint noexecute");
+                let evicted = (!pods.is_empty()).then_some("evicted");
                 Some(unknown.into_iter().chain(tainted).chain(evicted).collect::<Vec<_>>().join(" "))
             }
             _ => None,
@@ -267,31 +278,36 @@ impl Filterable for Lane {
     }
 
     fn texts(&self, found: &mut dyn FnMut(&str)) {
-        self.nodes.iter().for_each(|node| found(node));
-        found(&self.zone.to_string());
+        self.lane.nodes.iter().for_each(|node| found(node));
+        found(&self.lane.zone.to_string());
     }
 }
 
-impl Filterable for ZoneView {
+pub(super) struct FilterableZone<'a> {
+    pub shown: &'a Model,
+    pub zone: &'a ZoneView,
+}
+
+impl Filterable for FilterableZone<'_> {
     fn field(&self, key: &str) -> Option<String> {
         match key {
-            "zone" => Some(zone_word(&self.key)),
-            "state" => Some(self.state.to_string()),
+            "zone" => Some(zone_names(self.shown, &self.zone.key)),
+            "state" => Some(self.zone.state.to_string()),
             _ => None,
         }
     }
 
     fn measure(&self, key: &str) -> Option<Measure> {
         match key {
-            "nodes" => Some(count(self.size)),
-            "notready" => Some(count(self.not_ready)),
+            "nodes" => Some(count(self.zone.size)),
+            "notready" => Some(count(self.zone.not_ready)),
             _ => None,
         }
     }
 
     fn texts(&self, found: &mut dyn FnMut(&str)) {
-        found(&self.key.to_string());
-        found(self.state.as_str());
+        found(&self.zone.key.to_string());
+        found(self.zone.state.as_str());
     }
 }
 

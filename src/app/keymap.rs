@@ -64,14 +64,19 @@ impl Keymap {
     /// # Errors
     /// There is no such command or key, or a key would run two commands at the same focus.
     pub fn new(preset: KeyPreset, configured: &ConfiguredKeys) -> Result<Self, KeymapError> {
+        Self::checked(preset, configured).map_err(|errors| errors.into_iter().next().expect("an error"))
+    }
+
+    /// As [`Self::new`], but finds all errors: one of each command, and a key that would run two commands.
+    ///
+    /// # Errors
+    /// The errors, of which there is at least one.
+    pub fn checked(preset: KeyPreset, configured: &ConfiguredKeys) -> Result<Self, Vec<KeymapError>> {
         let mut keymap = Self::preset(preset);
-        for (text, keys) in configured {
-            keymap.bind(text, keys)?;
-        }
-        match keymap.conflict() {
-            Some(conflict) => Err(conflict),
-            None => Ok(keymap),
-        }
+        let wrong = configured.iter().filter_map(|(text, keys)| keymap.bind(text, keys).err());
+        let mut errors: Vec<KeymapError> = wrong.collect();
+        errors.extend(keymap.conflict());
+        if errors.is_empty() { Ok(keymap) } else { Err(errors) }
     }
 
     fn preset(preset: KeyPreset) -> Self {

@@ -7,7 +7,9 @@ use super::{
     columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     detail::DetailContext,
     filter::Filter,
-    filter_fields::{FilterableEviction, FilterableNode, FilterablePod, instance_type},
+    filter_fields::{
+        FilterableEviction, FilterableLane, FilterableNode, FilterablePod, FilterableZone, instance_type,
+    },
     groups::{self, GroupOrder},
     operations::Operations,
     overlays::Overlay,
@@ -20,7 +22,7 @@ use crate::model::{
 use kordon_core::{
     cluster::{Key, Name, Node, NodeName, Pod, ZoneKey},
     engine::ZoneView,
-    forecast,
+    forecast::{self, Lane},
 };
 use kordon_time::Timestamp;
 
@@ -191,7 +193,9 @@ impl Screen {
             return false;
         }
         let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
-        let passing = lanes.filter(|lane| basis.filter.is_empty() || basis.filter.matches(*lane));
+        let passes =
+            |lane: &&Lane| basis.filter.is_empty() || basis.filter.matches(&FilterableLane { shown, lane });
+        let passing = lanes.filter(passes);
         let nowhere = |node: &NodeName| shown.predictions.outcomes()?.nowhere_on(node);
         let lanes: Vec<_> = passing.map(|lane| lane.with_nowhere(nowhere)).collect();
         self.forecast.replace(forecast::fold(&lanes, basis.room, horizon.alike()));
@@ -325,7 +329,7 @@ fn share(used: i64, of: i64) -> Rank {
 
 /// Keys of the zones that pass a filter, sorted.
 pub fn zone_rows(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey> {
-    let rows = shown.views.zones.iter().filter(|zone| filter.matches(*zone));
+    let rows = shown.views.zones.iter().filter(|zone| filter.matches(&FilterableZone { shown, zone }));
     let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
     let rank = |zone: &ZoneView| match sort.column {
         ZoneColumn::Zone => Rank::Place,

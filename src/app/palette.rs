@@ -47,8 +47,15 @@ impl Palette {
     }
 
     pub fn edit(&mut self, request: InputRequest) {
-        if std::mem::take(&mut self.is_refused) && matches!(request, InputRequest::InsertChar(_)) {
-            self.input = Input::default();
+        if std::mem::take(&mut self.is_refused) {
+            match request {
+                // Begins the argument that the command lacks.
+                InputRequest::InsertChar(' ') => {}
+                // Begins a new command, as the key that opens the palette does.
+                InputRequest::InsertChar(':') => return self.set_text(String::new()),
+                InputRequest::InsertChar(_) => self.input = Input::default(),
+                _ => {}
+            }
         }
         let before = self.input.value().to_owned();
         self.input.handle(request);
@@ -57,7 +64,8 @@ impl Palette {
         }
     }
 
-    /// Shows why the entered text cannot be run. The text stays, for corrections, until a character is typed.
+    /// Shows why the entered text cannot be run. The text stays, for corrections and for a missing argument, until
+    /// another character than a space is typed.
     pub(super) fn refuse(&mut self, fault: String) {
         (self.fault, self.is_refused) = (Some(fault), true);
     }
@@ -232,6 +240,19 @@ mod tests {
             let found = typed(command.name).found.first().map(|found| found.name);
             assert_eq!(found.filter(|found| *found == command.name), expected, "{}", command.name);
         }
+    }
+
+    #[test]
+    fn a_refused_text_takes_a_missing_argument_and_gives_way_to_another_command() {
+        let after = |more: &str| {
+            let mut palette = typed("export");
+            palette.refuse("name a file".into());
+            more.chars().for_each(|letter| palette.edit(InputRequest::InsertChar(letter)));
+            palette.input.value().to_owned()
+        };
+        assert_eq!(after(" a.csv"), "export a.csv");
+        assert_eq!(after(":sort"), "sort");
+        assert_eq!(after("sort"), "sort");
     }
 
     #[test]

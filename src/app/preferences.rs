@@ -8,10 +8,13 @@ use serde::Deserialize;
 use super::{
     aliases::Aliases,
     chosen_columns::PaneColumns,
+    filter::Filter,
+    filter_fields::fields,
     keymap::Keymap,
     options::{Mode, ThemeChoice},
     pane::Pane,
     pane_layout::PaneLayout,
+    sorting::check_sort,
 };
 
 /// Start options of the dashboard, apart from the model.
@@ -68,6 +71,21 @@ pub struct SavedView {
 }
 
 impl SavedView {
+    /// Checks the filter and the order of the list.
+    ///
+    /// # Errors
+    /// The key with the error, and what is wrong.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let pane = list_named(&self.pane).unwrap_or_default();
+        if let Some(why) = Filter::parse(&self.filter).error(fields(pane)) {
+            return Err(("filter", why));
+        }
+        if self.sort.is_empty() {
+            return Ok(());
+        }
+        check_sort(pane, &self.sort).map_err(|why| ("sort", why))
+    }
+
     /// The view as a table to append to a configuration. Values that equal their default are left out.
     pub fn to_toml(&self, name: &str) -> String {
         let mut lines = format!("\n[views.{name}]\npane = {}\n", quoted(&self.pane));

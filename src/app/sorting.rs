@@ -2,7 +2,9 @@
 
 use super::{
     Screen,
-    columns::{Sort, SortColumn},
+    columns::{
+        BudgetColumn, EventColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn,
+    },
     pane::Pane,
 };
 use kordon_core::cluster::nearest::nearest;
@@ -35,6 +37,36 @@ pub trait PaneSort {
     fn is_reversed(&self) -> bool;
     /// Titles of all columns, and the letters that sort by them.
     fn columns(&self) -> Vec<(&'static str, char)>;
+}
+
+/// Reads a sort order: a column, and whether the order is reversed, as in `-pods` and `pods:reversed`.
+pub fn column_and_direction(text: &str) -> (&str, bool) {
+    let column = text.strip_prefix('-').or_else(|| text.strip_suffix(":reversed"));
+    (column.unwrap_or(text).trim(), column.is_some())
+}
+
+/// Checks that the list of a pane can be sorted as it is written, as in `-pods`.
+///
+/// # Errors
+/// There is no such column, or the order of the list is fixed.
+pub fn check_sort(pane: Pane, text: &str) -> Result<(), String> {
+    let (title, is_reversed) = column_and_direction(text);
+    match pane {
+        Pane::Zones => Sort::<ZoneColumn>::default().set(title, is_reversed),
+        Pane::Nodes => Sort::<NodeColumn>::default().set(title, is_reversed),
+        Pane::Pods => Sort::<PodColumn>::default().set(title, is_reversed),
+        Pane::Evictions => Sort::<EvictionColumn>::default().set(title, is_reversed),
+        Pane::Budgets => Sort::<BudgetColumn>::default().set(title, is_reversed),
+        Pane::Events => Sort::<EventColumn>::default().set(title, is_reversed),
+        Pane::Detail
+        | Pane::Plan
+        | Pane::Progress
+        | Pane::Journal
+        | Pane::Forecast
+        | Pane::Pending
+        | Pane::Departures
+        | Pane::Audit => Err(format!("the {} cannot be sorted", pane.title().to_lowercase())),
+    }
 }
 
 impl<C: SortColumn> PaneSort for Sort<C> {
@@ -121,19 +153,35 @@ impl Screen {
         self.sort_mut(self.focus).into_iter().for_each(PaneSort::flip);
     }
 
-    /// Sorts the focused pane by the column with this title; by the next column if the title is empty.
+    /// Sorts the focused pane by a typed column, in reverse as in `-pods`; by the next column if nothing is typed.
     ///
     /// # Errors
     /// The pane has no such column, or its order is fixed.
-    pub(super) fn sort_by(&mut self, title: &str) -> Result<(), String> {
+    pub(super) fn sort_by(&mut self, typed: &str) -> Result<(), String> {
         let pane = self.focus;
         let Some(sort) = self.sort_mut(pane) else {
             return Err(format!("the {} cannot be sorted", pane.title().to_lowercase()));
         };
-        if title.is_empty() {
+        if typed.is_empty() {
             sort.next();
             return Ok(());
         }
-        sort.by(title)
+        match column_and_direction(typed) {
+            (title, true) => sort.set(title, true),
+            (title, false) => sort.by(title),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reversed_order_has_two_notations_everywhere() {
+        assert_eq!(column_and_direction("mem req"), ("mem req", false));
+        for reversed in ["-mem req", "mem req:reversed", "- mem req"] {
+            assert_eq!(column_and_direction(reversed), ("mem req", true), "{reversed}");
+        }
     }
 }

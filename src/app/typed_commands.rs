@@ -7,6 +7,7 @@ use super::{
     commands::TypedCommand,
     groups::Grouping,
     preferences::{SavedView, list_named},
+    sorting::column_and_direction,
     typed_span::span,
 };
 use kordon_core::cluster::nearest::{did_you_mean, nearest};
@@ -187,8 +188,8 @@ impl App {
             self.screen.group_by(Grouping::parse(&view.group));
         }
         if let Some(sort) = self.screen.sort_mut(pane).filter(|_| !view.sort.is_empty()) {
-            let column = view.sort.strip_prefix('-');
-            sort.set(column.unwrap_or(&view.sort), column.is_some())?;
+            let (column, is_reversed) = column_and_direction(&view.sort);
+            sort.set(column, is_reversed)?;
         }
         (self.screen.wide, self.screen.zoomed) = (view.wide, view.zoom);
         if let Some(layout) = view.layout {

@@ -12,8 +12,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    connection::ConnectionArgs, exit::CliError, once::Patience, output::OutputArgs, settings::SettingsArgs,
-    show::connection_info, source::SourceArgs, span,
+    config::ConfigInForce, connection::ConnectionArgs, exit::CliError, once::Patience, output::OutputArgs,
+    settings::SettingsArgs, show::connection_info, source::SourceArgs, span,
 };
 use crate::{
     journal::Journal,
@@ -163,7 +163,7 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
     let printing = tokio::spawn(print(reader, args.output));
     let info = connection_info(&connection);
     let notifier = Notifier::new(config.notify());
-    let reader = config.followed("").map(PreferencesReader::start);
+    let reader = ConfigInForce::new(config).followed("").map(PreferencesReader::start);
     let process =
         ControllerProcess { connection, info, settings, clock, enforcement, lines, asked, notifier, reader };
     let done = process.run(stop).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::{
-    config::Config,
+    config::{Config, ConfigInForce},
     connection::ConnectionArgs,
     exit::{self, CliError},
     settings::SettingsArgs,
@@ -47,19 +47,22 @@ impl DashboardArgs {
 }
 
 pub async fn run(mut args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let config = connection.config.clone();
+    let config = ConfigInForce::new(connection.config.clone());
     args.show.ask_background();
     if args.source.has_files() {
         return show_files(args, connection, &config).await;
     }
-    let mut dashboard = open(args.clone(), connection.clone()).await?;
-    dashboard.opener = Some(opener(args.clone(), connection));
+    let mut dashboard = open(args.clone(), connection.clone(), config.clone()).await?;
+    dashboard.opener = Some(opener(args.clone(), connection, config));
     show::show(args.show, dashboard).await
 }
 
 /// Opens the dashboard of a cluster.
-async fn open(args: DashboardArgs, connection: ConnectionArgs) -> Result<Dashboard, CliError> {
-    let config = connection.config.clone();
+async fn open(
+    args: DashboardArgs,
+    connection: ConnectionArgs,
+    config: ConfigInForce,
+) -> Result<Dashboard, CliError> {
     let open = connect::open(&connection.options()).await?;
     // The request for the controller's flags is sent before the lists of objects, because a request sent among the
     // lists would wait for them and slow them down. The lists start once the server's version is known.
@@ -69,7 +72,7 @@ async fn open(args: DashboardArgs, connection: ConnectionArgs) -> Result<Dashboa
     let show = args.show.with_preferences(&config, &connection.context);
     let watches = show.watch(&connection, clock);
     let (flags, context) = tokio::join!(flags, WriteContext::for_connection(&connection, clock));
-    let (settings, notes) = settings_of(&connection, &config, flags, &args.settings);
+    let (settings, notes) = settings_of(&connection, &config.current(), flags, &args.settings);
     let notice = context.as_ref().ok().and_then(|context| context.notice.clone());
     let notes = notes.into_iter().map(|note| ("settings", note)).chain(notice.map(|note| ("journal", note)));
     let mut dashboard =
@@ -78,10 +81,13 @@ async fn open(args: DashboardArgs, connection: ConnectionArgs) -> Result<Dashboa
     Ok(dashboard)
 }
 
-/// Opens the dashboards of other contexts of the kubeconfig.
-fn opener(args: DashboardArgs, connection: ConnectionArgs) -> ContextOpener {
+/// Opens the dashboards of other contexts of the kubeconfig, with the configuration as it is then.
+fn opener(args: DashboardArgs, connection: ConnectionArgs, config: ConfigInForce) -> ContextOpener {
     ContextOpener(Arc::new(move |name| {
-        let opened = open(args.clone(), connection.for_context(name));
+        // If the file is invalid, the configuration in force applies, and the opened dashboard reports the error,
+        // because it follows the file.
+        let _ = config.read_again();
+        let opened = open(args.clone(), connection.for_context(name), config.clone());
         Box::pin(async move { opened.await.map_err(|error| exit::error_text(&error)) })
     }))
 }
@@ -90,14 +96,14 @@ fn opener(args: DashboardArgs, connection: ConnectionArgs) -> ContextOpener {
 async fn show_files(
     args: DashboardArgs,
     connection: ConnectionArgs,
-    config: &Config,
+    config: &ConfigInForce,
 ) -> Result<(), CliError> {
     let connection = args.source.files(connection)?;
     let clock = connection.clock;
     let show = args.show.with_preferences(config, &connection.context);
     let watches = show.watch(&connection, clock);
     let flags = controller_flags(&connection.client).await;
-    let (settings, notes) = settings_of(&connection, config, flags, &args.settings);
+    let (settings, notes) = settings_of(&connection, &config.current(), flags, &args.settings);
     let notes = notes.into_iter().map(|note| ("settings", note));
     let notes = notes.chain(connection.notes.iter().map(|note| ("files", note.clone()))).collect();
     let show = show.read_only().without_tour();

@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    config::Config,
+    config::{Config, ConfigInForce},
     exit::{self, CliError},
     output::OutputArgs,
     record::{ClusterRecording, RecordHow},
@@ -120,7 +120,7 @@ pub async fn run(args: DemoArgs, config: Config) -> Result<(), CliError> {
     let done = match &args.record {
         Some(file) => cluster.record(file, &args).await,
         None if args.serve_only => stop_signal().await,
-        None => cluster.show(args, &config).await,
+        None => cluster.show(args, &ConfigInForce::new(config)).await,
     };
     cluster.stop().await;
     done
@@ -193,7 +193,7 @@ impl EmbeddedCluster {
     }
 
     /// Shows the dashboard, whose engine predicts what the cluster's controller does, and writes nothing itself.
-    async fn show(&self, args: DemoArgs, config: &Config) -> Result<(), CliError> {
+    async fn show(&self, args: DemoArgs, config: &ConfigInForce) -> Result<(), CliError> {
         let connection = Connection::embedded(self.api.client(), NAME);
         let settings = settings(&args);
         let journal = Journal::within(&self.folder, NAME);

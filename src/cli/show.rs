@@ -7,7 +7,7 @@ use crossterm::event::KeyEvent;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    config::Config,
+    config::ConfigInForce,
     exit::CliError,
     glyphs::glyphs,
     keys, span,
@@ -32,7 +32,7 @@ use kordon_clock::Clock;
 use kordon_core::engine::Settings;
 use kordon_time::{Span, Timestamp};
 
-#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Dashboard")]
 pub struct ShowArgs {
     /// Do not read pods: far less load on the API server, but no evictions
@@ -56,7 +56,7 @@ pub struct ShowArgs {
     preferences: Box<Preferences>,
     /// The configuration. When its file changes, the preferences for the context are read again.
     #[arg(skip)]
-    config: Box<Config>,
+    config: ConfigInForce,
     #[arg(skip)]
     context: String,
 }
@@ -146,11 +146,10 @@ impl ShowArgs {
 
     /// Returns the same arguments with the preferences for a context. A theme on the command line overrides the
     /// preferred one.
-    pub fn with_preferences(mut self, config: &Config, context: &str) -> Self {
-        let preferences = config.preferences(context);
+    pub fn with_preferences(mut self, config: &ConfigInForce, context: &str) -> Self {
+        let preferences = config.current().preferences_at_opening(context);
         self.look.prefer(&preferences);
-        let (preferences, config) = (Box::new(preferences), Box::new(config.clone()));
-        Self { preferences, config, context: context.into(), ..self }
+        Self { preferences: Box::new(preferences), config: config.clone(), context: context.into(), ..self }
     }
 
     /// Records that the theme was given on the command line.
@@ -206,7 +205,7 @@ pub fn dashboard(
         Dashboard::over(session, AppOptions { mode, themes, preferences: *preferences }, context)
             .keeping(history);
     dashboard.app.operations.locked = locked;
-    dashboard.notify = config.notify();
+    dashboard.notify = config.current().notify();
     dashboard.preferences = config.followed(&name);
     dashboard.app.screen.glyphs = look.glyphs();
     Ok(dashboard)
@@ -293,6 +292,10 @@ impl LookArgs {
         let suitable = ThemeName::for_terminal(is_colourless(), colours);
         let has_own = suitable.len() == ThemeName::ALL.len();
         let mut themes: Vec<ThemeChoice> = suitable.into_iter().map(ThemeChoice::Bundled).collect();
+        // NO_COLOR overrides the theme of the command line and of the configuration.
+        if is_colourless() {
+            return Ok((themes, Vec::new()));
+        }
         let mut notes = Vec::new();
         let own = OwnThemes::find();
         for name in own.names() {

@@ -91,6 +91,17 @@ impl OperationsDriver {
         Self { context, jobs: Vec::new(), running: BTreeMap::new(), maintenances, guards }
     }
 
+    /// The strictest guard rails that were read in this session; `None` if they could not be read.
+    pub const fn guards(&self) -> Option<&Guards> {
+        self.guards.as_ref()
+    }
+
+    /// Keeps the guard rails of another context that was shown in this session in force, because they are the same for
+    /// all contexts.
+    pub fn keep_guards(&mut self, earlier: Option<&Guards>) {
+        self.guards = stricter(self.guards.take(), earlier.cloned());
+    }
+
     /// Starts every job that the app asks for.
     pub fn start_jobs(&mut self, app: &mut App, clock: Clock) {
         while let Some(job) = app.next_job() {
@@ -378,4 +389,19 @@ async fn write_all(writer: &JournalWriter, lines: VecDeque<JournalLine>) -> std:
         writer.append(line).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guard_rails_of_the_context_that_was_left_stay_in_force() {
+        let at_most = |nodes| Guards { max_nodes: Some(nodes), ..Guards::default() };
+        let mut driver = OperationsDriver::new(None);
+        for (earlier, in_force) in [(Some(3), 3), (Some(5), 3), (None, 3), (Some(2), 2)] {
+            driver.keep_guards(earlier.map(at_most).as_ref());
+            assert_eq!(driver.guards().and_then(|guards| guards.max_nodes), Some(in_force), "{earlier:?}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Reads the configuration again when its file changes.
 
 use std::{
-    fmt,
+    fmt, fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -31,6 +31,8 @@ pub type ReadPreferences = Result<ReadConfiguration, String>;
 #[derive(Clone)]
 pub struct PreferencesFile {
     pub path: PathBuf,
+    /// State of the file when the configuration in force was read; `None` if there was no file.
+    pub known: Option<FileState>,
     pub read: Arc<dyn Fn() -> ReadPreferences + Send + Sync>,
 }
 
@@ -73,25 +75,27 @@ pub async fn next_read(reader: &mut Option<PreferencesReader>) -> ReadPreference
 }
 
 async fn follow(file: PreferencesFile, results: mpsc::Sender<ReadPreferences>) {
-    let mut known = FileState::read(&file.path).await;
+    let mut known = file.known;
     loop {
+        let (path, read) = (file.path.clone(), file.read.clone());
+        let changed = move || {
+            let state = FileState::read(&path);
+            (state != known).then(|| (state, read()))
+        };
+        let Ok(changed) = tokio::task::spawn_blocking(changed).await else { return };
+        if let Some((state, read)) = changed {
+            known = state;
+            if results.send(read).await.is_err() {
+                return;
+            }
+        }
         sleep(INTERVAL).await;
-        let state = FileState::read(&file.path).await;
-        if state == known {
-            continue;
-        }
-        known = state;
-        let read = file.read.clone();
-        let Ok(read) = tokio::task::spawn_blocking(move || read()).await else { return };
-        if results.send(read).await.is_err() {
-            return;
-        }
     }
 }
 
 /// Properties of a file that change when it is written or replaced.
-#[derive(PartialEq)]
-struct FileState {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileState {
     modified: Option<SystemTime>,
     size: u64,
     inode: u64,
@@ -99,8 +103,8 @@ struct FileState {
 
 impl FileState {
     /// Reads the properties of a file; `None` if there is no such file.
-    async fn read(path: &Path) -> Option<Self> {
-        let data = tokio::fs::metadata(path).await.ok()?;
+    pub fn read(path: &Path) -> Option<Self> {
+        let data = fs::metadata(path).ok()?;
         Some(Self { modified: data.modified().ok(), size: data.len(), inode: data.ino() })
     }
 }

@@ -58,7 +58,7 @@ impl<'a> ColumnChoice<'a> {
     /// The column with its configured width.
     fn sized(&self, chosen: &ChosenColumn, column: Column) -> Column {
         match self.chosen.and_then(|columns| columns.widths.get(chosen)) {
-            Some(width) => Column { width: Width::Fixed(*width), ..column },
+            Some(width) => Column { width: Width::Fixed(*width), whole: None, ..column },
             None => column,
         }
     }

@@ -59,6 +59,7 @@ pub fn draw(scene: &Scene, help: &HelpSheet, area: Rect, buf: &mut Buffer) {
             column(Width::Grow(20, 1), 0),
             column(Width::Fixed(33), 1),
         ],
+        refills: false,
         rows: rows.len(),
         first: help.scrolled.min(rows.len().saturating_sub(page)),
         selected: None,

@@ -48,6 +48,7 @@ pub fn draw(scene: &Scene, palette: &Palette, footer: Rect, area: Rect, buf: &mu
             column(Width::Grow(20, 1), 0),
             column(Width::Fit(1, 10), 1),
         ],
+        refills: false,
         rows,
         first: (palette.chosen + 1).saturating_sub(shown),
         selected: Some(palette.chosen),

@@ -16,6 +16,11 @@ pub struct ShownRows {
 }
 
 impl ShownRows {
+    /// Whether the pane has no table. An empty table has headings.
+    pub const fn has_no_table(&self) -> bool {
+        self.heads.is_empty() && self.rows.is_empty()
+    }
+
     /// The selected row, its cells separated by tabs.
     pub fn selected_row(&self) -> Option<String> {
         Some(self.rows.get(self.selected?)?.join("\t").trim_end().to_owned())
@@ -86,6 +91,7 @@ mod tests {
         assert_eq!(rows.json()[1]["taints"], "x:NoExecute");
         let bare = ShownRows { heads: Vec::new(), selected: None, ..rows };
         assert_eq!(bare.json()[0][0], "a-1");
+        assert!(!bare.has_no_table() && ShownRows::default().has_no_table());
         assert_eq!(bare.selected_row(), None);
     }
 }

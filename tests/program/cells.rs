@@ -210,6 +210,26 @@ fn labels_of_nodes_and_pods_are_fields_of_the_filter() {
 }
 
 #[test]
+fn zones_are_filtered_by_any_of_their_names() {
+    let mut fixture = DashboardFixture::well();
+    let count = |fixture: &mut DashboardFixture, filter: &str| {
+        fixture.press(&format!("/<Ctrl-u>{filter}<Enter>"));
+        shown_rows(&fixture.app, fixture.now).rows.len()
+    };
+    for (pane, all, of_zone) in [("2", 30, 10), ("1", 3, 1)] {
+        fixture.press(pane);
+        for name in ["b", "eu-1/b"] {
+            assert_eq!(count(&mut fixture, &format!("zone={name}")), of_zone, "{pane}: {name}");
+            assert_eq!(count(&mut fixture, &format!("zone!={name}")), all - of_zone, "{pane}: {name}");
+        }
+        assert_eq!(count(&mut fixture, "zone=eu-1"), 0, "{pane}");
+        fixture.press("<Esc>");
+    }
+    fixture.press("2");
+    assert_eq!(count(&mut fixture, "roles:worker"), 30, "the heading is a name of the field too");
+}
+
+#[test]
 fn the_detail_of_a_node_names_the_budgets_that_hold_it_and_the_pods_that_they_refuse() {
     let mut fixture = DashboardFixture::maintenance();
     let budgets = |fixture: &mut DashboardFixture, node: &str| -> Vec<String> {
@@ -224,6 +244,9 @@ fn the_detail_of_a_node_names_the_budgets_that_hold_it_and_the_pods_that_they_re
     };
     let held = budgets(&mut fixture, "pool-a-01");
     assert_eq!(held.len(), 1, "{held:?}");
-    assert!(held[0].starts_with("postgres never") && held[0].ends_with("refuses postgres-0"), "{held:?}");
+    assert!(
+        held[0].starts_with("data/postgres never") && held[0].ends_with("refuses postgres-0"),
+        "{held:?}"
+    );
     assert_eq!(budgets(&mut fixture, "pool-b-02"), [""; 0], "it has no pods of a budget");
 }

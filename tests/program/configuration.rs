@@ -279,9 +279,28 @@ async fn own_themes_inherit_and_their_mistakes_name_file_and_line() {
     write("team.toml", "inherits = \"nord\"\n\n[node]\nraedy = \"red\"");
     let (_, err, _) = frame(&[]).await;
     assert!(err.contains("themes/team.toml:4: the theme has a role \"node.raedy\""), "{err}");
+    let output = shell.run(&["config", "check"]).await;
+    let line = output.out.lines().next().unwrap_or_default();
+    assert!(line.contains("config.toml:1: ") && line.contains("themes/team.toml:4: "), "{}", output.out);
+    assert_eq!((output.out.lines().count(), output.code), (2, USAGE), "both chosen themes: {}", output.out);
     // A broken theme that is not requested causes no message.
     let (code, err, _) = frame(&["--theme", "dark"]).await;
     assert_eq!((code, err.as_str()), (0, ""));
+}
+
+#[tokio::test]
+async fn no_color_overrides_the_theme_of_flag_and_configuration() {
+    let mut shell = configured("theme = \"nord\"");
+    let line = ["demo", "--snapshot", "frame.ansi", "--after", "1s"];
+    let frame = async |shell: &Shell, more: &[&str]| {
+        shell.run(&[&line, more].concat()).await.done();
+        fs::read_to_string(shell.home.path().join("frame.ansi")).expect("a frame")
+    };
+    let has_colours = |frame: &str| frame.contains("38;2;") || frame.contains("48;2;");
+    assert!(has_colours(&frame(&shell, &[]).await));
+    shell.environment.push(("NO_COLOR".into(), "1".into()));
+    assert!(!has_colours(&frame(&shell, &[]).await));
+    assert!(!has_colours(&frame(&shell, &["--theme", "light"]).await));
 }
 
 /// The skin uses the colours `default` and `lightslategray`, like k9s's own skins.

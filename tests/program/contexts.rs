@@ -1,15 +1,24 @@
 //! Changing the context: without leaving the dashboard, without waiting for a context that does not answer, and without
 //! losing an operation.
 
-use std::{sync::Arc, time::Duration};
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
 use kordon::{
     app::Mode,
     run::{self, ContextOpener, Dashboard},
 };
+use kordon_demo::api::ApiOptions;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{dashboard_driver::DashboardDriver, harness::Harness};
+use crate::{
+    common::{
+        program::{Server, Shell},
+        terminal::Terminal,
+    },
+    dashboard_driver::DashboardDriver,
+    harness::Harness,
+};
 
 /// Contexts of the kubeconfig: two clusters, one that does not answer, and one that refuses.
 const CONTEXTS: [&str; 4] = ["here", "second", "dead", "refusing"];
@@ -99,4 +108,92 @@ async fn an_operation_goes_on_in_the_context_that_was_left_and_no_key_reaches_it
         driver.wait("DRY-RUN").await;
     })
     .await;
+}
+
+/// A dashboard whose kubeconfig has two contexts of one cluster, and its configuration file.
+struct TwoContexts {
+    terminal: Terminal,
+    config: PathBuf,
+}
+
+impl TwoContexts {
+    /// Starts the dashboard in context `test`, with this configuration.
+    fn start(shell: &Shell, server: &Server, config: &str) -> Self {
+        let context = |name: &str| json!({"name": name, "context": {"cluster": "c", "user": "alice"}});
+        let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+            "users": [{"name": "alice", "user": {}}],
+            "contexts": [context("test"), context("prod")]});
+        let kubeconfig = shell.file("kubeconfig", &kubeconfig.to_string());
+        let folder = shell.home.path().join(".config/kordon");
+        fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join("config.toml");
+        fs::write(&file, config).expect("written");
+        let command = shell.under_terminal(&["--kubeconfig", &kubeconfig]);
+        // The terminal is wide enough for whole messages.
+        let terminal = Terminal::sized(command, 30, 160);
+        terminal.wait("control-plane-1a-01");
+        Self { terminal, config: file }
+    }
+
+    fn configure(&self, text: &str) {
+        fs::write(&self.config, text).expect("written");
+    }
+
+    fn go_to(&mut self, context: &str) {
+        self.terminal.type_in(&format!(":ctx {context}\r"));
+        let is_shown = |screen: &str| screen.lines().next().is_some_and(|header| header.contains(context));
+        self.terminal.wait_until("another context", is_shown);
+    }
+
+    /// Types `:enforce`, which is refused because of this key.
+    fn is_refused(&mut self, key: &str) {
+        self.terminal.type_in(":enforce\r");
+        self.terminal.wait(key);
+        self.terminal.wait("READ-ONLY");
+        self.terminal.type_in("\x1b");
+        self.terminal.wait_gone(key);
+    }
+
+    fn quit(mut self) {
+        self.terminal.type_in("q");
+        assert!(self.terminal.end().success());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_context_that_became_read_only_while_another_was_shown_is_read_only_at_once() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let shell = Shell::new();
+    tokio::task::block_in_place(|| {
+        let mut dashboard = TwoContexts::start(&shell, &server, "");
+        dashboard.configure("[contexts.prod]\nread-only = true");
+        // The file is read when the context is opened, whether or not its change was noticed before.
+        dashboard.go_to("prod");
+        dashboard.is_refused("contexts.prod.read-only (config.toml:2)");
+        dashboard.quit();
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_context_opens_with_the_last_valid_configuration_and_never_with_a_looser_one() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let shell = Shell::new();
+    tokio::task::block_in_place(|| {
+        let mut dashboard = TwoContexts::start(&shell, &server, "");
+        dashboard.configure("[contexts.prod]\nread-only = true");
+        dashboard.terminal.wait("the configuration was read again");
+        dashboard.configure("[contexts.prod]\nread-onyl = true");
+        dashboard.terminal.wait("config.toml:2: unknown key");
+        dashboard.go_to("prod");
+        dashboard.is_refused("contexts.prod.read-only (config.toml:2)");
+        dashboard.go_to("test");
+        dashboard.configure("");
+        dashboard.terminal.wait("the configuration was read again");
+        dashboard.go_to("prod");
+        dashboard.is_refused("contexts.prod.read-only (config.toml:2)");
+        dashboard.quit();
+    });
 }

@@ -6,7 +6,7 @@ use kordon::{
     app::{ChosenColumn, Pane, Reaction, UserAction, chosen_columns, update},
     ui::snapshot,
 };
-use kordon_core::cluster::Name;
+use kordon_core::cluster::{Key, Name};
 
 use super::{
     cells::{add_devices, add_gates, add_gpus, choose},
@@ -35,6 +35,33 @@ fn the_name_of_the_selected_object_is_copied() {
 }
 
 #[test]
+fn the_name_of_a_pod_that_is_gone_is_copied() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.remove_pods_in_every_way();
+    let gone = |text: &Option<String>| {
+        let (namespace, name) = text.as_deref()?.split_once('/')?;
+        Some(fixture.world.pod(&Key::new(namespace, name)).is_none())
+    };
+    let mut shown = DashboardFixture::incident();
+    shown.remove_pods_in_every_way();
+    shown.press("7");
+    let departures: Vec<Option<String>> = (0..8)
+        .map(|_| {
+            let copied = match update(&mut shown.app, UserAction::Copy, shown.now) {
+                Reaction::Copy(text) => Some(text),
+                _ => None,
+            };
+            shown.press("j");
+            copied
+        })
+        .collect();
+    assert!(departures.iter().all(Option::is_some), "{departures:?}");
+    assert!(departures.iter().any(|text| gone(text) == Some(true)), "{departures:?}");
+    let (text, message) = copied(DashboardFixture::incident(), "5j");
+    assert!(text.is_some(), "{message}");
+}
+
+#[test]
 fn the_command_of_a_plan_is_copied() {
     let (text, message) = copied(DashboardFixture::maintenance(), "2/pool-a-01<Enter>c");
     assert_eq!((text.as_deref(), message.as_str()), (Some("kubectl cordon pool-a-01"), "copied the command"));
@@ -58,6 +85,24 @@ fn the_rows_of_every_pane_are_taken_as_text() {
         assert_eq!(rows.rows.is_empty(), keys == "4", "{keys}: {rows:?}");
         assert!(rows.heads.is_empty() || rows.rows.iter().all(|row| row.len() <= rows.heads.len()), "{keys}");
     }
+}
+
+#[test]
+fn names_are_taken_without_the_signs_beside_them() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2M");
+    let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
+    let is_node = |row: &Vec<String>| fixture.world.node(&row[0].as_str().into()).is_some();
+    assert!(rows.rows.len() == 30 && rows.rows.iter().all(is_node), "{rows:?}");
+    let zone = rows.heads.iter().position(|head| head == "zone").expect("a column");
+    assert!(rows.rows.iter().all(|row| row[zone].starts_with("eu-1/")), "whole zones: {rows:?}");
+    fixture.press("<Enter>");
+    let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
+    let is_pod = |row: &Vec<String>| {
+        let (namespace, name) = row[0].split_once('/').expect("namespace/name");
+        fixture.world.pod(&Key::new(namespace, name)).is_some()
+    };
+    assert!(!rows.rows.is_empty() && rows.rows.iter().all(is_pod), "{rows:?}");
 }
 
 #[test]

@@ -103,6 +103,17 @@ async fn each_list_and_the_status_are_tables_of_csv_and_markdown() {
 }
 
 #[tokio::test]
+async fn pods_have_their_local_data_in_every_format() {
+    let mut objects = Objects::of(CASE);
+    objects.named("Pod", "db-0")["spec"]["volumes"] =
+        json!([{"name": "cache", "emptyDir": {}}, {"name": "logs", "hostPath": {"path": "/var/log"}}]);
+    let csv = printed(&objects, &["pods", "-o", "csv"]).await;
+    assert_eq!(column(&csv, "LOCAL DATA"), ["emptyDir, hostPath"]);
+    let json: Value = serde_json::from_str(&printed(&objects, &["pods", "-o", "json"]).await).expect("JSON");
+    assert_eq!(json["pods"][0]["localData"], json!(["emptyDir", "hostPath"]));
+}
+
+#[tokio::test]
 async fn rows_are_sorted_and_filtered_as_in_the_dashboard() {
     let objects = Objects::of(CASE);
     let nodes = |words: &'static str| {
@@ -115,6 +126,7 @@ async fn rows_are_sorted_and_filtered_as_in_the_dashboard() {
     assert_eq!(nodes("--sort node").await, ["c23-n1", "c23-n2"]);
     assert_eq!(nodes("--sort node:reversed").await, ["c23-n2", "c23-n1"]);
     assert_eq!(nodes("--sort pods:reversed").await, ["c23-n2", "c23-n1"]);
+    assert_eq!(nodes("--sort=-pods").await, ["c23-n2", "c23-n1"], "as in a saved view");
     assert_eq!(nodes("--sort taints").await, ["c23-n1", "c23-n2"]);
     assert_eq!(nodes("--filter taint=*NoExecute").await, ["c23-n1"]);
     assert_eq!(nodes("--filter pods<1").await, ["c23-n2"]);

@@ -20,7 +20,7 @@ use kordon::{
     },
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
-    model::suggestions::Means,
+    model::{Predictions, suggestions::Means},
     run::Surface,
     ui::{Theme, snapshot},
 };
@@ -356,6 +356,31 @@ fn wide_shows_the_lesser_columns() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("w");
     expect(&mut fixture, "wide", (220, 60));
+}
+
+#[test]
+fn wide_shows_no_fewer_columns_at_any_width() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2z");
+    let mut headings = |width: u16| -> Vec<String> {
+        let screen = snapshot::plain(&drawn(&mut fixture, (width, 24)));
+        fixture.press("w");
+        let is_heading = |line: &&str| line.contains("  node ") && line.contains(" state ");
+        let line = screen.lines().find(is_heading).unwrap_or_else(|| panic!("{screen}"));
+        let titles = line.trim_matches(|it: char| it == '│' || it.is_whitespace()).split("  ");
+        titles.map(str::trim).filter(|title| !title.is_empty()).map(str::to_owned).collect()
+    };
+    for width in (60..=320).step_by(4) {
+        let (narrow, wide) = (headings(width), headings(width));
+        assert!(wide.len() >= narrow.len(), "{width}: {narrow:?} {wide:?}");
+        let may_go = ["renewals", "reason", "message"];
+        let mut stays = narrow.iter().filter(|title| !may_go.contains(&title.as_str()));
+        assert!(stays.all(|title| wide.contains(title)), "{width}: {narrow:?} {wide:?}");
+    }
+    let [_, wide] = [160, 160].map(&mut headings);
+    for title in ["taints", "cpu req", "used", "mem req"] {
+        assert!(wide.iter().any(|shown| shown == title), "{title}: {wide:?}");
+    }
 }
 
 #[test]
@@ -1363,6 +1388,12 @@ fn a_filter_without_a_match_says_what_would_match() {
     assert!(screen.contains("no node matches; without \"pods>500\": 10 (Esc clears the filter)"), "{screen}");
     let screen = said("/<Ctrl-u>nowhere<Enter>");
     assert!(screen.contains("no node matches (Esc clears the filter: 30 of them)"), "{screen}");
+    let screen = said("/<Ctrl-u>zoen:a<Enter>");
+    let expected =
+        "no node matches: zoen is no field here; did you mean zone? (Esc clears the filter: 30 of them)";
+    assert!(screen.contains(expected), "{screen}");
+    let screen = said("/<Ctrl-u>pool in (a, b)<Enter>");
+    assert!(screen.contains("no node matches; a label selector is -l pool in (a, b) (Esc"), "{screen}");
     let screen = said("/<Ctrl-u>pool-a|pool-b<Enter>");
     let expected = "no node matches; a regular expression is /pool-a|pool-b/ (Esc clears the filter)";
     assert!(screen.contains(expected), "{screen}");
@@ -1390,6 +1421,15 @@ fn an_empty_pane_says_what_to_do_next() {
         let screen = said(keys);
         assert!(screen.contains(expected), "{keys}: {screen}");
     }
+}
+
+#[test]
+fn the_forecast_says_nothing_before_it_is_worked_out() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.app.model.predictions = Predictions::new(Span::from_secs(5));
+    fixture.press("4z");
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(screen.contains("working out the forecast"), "{screen}");
 }
 
 #[test]

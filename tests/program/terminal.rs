@@ -135,10 +135,13 @@ fn rows_and_cells_are_copied_and_what_is_shown_is_written_to_files() {
     }
     terminal.type_in(&format!(":export {}\r", file("nodes.csv")));
     terminal.wait("exists: name another file");
+    terminal.type_in(&format!("4:export {}\r", file("chart.csv")));
+    terminal.wait("there are no rows here: .svg, .txt and .ansi write the screen");
+    assert!(!std::path::Path::new(&file("chart.csv")).exists());
     terminal.type_in("q");
     assert!(terminal.end().success());
     let raw = terminal.raw();
-    assert!(raw.contains("\x1b]52;c;Yg==\x07"), "OSC 52 with the zone b");
+    assert!(raw.contains("\x1b]52;c;ZXUtMS9i\x07"), "OSC 52 with the zone eu-1/b");
     let read = |name: &str| std::fs::read_to_string(file(name)).expect("a file");
     let csv = read("nodes.csv");
     assert!(csv.starts_with("\"node\",\"state\","), "{csv}");

@@ -224,7 +224,7 @@ fn budgets(pod: &Pod, model: &Model) -> Vec<DetailRow> {
     let row = |budget: &Arc<Budget>| match model.predictions.budgets().and_then(|list| list.get(&budget.key))
     {
         Some(row) => budget_row(row, row.refused.contains(&pod.key), String::new()),
-        None => fact(&budget.key.name, "working out"),
+        None => fact(&budget.key.to_string(), "working out"),
     };
     let mut rows = vec![DetailRow::section("budgets")];
     rows.extend(model.cluster.budgets_of(pod).map(row));
@@ -252,7 +252,7 @@ fn budgets_that_hold(node: &Node, model: &Model) -> Vec<DetailRow> {
 
 fn budget_row(row: &BudgetRow, refuses: bool, more: String) -> DetailRow {
     DetailRow::Fact {
-        name: row.key.name.to_string(),
+        name: row.key.to_string(),
         at: None,
         text: format!("{}{more}", row.room),
         tone: if refuses { Tone::Marked } else { Tone::Plain },

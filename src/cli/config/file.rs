@@ -102,20 +102,13 @@ struct ContextFile {
 }
 
 impl ConfigFile {
-    /// Checks the configured columns. Returns the first column that its list does not have: the path of the setting,
-    /// and what is wrong.
-    pub fn check_columns(&self) -> Option<(Vec<String>, String)> {
-        let general = self.look.columns.iter().map(|(pane, columns)| (vec!["columns"], pane, columns));
+    /// Checks the aliases, columns and views. Returns the path of each wrong setting, and what is wrong with it.
+    pub fn wrong_settings(&self) -> Vec<(Vec<String>, String)> {
         let own = self.contexts.iter().flat_map(|(name, context)| {
-            let of_context = context.look.columns.iter();
-            of_context.map(move |(pane, columns)| (vec!["contexts", name.as_str(), "columns"], pane, columns))
+            let wrong = context.look.wrong_settings().into_iter();
+            wrong.map(move |(path, why)| ([vec!["contexts".to_owned(), name.clone()], path].concat(), why))
         });
-        general.chain(own).find_map(|(path, pane, columns)| {
-            let list = list_named(pane)?;
-            let (key, why) = columns.chosen(list).err()?;
-            let path = path.into_iter().map(str::to_owned).chain([pane.clone()]).chain(key);
-            Some((path.collect(), why))
-        })
+        self.look.wrong_settings().into_iter().chain(own).collect()
     }
 
     /// Preferences for a context. The context's own preferences override those for all contexts, entry by entry.
@@ -139,14 +132,20 @@ impl ConfigFile {
         }
     }
 
-    /// Checks that keys can be bound as configured, for all contexts and for each. An error comes with the name of the
-    /// context, or `None` if it is in the keys for all contexts.
-    pub fn check_keys(&self) -> Result<(), (Option<&str>, KeymapError)> {
+    /// Checks that keys can be bound as configured, for all contexts and for each. Each error comes with the name of
+    /// the context, or `None` if it is in the keys for all contexts.
+    pub fn wrong_keys(&self) -> Vec<(Option<&str>, KeymapError)> {
         let contexts = self.contexts.keys().map(|context| Some(context.as_str()));
-        for context in std::iter::once(None).chain(contexts) {
-            self.look_of(context).keys.keymap().map_err(|error| (context, error))?;
-        }
-        Ok(())
+        let wrong = |context| {
+            let errors = self.look_of(context).keys.keymap().err().unwrap_or_default();
+            errors.into_iter().map(move |error| (context, error))
+        };
+        std::iter::once(None).chain(contexts).flat_map(wrong).collect()
+    }
+
+    /// Names of the contexts that have a table.
+    pub fn context_names(&self) -> impl Iterator<Item = &str> {
+        self.contexts.keys().map(String::as_str)
     }
 
     fn look_of(&self, context: Option<&str>) -> LookFile {
@@ -164,6 +163,23 @@ impl ConfigFile {
 }
 
 impl LookFile {
+    /// Checks the aliases, columns and views. Returns the path of each wrong setting, and what is wrong with it.
+    fn wrong_settings(&self) -> Vec<(Vec<String>, String)> {
+        let path = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let aliases = self.aliases.iter().filter_map(|(name, meant)| {
+            Some((path(&["aliases", name.as_str()]), Aliases::check(meant).err()?))
+        });
+        let columns = self.columns.iter().filter_map(|(pane, columns)| {
+            let (key, why) = columns.chosen(list_named(pane)?).err()?;
+            Some((path(&["columns", pane.as_str()]).into_iter().chain(key).collect::<Vec<_>>(), why))
+        });
+        let views = self.views.iter().filter_map(|(name, view)| {
+            let (key, why) = view.check().err()?;
+            Some((path(&["views", name.as_str(), key]), why))
+        });
+        aliases.chain(columns).chain(views).collect()
+    }
+
     fn override_with(&mut self, own: Self) {
         self.keys.preset = own.keys.preset.or(self.keys.preset);
         self.keys.bind.extend(own.keys.bind);
@@ -175,9 +191,9 @@ impl LookFile {
 }
 
 impl KeysFile {
-    fn keymap(&self) -> Result<Keymap, KeymapError> {
+    fn keymap(&self) -> Result<Keymap, Vec<KeymapError>> {
         let bound = self.bind.iter().map(|(command, keys)| (command.clone(), keys.clone().into_list()));
-        Keymap::new(self.preset.unwrap_or_default(), &bound.collect::<ConfiguredKeys>())
+        Keymap::checked(self.preset.unwrap_or_default(), &bound.collect::<ConfiguredKeys>())
     }
 }
 

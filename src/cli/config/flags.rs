@@ -3,7 +3,10 @@
 use clap::error::{ContextKind, ContextValue};
 
 use crate::cli::definition;
-use kordon_core::engine::{Origin, ServerVersion, Settings};
+use kordon_core::{
+    cluster::nearest::{did_you_mean, nearest},
+    engine::{Origin, ServerVersion, Settings},
+};
 
 /// Flags of several commands that the file may set.
 pub const FLAGS: [&str; 11] = [
@@ -83,12 +86,19 @@ pub fn check_argument(arg: &clap::Arg, text: &str) -> Result<(), String> {
     let alone = clap::Command::new("kordon").arg(value.num_args(1).allow_hyphen_values(true));
     let Err(error) = alone.try_get_matches_from(["kordon", "--value", text]) else { return Ok(()) };
     Err(match error.get(ContextKind::ValidValue) {
-        Some(ContextValue::Strings(valid)) if !valid.is_empty() => format!("not one of {}", valid.join(", ")),
+        Some(ContextValue::Strings(valid)) if !valid.is_empty() => {
+            not_one_of(text, &valid.iter().map(String::as_str).collect::<Vec<_>>())
+        }
         _ => {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             why.map_or_else(|| "not valid".into(), |why| format!("not valid: {why}"))
         }
     })
+}
+
+/// Says that a text is none of the possible values, and which value was probably meant.
+pub fn not_one_of(text: &str, values: &[&str]) -> String {
+    format!("not one of {}{}", values.join(", "), did_you_mean(nearest(text, values.iter().copied())))
 }
 
 /// The first argument with this name, of the command or of its subcommands.

@@ -3,34 +3,30 @@
 
 mod file;
 mod flags;
+mod in_force;
 mod notify;
 mod reader;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     env, fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use serde::Serialize;
 
 pub use file::{ConfigFile, schema};
 pub use flags::{check as check_value, controller_defaults};
+pub use in_force::ConfigInForce;
 
-use super::definition;
+use super::{definition, themes::OwnThemes};
 use crate::{
     app::{Preferences, keymap::KeymapError},
     executor::guards,
-    run::{
-        notify::NotifyOptions,
-        preferences_file::{PreferencesFile, ReadConfiguration},
-    },
+    run::{notify::NotifyOptions, preferences_file::FileState},
 };
 use flags::{configurable, flag_definition, known_keys};
-use kordon_core::{
-    engine::{Origin, Settings},
-    visible,
-};
+use kordon_core::engine::{Origin, Settings};
 
 /// The configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,6 +35,10 @@ pub struct Config {
     /// Configured values; those of the environment come first, because they override those of the file.
     values: Vec<ConfigValue>,
     file: ConfigFile,
+    /// State of the file just before it was read; `None` if there was no file.
+    state: Option<FileState>,
+    /// Contexts that this configuration or an earlier one of the session makes read-only, each with the reason.
+    read_only: BTreeMap<String, String>,
 }
 
 /// A configured value.
@@ -108,7 +108,8 @@ impl Config {
         guards::configuration_folder().map(|folder| folder.join("config.toml"))
     }
 
-    /// Reads the file again, and keeps the values of the environment.
+    /// Reads the file again, and keeps the values of the environment. A context that was read-only stays so in the
+    /// [preferences at its opening](Self::preferences_at_opening).
     ///
     /// # Errors
     /// As [`Self::load`].
@@ -116,6 +117,9 @@ impl Config {
         let mut config = Self::read_file(self.path.clone())?;
         let is_of_environment = |value: &&ConfigValue| matches!(value.source, ConfigSource::Environment(_));
         config.values.splice(0..0, self.values.iter().filter(is_of_environment).cloned());
+        let still = std::mem::take(&mut config.read_only);
+        config.read_only.clone_from(&self.read_only);
+        config.read_only.extend(still);
         Ok(config)
     }
 
@@ -124,8 +128,10 @@ impl Config {
     }
 
     fn read_file(path: PathBuf) -> Result<Self, ConfigError> {
+        // A change between the two readings is noticed by the program that follows the file.
+        let state = FileState::read(&path);
         match fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&path, &text),
+            Ok(text) => Ok(Self { state, ..Self::parse(&path, &text)? }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { path, ..Self::default() }),
             Err(error) => Err(ConfigError::Io { path, error }),
         }
@@ -141,27 +147,56 @@ impl Config {
     /// # Errors
     /// Every error of the file, in the order of its lines; at least one.
     pub(super) fn parse_fully(path: &Path, text: &str) -> Result<Self, Vec<ConfigError>> {
-        let (values, errors) = reader::read(path, text);
-        if !errors.is_empty() {
-            return Err(errors);
+        let (values, mut errors) = reader::read(path, text);
+        let mut config = Self { path: path.to_owned(), values, ..Self::default() };
+        match toml::from_str(text) {
+            Ok(file) => {
+                config.file = file;
+                config.read_only = config.read_only_contexts();
+                config.check_tables(&mut errors);
+            }
+            Err(error) if errors.is_empty() => {
+                let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+                errors.push(config.error(line, error.message().to_owned()));
+            }
+            // The reader has found what is wrong.
+            Err(_) => {}
         }
-        let bad = |line, text| vec![ConfigError::Bad { path: path.to_owned(), line, text }];
-        let file: ConfigFile = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-            bad(line, error.message().to_owned())
-        })?;
-        let config = Self { path: path.to_owned(), values, file };
-        if let Err((context, error)) = config.file.check_keys() {
-            return Err(bad(config.line_of_keys(context, &error), error.to_string()));
-        }
-        if let Some((path, why)) = config.file.check_columns() {
+        errors.sort_by_key(ConfigError::line);
+        if errors.is_empty() { Ok(config) } else { Err(errors) }
+    }
+
+    /// Finds the errors in the tables of the dashboard and of notifications. An error that the keys of all contexts
+    /// have is reported once, and so is what the reader has found on a line.
+    fn check_tables(&self, errors: &mut Vec<ConfigError>) {
+        let keys = self.file.wrong_keys().into_iter();
+        let keys = keys.map(|(context, error)| (self.line_of_keys(context, &error), error.to_string()));
+        let settings = self.file.wrong_settings().into_iter().map(|(path, why)| {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            return Err(bad(config.line_of(&path), why));
-        }
-        match config.file.notify.options() {
-            Ok(_) => Ok(config),
-            Err((key, why)) => Err(bad(config.line_of(&["notify", key]), why)),
-        }
+            (self.line_of(&path), why)
+        });
+        let notify = self.file.notify.options().err();
+        let notify = notify.map(|(key, why)| (self.line_of(&["notify", key]), why));
+        let read: BTreeSet<usize> = errors.iter().map(ConfigError::line).collect();
+        let found: BTreeSet<(usize, String)> = keys.chain(settings).chain(notify).collect();
+        let new = found.into_iter().filter(|(line, _)| !read.contains(line));
+        errors.extend(new.map(|(line, text)| self.error(line, text)));
+    }
+
+    /// Finds the chosen themes of the user whose files are invalid. Such a theme is no error of the configuration,
+    /// because the command line can choose another one.
+    pub fn broken_themes(&self) -> Vec<ConfigError> {
+        let own = OwnThemes::find();
+        let names = own.names();
+        let chosen = self.values.iter().filter(|value| {
+            matches!(&value.path()[..], ["theme"] | ["contexts", _, "theme"]) && names.contains(&value.text)
+        });
+        let broken = chosen.filter_map(|value| Some((value.line(), own.read(&value.text).err()?)));
+        broken.map(|(line, error)| self.error(line, error.to_string())).collect()
+    }
+
+    fn error(&self, line: usize, text: String) -> ConfigError {
+        ConfigError::Bad { path: self.path.clone(), line, text }
     }
 
     /// Line, from 1, at which the file sets a value; 1 if the file does not set it.
@@ -229,18 +264,6 @@ impl Config {
         &self.path
     }
 
-    /// The file, for a program that reads it again when it changes; `None` if there is no configuration folder.
-    pub fn followed(&self, context: &str) -> Option<PreferencesFile> {
-        let path = Some(self.path.clone()).filter(|path| !path.as_os_str().is_empty())?;
-        let (config, context) = (self.clone(), context.to_owned());
-        let read = move || {
-            let error_text = |error: ConfigError| visible::text(&error.in_short()).into_owned();
-            let config = config.read_again().map_err(error_text)?;
-            Ok(ReadConfiguration { preferences: config.preferences(&context), notify: config.notify() })
-        };
-        Some(PreferencesFile { path, read: Arc::new(read) })
-    }
-
     /// Preferences for the dashboard of a context.
     pub fn preferences(&self, context: &str) -> Preferences {
         let preferences = self.file.preferences(context);
@@ -251,10 +274,25 @@ impl Config {
             Some(ConfigSource::Environment(_)) => general_theme,
             Some(ConfigSource::Line(_)) | None => preferences.theme.or(general_theme),
         };
-        let line = self.line_of_read_only(context);
-        let read_only =
-            line.map(|line| format!("contexts.{context}.read-only ({}:{line})", file_name(&self.path)));
-        Preferences { theme, read_only, ..preferences }
+        Preferences { theme, read_only: self.read_only_key(context), ..preferences }
+    }
+
+    /// Preferences for a dashboard that is opened now. A context that was read-only earlier in this session stays so.
+    pub fn preferences_at_opening(&self, context: &str) -> Preferences {
+        Preferences { read_only: self.read_only.get(context).cloned(), ..self.preferences(context) }
+    }
+
+    /// The key that forbids writing in a context, with its place: `contexts.prod.read-only (config.toml:7)`; `None` if
+    /// the file allows writing.
+    fn read_only_key(&self, context: &str) -> Option<String> {
+        let line = self.line_of_read_only(context)?;
+        Some(format!("contexts.{context}.read-only ({}:{line})", file_name(&self.path)))
+    }
+
+    /// Contexts in which the file forbids writing, each with the key that forbids it.
+    fn read_only_contexts(&self) -> BTreeMap<String, String> {
+        let contexts = self.file.context_names();
+        contexts.filter_map(|name| Some((name.to_owned(), self.read_only_key(name)?))).collect()
     }
 
     /// Why nothing may be written in a context: `contexts.prod.read-only in config.toml:7`; `None` if the
@@ -498,6 +536,21 @@ mod tests {
         let text = "theme = \"pink\"\n[drain]\nparallel = 0\n[contexts.a]\nx = 1\n[keys]\npreset = 1";
         let (_, errors) = reader::read(Path::new(PATH), text);
         assert_eq!(errors.iter().map(ConfigError::line).collect::<Vec<_>>(), [1, 3, 5, 7]);
+    }
+
+    #[test]
+    fn errors_of_all_tables_are_found_at_once() {
+        let text = "[aliases]\nfoo = \"drian x\"\n[keys.bind]\ndraan = \"f5\"\nquit = \"f7\"\nzoom = \"f7\"\n\
+                    [views.bad]\nfilter = \"pods>abc\"\n[views.worse]\nsort = \"-pds\"\n\
+                    [columns.nodes]\nshow = [\"stat\"]\n[contexts.a]\ntheme = \"nrod\"\n\
+                    [contexts.b.aliases]\nbar = \"drian\"";
+        let errors = Config::parse_fully(Path::new(PATH), text).expect_err("errors");
+        assert_eq!(errors.iter().map(ConfigError::line).collect::<Vec<_>>(), [2, 4, 6, 8, 10, 12, 14, 16]);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let meant = ["drain", "drain", "", "", "pods", "state", "nord", "drain"];
+        for (text, meant) in texts.iter().zip(meant) {
+            assert!(text.contains(meant), "{text} does not name {meant}");
+        }
     }
 
     #[test]

@@ -12,10 +12,11 @@ use toml::{
 use super::{
     ConfigError, ConfigSource, ConfigValue,
     file::schema,
-    flags::{check_flag, check_setting},
+    flags::{check_flag, check_setting, not_one_of},
     notify::check_notify,
 };
 use crate::app::preferences::MarkColour;
+use kordon_core::cluster::nearest::{did_you_mean, nearest};
 
 /// Maximum length of the word that marks a context, in characters.
 const LONGEST_WORD: usize = 24;
@@ -172,7 +173,9 @@ fn check_text(path: &[&str], schema: &Value, text: &str) -> Result<(), String> {
         ["notify", key] => return check_notify(key, text),
         ["contexts", _, "theme"] => return check_flag("theme", text),
         ["contexts", _, "colour"] if MarkColour::parse(text).is_none() => {
-            return Err(format!("not a colour: #rrggbb, {}", MarkColour::names().join(", ")));
+            let names = MarkColour::names();
+            let meant = did_you_mean(nearest(text, names));
+            return Err(format!("not a colour: #rrggbb, {}{meant}", names.join(", ")));
         }
         ["contexts", _, "word"] if !is_word(text) => {
             return Err(format!("not a word of 1 to {LONGEST_WORD} printable characters"));
@@ -193,7 +196,7 @@ fn check_text(path: &[&str], schema: &Value, text: &str) -> Result<(), String> {
     match schema["enum"].as_array() {
         Some(values) if values.iter().all(|value| value != text) => {
             let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-            Err(format!("not one of {}", values.join(", ")))
+            Err(not_one_of(text, &values))
         }
         Some(_) | None => Ok(()),
     }

@@ -99,8 +99,12 @@ fn check(named: Option<&Path>) -> Result<(), CliError> {
         }
         Err(error) => return Err(ConfigError::Io { path, error }.into()),
     };
-    match Config::parse_fully(&path, &text) {
-        Ok(_) => exit::print(format!("{}: ok\n", path.display()).as_bytes()),
+    let checked = Config::parse_fully(&path, &text).and_then(|config| match config.broken_themes() {
+        broken if broken.is_empty() => Ok(()),
+        broken => Err(broken),
+    });
+    match checked {
+        Ok(()) => exit::print(format!("{}: ok\n", path.display()).as_bytes()),
         Err(errors) => {
             exit::print(lines(&errors).as_bytes())?;
             let count = errors.len();

@@ -13,7 +13,7 @@ use super::{
     once::OnceArgs,
     page::{Emphasis, Page},
 };
-use crate::app::{Filter, Pane, Sort, SortColumn, filter_fields};
+use crate::app::{Filter, Pane, Sort, SortColumn, filter_fields, sorting::column_and_direction};
 use kordon_core::{
     cluster::nearest::{did_you_mean, nearest},
     plan::words::counted,
@@ -65,11 +65,8 @@ impl SortArgs {
     /// The list cannot be sorted by this column.
     pub fn column<C: SortColumn>(&self) -> Result<Sort<C>, CliError> {
         let Some(text) = &self.sort else { return Ok(Sort::default()) };
-        let (name, reversed) = match text.strip_suffix(":reversed") {
-            Some(name) => (name, true),
-            None => (text.as_str(), false),
-        };
-        let title = name.trim().to_lowercase().replace(['-', '_'], " ");
+        let (name, reversed) = column_and_direction(text);
+        let title = name.to_lowercase().replace(['-', '_'], " ");
         let column = C::from_title(&title).ok_or_else(|| no_column::<C>(name, &title))?;
         Ok(Sort { column, reversed })
     }

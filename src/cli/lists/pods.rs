@@ -21,7 +21,7 @@ use crate::{
     model::Model,
     ui::text,
 };
-use kordon_core::cluster::{NodeName, Pod};
+use kordon_core::cluster::{LocalVolume, NodeName, Pod};
 use kordon_time::Timestamp;
 
 #[derive(Args, Debug)]
@@ -108,6 +108,9 @@ struct ListedPodReport {
     owner: Option<String>,
     /// Whether the pod is the mirror pod of a static pod.
     is_static: bool,
+    /// Volumes whose data stays on the node or is lost with the pod: `emptyDir`, `emptyDir in memory`,
+    /// `hostPath`, `ephemeral volume`.
+    local_data: Vec<&'static str>,
     /// The pod's priority, from its PriorityClass.
     priority: i32,
     /// The CPU that the pod requests, in thousandths of a core.
@@ -158,6 +161,7 @@ impl ListedPodReport {
             owner_kind: owner.map(|owner| owner.kind.as_str().to_owned()),
             owner: owner.map(|owner| owner.name.to_string()),
             is_static: pod.mirror,
+            local_data: pod.storage.kinds().map(LocalVolume::as_str).collect(),
             priority: pod.priority,
             cpu_milli: requests.cpu_milli,
             memory_bytes: requests.memory_bytes,
@@ -181,6 +185,8 @@ fn table(report: &PodListReport, out: &mut Page) {
         .useful("NODE", |pod| pod.node.as_ref().map_or_else(none, ToString::to_string))
         .flexible()
         .useful("OWNER", owner)
+        .flexible()
+        .detail("LOCAL DATA", |pod| pod.local_data.join(", "))
         .flexible()
         .detail("PRIORITY", |pod| pod.priority.to_string())
         .right()

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{
     super::{
+        config::ConfigInForce,
         connection::ConnectionArgs,
         exit::{self, CliError},
         once::{OnceArgs, OneShot},
@@ -50,7 +51,8 @@ const SLICE: Span = Span::from_millis(50);
 pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<(), CliError> {
     args.output.refuse_export("--watch prints a line whenever the verdict changes")?;
     let mut notifier = Notifier::new(connection.config.notify());
-    let mut reader = connection.config.followed("").map(PreferencesReader::start);
+    let reader = ConfigInForce::new(connection.config.clone()).followed("");
+    let mut reader = reader.map(PreferencesReader::start);
     let mut watched = OneShot::keep_watching(args, connection, no_pods).await?;
     let session = &mut watched.session;
     let clock = session.clock;

@@ -98,6 +98,7 @@ pub(super) async fn run_contexts(
                 None => continue,
             },
         };
+        next.operations.keep_guards(shown.operations.guards());
         let now = shown.display.now();
         screens.insert(shown.context().to_owned(), shown.display.app.leave(now));
         if let Some(screen) = screens.remove(next.context()).filter(|_| !next.is_busy()) {

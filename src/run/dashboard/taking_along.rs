@@ -14,6 +14,8 @@ use crate::{
     ui::{self, exported_table::ExportFormat, shown_rows::ShownRows, snapshot, theme::Theme},
 };
 
+const NO_TABLE: &str = "there are no rows here";
+
 impl Loop {
     /// Copies or writes what the user has asked for, and reports it in the footer.
     pub(super) fn take_along(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
@@ -21,6 +23,7 @@ impl Loop {
         let rows = ui::shown_rows(&self.display.app, self.display.now());
         let said = match wanted {
             TakenAlong::Row => copy(surface, rows.selected_row().ok_or("no row is selected"), "the row")?,
+            TakenAlong::Rows if rows.has_no_table() => format!("{NO_TABLE} to copy"),
             TakenAlong::Rows => copy(surface, Ok(rows.tabbed()), "all rows")?,
             TakenAlong::Cell(head) => {
                 let heads = rows.heads.join(", ");
@@ -54,6 +57,9 @@ impl Loop {
             return Err(format!("{file} exists: name another file"));
         }
         let text = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("csv" | "md" | "json") if rows.has_no_table() => {
+                return Err(format!("{NO_TABLE}: .svg, .txt and .ansi write the screen"));
+            }
             Some("csv") => rows.exported(ExportFormat::Csv),
             Some("md") => rows.exported(ExportFormat::Markdown),
             Some("json") => format!("{:#}\n", rows.json()),

@@ -97,7 +97,8 @@ fn cells(scene: &Scene, finding: &Finding) -> Vec<Cell> {
     vec![
         Cell::new(sign, scene.style(role))
             .and(" ", dim)
-            .and(&finding.subject.to_string(), scene.style(Role::Base)),
+            .and(&finding.subject.to_string(), scene.style(Role::Base))
+            .copied_as(&finding.subject.to_string()),
         Cell::new(finding.kind.title(), scene.style(role)),
         Cell::new(&text::count(finding.pods.len()), dim),
         Cell::new(&text::count(finding.nodes.len()), scene.style(Role::Base)),

@@ -106,7 +106,8 @@ fn cells(scene: &Scene, row: &BudgetRow) -> Vec<Cell> {
             .and(" ", dim)
             .and(&row.key.namespace, dim)
             .and("/", scene.style(Role::Faint))
-            .and(&row.key.name, scene.style(Role::Base)),
+            .and(&row.key.name, scene.style(Role::Base))
+            .copied_as(&row.key.to_string()),
         Cell::new(&row.room.to_string(), scene.style(role)),
         Cell::new(&format!("{} of {}", numbers.healthy, numbers.desired), dim),
         Cell::new(if row.rule.is_empty() { "–" } else { &row.rule }, dim),

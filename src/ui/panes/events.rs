@@ -111,7 +111,8 @@ fn cells(scene: &Scene, ReportedEvent { about, event, .. }: &ReportedEvent) -> V
         Cell::new(event_type(event.is_warning), dim),
         Cell::new(glyph, scene.style(role))
             .and(" ", dim)
-            .and(&event.reason, scene.style(if event.is_warning { role } else { Role::Base })),
+            .and(&event.reason, scene.style(if event.is_warning { role } else { Role::Base }))
+            .copied_as(&event.reason),
         object.and(&about.name, scene.style(Role::Base)),
         Cell::new(&text::count(usize::try_from(event.count).unwrap_or(usize::MAX)), dim),
         Cell::new(&text::brief(&event.message), scene.style(Role::Base)),

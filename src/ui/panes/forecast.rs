@@ -117,6 +117,10 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
             return ("○", format!("evictions unknown: {}", scene.shown.eviction_gaps()), Role::Dim);
         }
         Some(Confidence::Live | Confidence::Assumed) if scene.shown.is_abnormal() => {
+            let horizon = scene.screen.forecast.horizon;
+            if scene.shown.predictions.forecast_until(horizon).is_none() {
+                return ("◌", "working out the forecast".into(), Role::FeedBusy);
+            }
             return ("○", nothing_more(scene.verdict), Role::Dim);
         }
         Some(Confidence::Live | Confidence::Assumed) if !scene.shown.views.blocked_drains.is_empty() => {

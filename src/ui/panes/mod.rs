@@ -35,7 +35,7 @@ use super::{
 };
 use crate::{
     app::{
-        Listing, Pane, Sort, SortColumn, UserAction, near_miss::NearMiss, overlays::Overlay,
+        Listing, Pane, Sort, SortColumn, UserAction, filter_fields, near_miss::NearMiss, overlays::Overlay,
         preview::PlanKind, screen_part::ScreenPart,
     },
     k8s::feed::{FeedKind, FeedState},
@@ -315,7 +315,8 @@ fn table_of<K: PartialEq + Clone>(
 ) -> TableWidget {
     let first = list.first_shown(usize::from(rows.height));
     scene.can_click(rows, ScreenPart::Rows { pane, first });
-    TableWidget { columns, rows: list.len(), first, selected: list.cursor(), looks: scene.looks(pane) }
+    let (selected, looks) = (list.cursor(), scene.looks(pane));
+    TableWidget { columns, refills: false, rows: list.len(), first, selected, looks }
 }
 
 /// A column that the list can be sorted by.
@@ -410,7 +411,12 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
         Pane::Detail | Pane::Plan | Pane::Progress => "row",
     };
     let back = scene.app.preferences.keymap.key_for(UserAction::Back);
-    if let Some(word) = scene.screen.filter(pane).regex_without_slashes() {
+    let filter = scene.screen.filter(pane);
+    if let Some(selector) = filter.selector_without_sign() {
+        let text = format!("no {row} matches; a label selector is -l {selector} ({back} clears the filter)");
+        return ("○", text, Role::Dim);
+    }
+    if let Some(word) = filter.regex_without_slashes() {
         let text = format!("no {row} matches; a regular expression is /{word}/ ({back} clears the filter)");
         return ("○", text, Role::Dim);
     }
@@ -422,7 +428,9 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
             )
         }
         Some(NearMiss { all, without: None }) => {
-            format!("no {row} matches ({back} clears the filter: {} of them)", text::count(all))
+            let unknown = filter.unknown_field(filter_fields::fields(pane));
+            let unknown = unknown.map(|unknown| format!(": {unknown}")).unwrap_or_default();
+            format!("no {row} matches{unknown} ({back} clears the filter: {} of them)", text::count(all))
         }
         None => format!("no {row} matches ({back} clears the filter)"),
     };

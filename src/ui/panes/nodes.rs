@@ -55,17 +55,23 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let rare = RareColumns::new(scene, is_wide, choice.needs_all());
     let shown = choice.columns(columns(scene, is_wide, &rare));
     let table = table_of(scene, Pane::Nodes, list, shown, TableWidget::body(inner));
-    let cells_of = |node: &Arc<Node>| {
-        choice.cells(scene, cells(scene, node, is_wide, &rare), |chosen| label_or_annotation(node, chosen))
+    let table = TableWidget { refills: is_wide, ..table };
+    let cells_of = |node: &Arc<Node>, zones: ZoneNaming| {
+        let all = cells(scene, node, zones, is_wide, &rare);
+        choice.cells(scene, all, |chosen| label_or_annotation(node, chosen))
     };
-    let cells = |row: usize| match &list.keys()[row] {
-        NodeRow::Node(name) => scene.shown.cluster.node(name).map(cells_of).unwrap_or_default(),
+    let cells = |row: usize, zones: ZoneNaming| match &list.keys()[row] {
+        NodeRow::Node(name) => {
+            scene.shown.cluster.node(name).map(|node| cells_of(node, zones)).unwrap_or_default()
+        }
         NodeRow::Group(name) => vec![group(scene, name)],
     };
+    let zones = ZoneNaming::that_fits(scene, &table, inner);
     let state = |row: usize| list.keys()[row].node().and_then(|name| scene.shown.watchlist.state(name));
     let tint = |row| state(row).map(|state| scene.style(Role::for_row(state.role()))).unwrap_or_default();
-    scene.record(Pane::Nodes, &table, cells);
-    sort_on_click(scene, Pane::Nodes, table.render_tinted(inner, buf, cells, tint));
+    scene.record(Pane::Nodes, &table, |row| cells(row, ZoneNaming::Whole));
+    let headings = table.render_tinted(inner, buf, |row| cells(row, zones), tint);
+    sort_on_click(scene, Pane::Nodes, headings);
     page
 }
 
@@ -143,8 +149,8 @@ impl RareColumns {
 
     fn columns(&self) -> impl Iterator<Item = Column> {
         let column = |title, width| Column::plain(title, Width::Fixed(width));
-        let extended = self.has_extended.then(|| column("extended", EXTENDED).gives_way(7));
-        extended.into_iter().chain(self.has_devices.then(|| column("devices", DEVICES).gives_way(8)))
+        let extended = self.has_extended.then(|| column("extended", EXTENDED).gives_way(11));
+        extended.into_iter().chain(self.has_devices.then(|| column("devices", DEVICES).gives_way(12)))
     }
 
     /// Width of the columns of extended resources and devices, with the gaps before them. The column of taints is
@@ -201,15 +207,17 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
     let name = u16::try_from(scene.shown.watchlist.longest_name()).unwrap_or(u16::MAX);
     // Space for the sign and the mark before the name, and for the badges after the name.
     let name = name.saturating_add(5).clamp(14, width / 4 + 2);
-    let zones = scene.shown.views.zones.iter().map(|zone| text::width(&zone_name(scene, &zone.key)));
-    let zone = u16::try_from(zones.max().unwrap_or(0)).unwrap_or(u16::MAX).clamp(4, 20);
     let (heartbeat, state, next) = match width {
         _ if !has_bars(width) => (Width::Fixed(6), 14, 20),
         200.. if !is_wide => (Width::Fixed(9), 15, 36),
         _ => (Width::Fixed(9), 15, 30),
     };
-    // If space is short, the wide table drops the column `renewals` before the columns of live usage.
-    let renewals = if is_wide { 11 } else { 8 };
+    // If space is short, the wide table drops the column `renewals` before any other column of the narrow table, and
+    // prefers requests and usage to conditions. The columns that only the wide table has, and whole names of zones and
+    // whole taints, give way before the narrow table's columns do.
+    let (renewals, cpu, conditions) = if is_wide { (16, 8, 9) } else { (8, 9, 8) };
+    let zone = column(sort, By::Zone, "zone", Width::Fixed(ZoneNaming::Short.width(scene))).gives_way(2);
+    let zone = if is_wide { zone.whole(ZoneNaming::Whole.width(scene), 13) } else { zone };
     let last = if has_bars(width) { "heartbeat" } else { "last" };
     let mut columns = vec![
         column(sort, By::Name, "  node", Width::Fixed(name)),
@@ -218,40 +226,66 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
         Column::plain("renewals", Width::Fixed(KEPT as u16 + 1)).gives_way(renewals),
         Column::plain("grace", Width::Fixed(14)).gives_way(4),
         column(sort, By::Due, "next", Width::Fixed(next)),
-        column(sort, By::Zone, "zone", Width::Fixed(zone)).gives_way(2),
+        zone,
         column(sort, By::Pods, "pods", Width::Fixed(6)).right().gives_way(3),
-        column(sort, By::Cpu, "cpu req", Width::Fixed(7)).right().gives_way(9),
+        column(sort, By::Cpu, "cpu req", Width::Fixed(7)).right().gives_way(cpu),
         column(sort, By::Memory, "mem req", Width::Fixed(7)).right().gives_way(10),
     ];
     if is_wide {
         let used = |name| Column::plain("used", Width::Fixed(4)).named(name).right();
-        columns.insert(columns.len() - 1, used("cpu used").gives_way(9));
+        columns.insert(columns.len() - 1, used("cpu used").gives_way(cpu));
         columns.push(used("mem used").gives_way(10));
         columns.extend(rare.columns());
         columns.extend([
-            Column::plain("terminating", Width::Fixed(11)).right().gives_way(12),
-            column(sort, By::Roles, "roles", Width::Fixed(14)).gives_way(13),
-            Column::plain("probe", Width::Fixed(9)).gives_way(14),
-            column(sort, By::Address, "address", Width::Fixed(15)).gives_way(15),
-            column(sort, By::Version, "kubelet", Width::Fixed(9)).gives_way(12),
-            column(sort, By::Kernel, "kernel", Width::Fixed(20)).gives_way(17),
-            column(sort, By::Kind, "type", Width::Fixed(14)).gives_way(16),
-            column(sort, By::Age, "age", Width::Fixed(6)).right().gives_way(11),
+            Column::plain("terminating", Width::Fixed(11)).right().gives_way(17),
+            column(sort, By::Roles, "roles", Width::Fixed(14)).gives_way(19),
+            Column::plain("probe", Width::Fixed(9)).gives_way(20),
+            column(sort, By::Address, "address", Width::Fixed(15)).gives_way(21),
+            column(sort, By::Version, "kubelet", Width::Fixed(9)).gives_way(18),
+            column(sort, By::Kernel, "kernel", Width::Fixed(20)).gives_way(23),
+            column(sort, By::Kind, "type", Width::Fixed(14)).gives_way(22),
+            column(sort, By::Age, "age", Width::Fixed(6)).right().gives_way(14),
         ]);
     }
-    let taints = if is_wide { WHOLE_TAINTS - rare.width() } else { 14 };
+    let taints = column(sort, By::Taints, "taints", Width::Grow(14, 2)).gives_way(7);
+    let taints = if is_wide { taints.whole(WHOLE_TAINTS - rare.width(), 15) } else { taints };
     columns.extend([
-        column(sort, By::Taints, "taints", Width::Grow(taints, 2)).gives_way(7),
-        column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(8),
-        Column::plain("reason", Width::Fixed(18)).gives_way(19),
-        Column::plain("message", Width::Grow(24, 1)).gives_way(20),
+        taints,
+        column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(conditions),
+        Column::plain("reason", Width::Fixed(18)).gives_way(24),
+        Column::plain("message", Width::Grow(24, 1)).gives_way(25),
     ]);
     columns
 }
 
-/// Name of a zone: in the wide table the whole name, otherwise the short name, as in the node strip.
-fn zone_name(scene: &Scene, zone: &ZoneKey) -> String {
-    if scene.screen.wide { zone.short() } else { scene.shown.watchlist.zone_names().short(zone) }
+/// How the column of zones names them.
+#[derive(Clone, Copy, Debug)]
+enum ZoneNaming {
+    /// Without the prefix that all zones share, as in the node strip.
+    Short,
+    Whole,
+}
+
+impl ZoneNaming {
+    /// The longest names that the drawn column has room for.
+    fn that_fits(scene: &Scene, table: &TableWidget, area: Rect) -> Self {
+        let place = table.columns.iter().position(|column| column.name == "zone");
+        let width = place.and_then(|place| table.width_of(place, area)).unwrap_or(0);
+        if scene.screen.wide && width >= Self::Whole.width(scene) { Self::Whole } else { Self::Short }
+    }
+
+    fn name(self, scene: &Scene, zone: &ZoneKey) -> String {
+        match self {
+            Self::Short => scene.shown.watchlist.zone_names().short(zone),
+            Self::Whole => zone.short(),
+        }
+    }
+
+    /// Width of the column for these names.
+    fn width(self, scene: &Scene) -> u16 {
+        let names = scene.shown.views.zones.iter().map(|zone| text::width(&self.name(scene, &zone.key)));
+        u16::try_from(names.max().unwrap_or(0)).unwrap_or(u16::MAX).clamp(4, 20)
+    }
 }
 
 /// Width for the two taints that the controller sets, with their ages.
@@ -296,7 +330,7 @@ impl<'a> NodeLine<'a> {
     }
 }
 
-fn cells(scene: &Scene, node: &Node, is_wide: bool, rare: &RareColumns) -> Vec<Cell> {
+fn cells(scene: &Scene, node: &Node, zones: ZoneNaming, is_wide: bool, rare: &RareColumns) -> Vec<Cell> {
     let line = &NodeLine::new(scene, node);
     let dim = scene.style(Role::Dim);
     let (requested, allocatable) = (&line.load.requested, &node.allocatable);
@@ -307,7 +341,7 @@ fn cells(scene: &Scene, node: &Node, is_wide: bool, rare: &RareColumns) -> Vec<C
         renewals(scene, line),
         grace(scene, line),
         next(scene, line),
-        Cell::new(&zone_name(scene, &node.zone()), dim),
+        Cell::new(&zones.name(scene, &node.zone()), dim),
         pods(scene, line),
         share(scene, line, requested.cpu_milli, allocatable.cpu_milli),
         share(scene, line, requested.memory_bytes, allocatable.memory_bytes),
@@ -375,7 +409,8 @@ fn name(scene: &Scene, line: &NodeLine) -> Cell {
     if node.unschedulable && line.role() != Some(StateRole::Maintenance) {
         cell = cell.and(" ⊘", scene.style(Role::NodeMaintenance));
     }
-    if node.terminating { cell.and(" ✗", scene.style(Role::NodeWarning)) } else { cell }
+    let cell = if node.terminating { cell.and(" ✗", scene.style(Role::NodeWarning)) } else { cell };
+    cell.copied_as(&node.name)
 }
 
 /// Glyph and theme role of a node's state; `·` while the state is unknown.

@@ -126,7 +126,8 @@ fn cells(scene: &Scene, pod: &Pod, has_gates: bool) -> Vec<Cell> {
             .join(mark(scene, scene.screen.marked_pods.contains(&pod.key)))
             .and(&pod.key.namespace, dim)
             .and("/", scene.style(Role::Faint))
-            .and(&pod.key.name, scene.style(Role::Base)),
+            .and(&pod.key.name, scene.style(Role::Base))
+            .copied_as(&pod.key.to_string()),
         Cell::new(if pod.is_ready() { "yes" } else { "no" }, scene.style(role)),
         Cell::new(pod.phase.as_str(), dim),
         eviction.map_or_else(

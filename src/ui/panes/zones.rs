@@ -235,7 +235,10 @@ fn cells(scene: &Scene, zone: &ZoneLine, nodes_a_cell: Option<usize>) -> Vec<Cel
     let view = zone.view;
     let nodes = nodes_a_cell.map(|per| nodes(scene, Cell::default(), zone.states, per));
     vec![
-        Cell::new(sign, scene.style(sign_role)).and(" ", dim).and(&view.key.short(), scene.style(Role::Base)),
+        Cell::new(sign, scene.style(sign_role))
+            .and(" ", dim)
+            .and(&view.key.short(), scene.style(Role::Base))
+            .copied_as(&view.key.short()),
         Cell::new(view.state.as_str(), scene.style(state_role(view.state))),
         not_ready(scene, view, zone.silent()),
         share(scene, view),

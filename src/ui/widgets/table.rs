@@ -30,6 +30,9 @@ pub struct Column {
     /// Priority of the column. Columns of priority 0 are never dropped; of the others, the highest number is dropped
     /// first.
     pub priority: u8,
+    /// Width at which no text is cut, and the priority of that width; `None` if the column has one width. Like a column
+    /// of this priority, the width gives way to the column's [width](Self::width).
+    pub whole: Option<(u16, u8)>,
     /// Arrow that shows the sort direction, if the table is sorted by this column.
     pub sorted: Option<&'static str>,
     /// Title of the column by which a click on the heading sorts the table.
@@ -48,7 +51,7 @@ impl Column {
     }
 
     const fn new(name: &'static str, title: Cow<'static, str>, width: Width) -> Self {
-        Self { name, title, width, right: false, priority: 0, sorted: None, sorts_by: None }
+        Self { name, title, width, right: false, priority: 0, whole: None, sorted: None, sorts_by: None }
     }
 
     /// Sets the [name](Self::name) of a column whose name is not its heading.
@@ -68,6 +71,12 @@ impl Column {
     pub fn gives_way(self, priority: u8) -> Self {
         Self { priority, ..self }
     }
+
+    /// Sets the [width at which no text is cut](Self::whole), and the priority of that width.
+    #[must_use]
+    pub fn whole(self, width: u16, priority: u8) -> Self {
+        Self { whole: Some((width, priority)), ..self }
+    }
 }
 
 /// Width of a column.
@@ -84,6 +93,8 @@ pub enum Width {
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     spans: Vec<Span<'static>>,
+    /// Text for copies and exports; `None` if it is the drawn text.
+    copied: Option<String>,
 }
 
 impl Cell {
@@ -111,8 +122,17 @@ impl Cell {
         self.spans.is_empty()
     }
 
-    /// The text without its styles.
+    /// Sets the text for copies and exports, for a cell that is drawn with signs beside its value.
+    #[must_use]
+    pub fn copied_as(self, text: &str) -> Self {
+        Self { copied: Some(visible::text(text).into_owned()), ..self }
+    }
+
+    /// The text for copies and exports.
     pub fn text(&self) -> String {
+        if let Some(copied) = &self.copied {
+            return copied.clone();
+        }
         let text: String = self.spans.iter().map(|span| span.content.as_ref()).collect();
         text.trim().to_owned()
     }
@@ -143,6 +163,8 @@ pub struct Looks {
 #[derive(Clone, Debug)]
 pub struct TableWidget {
     pub columns: Vec<Column>,
+    /// Whether dropped columns are shown after all where a wider column has left room for them.
+    pub refills: bool,
     pub rows: usize,
     pub first: usize,
     pub selected: Option<usize>,
@@ -268,21 +290,19 @@ impl TableWidget {
 
     /// Start and width of each column; `None` for dropped columns.
     fn places(&self, area: Rect, cells: &[Vec<Cell>]) -> Vec<Option<(u16, u16)>> {
-        let wanted: Vec<u16> = (0..self.columns.len()).map(|place| self.wanted(place, cells)).collect();
-        let mut kept = vec![true; self.columns.len()];
-        let total = |kept: &[bool]| -> u16 {
-            let widths = wanted.iter().zip(kept).filter(|(_, kept)| **kept).map(|(width, _)| width + GAP);
-            widths.sum::<u16>().saturating_sub(GAP)
+        let mut widths = Widths {
+            columns: &self.columns,
+            wanted: (0..self.columns.len()).map(|place| self.wanted(place, cells)).collect(),
+            kept: vec![true; self.columns.len()],
+            whole: vec![true; self.columns.len()],
         };
-        while total(&kept) > area.width
-            && let Some(least) = (0..kept.len())
-                .filter(|place| kept[*place] && self.columns[*place].priority > 0)
-                .max_by_key(|place| self.columns[*place].priority)
-        {
-            kept[least] = false;
+        widths.shrink(area.width);
+        if self.refills {
+            widths.refill(area.width);
         }
-        let spare = area.width.saturating_sub(total(&kept));
-        self.lay(area, &wanted, &kept, spare)
+        let spare = area.width.saturating_sub(widths.total());
+        let wanted: Vec<u16> = (0..self.columns.len()).map(|place| widths.of(place)).collect();
+        self.lay(area, &wanted, &widths.kept, spare)
     }
 
     fn lay(&self, area: Rect, wanted: &[u16], kept: &[bool], spare: u16) -> Vec<Option<(u16, u16)>> {
@@ -325,6 +345,64 @@ impl TableWidget {
     }
 }
 
+/// The columns that are shown, and their widths before spare cells are distributed.
+struct Widths<'a> {
+    columns: &'a [Column],
+    /// Widths of the columns, apart from their [whole widths](Column::whole).
+    wanted: Vec<u16>,
+    kept: Vec<bool>,
+    /// Whether a column has its whole width, if it has one.
+    whole: Vec<bool>,
+}
+
+impl Widths<'_> {
+    fn of(&self, place: usize) -> u16 {
+        match self.columns[place].whole {
+            Some((width, _)) if self.whole[place] => width.max(self.wanted[place]),
+            Some(_) | None => self.wanted[place],
+        }
+    }
+
+    fn total(&self) -> u16 {
+        let kept = (0..self.kept.len()).filter(|place| self.kept[*place]);
+        kept.map(|place| self.of(place) + GAP).sum::<u16>().saturating_sub(GAP)
+    }
+
+    /// Priority of what a column gives up first: its whole width, then its place. 0 means that it gives up nothing.
+    fn priority(&self, place: usize) -> u8 {
+        match self.columns[place].whole {
+            _ if !self.kept[place] => 0,
+            Some((_, priority)) if self.whole[place] => priority,
+            Some(_) | None => self.columns[place].priority,
+        }
+    }
+
+    /// Gives up whole widths and columns, by priority, until the others fit.
+    fn shrink(&mut self, room: u16) {
+        while self.total() > room
+            && let Some(least) = (0..self.kept.len())
+                .filter(|place| self.priority(*place) > 0)
+                .max_by_key(|place| self.priority(*place))
+        {
+            if self.columns[least].whole.is_some() && self.whole[least] {
+                self.whole[least] = false;
+            } else {
+                self.kept[least] = false;
+            }
+        }
+    }
+
+    /// Takes dropped columns back, by priority, if they fit.
+    fn refill(&mut self, room: u16) {
+        let mut dropped: Vec<usize> = (0..self.kept.len()).filter(|place| !self.kept[*place]).collect();
+        dropped.sort_by_key(|place| self.columns[*place].priority);
+        for place in dropped {
+            self.kept[place] = true;
+            self.kept[place] = self.total() <= room;
+        }
+    }
+}
+
 /// The area without the cells that are reserved for the scroll thumb.
 fn without_thumb(area: Rect) -> Rect {
     let thumb = if area.width < 3 { 0 } else { THUMB as u16 };
@@ -360,6 +438,7 @@ mod tests {
                 column("zone", Width::Fit(4, 8), false, 2),
                 column("age", Width::Fixed(4), true, 1),
             ],
+            refills: false,
             rows,
             first,
             selected: None,
@@ -395,6 +474,30 @@ mod tests {
         assert_eq!(drawn(16, 2, 1, 0).0, ["name       age  ", "node-0      0s  "]);
         assert_eq!(drawn(10, 2, 1, 0).0, ["name      ", "node-0    "]);
         assert_eq!(drawn(7, 2, 1, 0).0, ["name   ", "node…  "]);
+    }
+
+    #[test]
+    fn a_whole_width_gives_way_before_a_column_and_dropped_columns_come_back_where_they_fit() {
+        let plain = Style::default();
+        let titles = |width: u16, refills| -> Vec<(&'static str, u16)> {
+            let columns = vec![
+                Column::plain("name", Width::Fixed(6)),
+                Column::plain("zone", Width::Fixed(2)).gives_way(1).whole(9, 3),
+                Column::plain("taints", Width::Fixed(12)).gives_way(2),
+                Column::plain("age", Width::Fixed(4)).gives_way(4),
+            ];
+            let looks = Looks { heading: plain, sorted: plain, selected: plain, thumb: plain };
+            let table = TableWidget { columns, refills, rows: 1, first: 0, selected: None, looks };
+            let area = Rect::new(0, 0, width + THUMB as u16, 2);
+            let shown = |place: usize| Some((table.columns[place].name, table.width_of(place, area)?));
+            (0..4).filter_map(shown).collect()
+        };
+        let all = [("name", 6), ("zone", 9), ("taints", 12), ("age", 4)];
+        assert_eq!(titles(37, true), all);
+        assert_eq!(titles(36, true), all[..3], "age does not fit");
+        assert_eq!(titles(30, true), [("name", 6), ("zone", 2), ("taints", 12), ("age", 4)]);
+        assert_eq!(titles(30, false), [("name", 6), ("zone", 2), ("taints", 12)]);
+        assert_eq!(titles(20, true), [("name", 6), ("zone", 2), ("age", 4)]);
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     }
     let table = TableWidget {
         columns: EventRow::columns(STATE),
+        refills: false,
         rows: preview.list.len(),
         first: preview.list.first_shown(page),
         selected: preview.list.cursor(),
