@@ -283,8 +283,8 @@ fn a_drain_by_kubectl_counts_the_pods_that_were_seen_leaving() {
             Some(Arc::new(FieldManager { manager: "kubectl".into(), ..FieldManager::default() }));
     });
     fixture.run(1);
-    let pods = fixture.world.workload_pods(&"pool-b-01".into()).map(|pod| pod.key.to_string());
-    let pods: Vec<String> = pods.collect();
+    let node = "pool-b-01".into();
+    let pods: Vec<String> = fixture.world.workload_pods(&node).map(|pod| pod.key.to_string()).collect();
     for pod in &pods {
         fixture.change_pod(pod, |pod| pod.disruption_target = Some("EvictionByEvictionAPI".into()));
     }
