@@ -421,6 +421,33 @@ async fn a_kubelet_whose_clock_is_off_is_alive_and_its_clock_a_notice() {
     }
 }
 
+/// `kubectl get` leaves out managedFields. A controller that has run for an hour would have marked a dead node Unknown.
+#[tokio::test]
+async fn a_ready_node_with_an_old_lease_has_a_wrong_clock_while_a_controller_runs() {
+    let mut objects = Objects::of("22-clock-behind");
+    for name in ["c21-n1", "c21-n2"] {
+        objects.named("Lease", name)["metadata"].as_object_mut().expect("fields").remove("managedFields");
+    }
+    for condition in objects.named("Node", "c21-n2")["status"]["conditions"].as_array_mut().expect("a list") {
+        condition["lastHeartbeatTime"] = "2026-11-27T09:18:59Z".into();
+    }
+    let state = |status: &Value| status["nodes"][1]["state"].as_str().expect("a text").to_owned();
+    assert_eq!(
+        state(&objects.answer("status", DONE).await),
+        "Silent",
+        "no Lease shows that a controller runs"
+    );
+    objects.0.push(json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "kube-controller-manager", "namespace": "kube-system"},
+        "spec": {"holderIdentity": "cp", "leaseDurationSeconds": 15,
+            "acquireTime": "2026-11-27T16:19:00.000000Z", "renewTime": "2026-11-27T17:19:02.000000Z"}}));
+    let status = objects.answer("status", DONE).await;
+    assert_eq!(state(&status), "Ready", "{status:#}");
+    assert!(verdict(&status).1.starts_with("clock of node c21-n2 is 8h00m behind"), "{}", verdict(&status).1);
+    objects.named("Lease", "kube-controller")["spec"]["acquireTime"] = "2026-11-27T17:18:50Z".into();
+    assert_eq!(state(&objects.answer("status", DONE).await), "Silent", "the controller has just started");
+}
+
 #[tokio::test]
 async fn a_dead_node_whose_clock_is_ahead_is_silent() {
     let mut objects = Objects::of("22-clock-behind");
