@@ -602,6 +602,37 @@ async fn pods_that_a_node_rejects_and_that_come_back_are_a_loop() {
     assert!(table.contains(" and 29 more"), "{table}");
 }
 
+/// A DaemonSet deletes a failed pod before it creates another, so there is never more than one. Its back-off grows to
+/// 15 minutes (Kubernetes 1.37 `pkg/controller/daemon/daemon_controller.go`, `podsShouldBeOnNode`).
+#[tokio::test]
+async fn one_rejected_pod_is_a_loop_while_no_other_node_may_run_its_replacement() {
+    let mut objects = Objects::of("19-pressure-loop");
+    objects
+        .0
+        .retain(|object| object["kind"] != "Pod" || object["metadata"]["name"] == "pinned-78b95fb48-2hg9p");
+    let loops = async |objects: &Objects| objects.answer("forecast", DONE).await["loops"].clone();
+    let text = |workload: &str, rate: &str| {
+        format!(
+            "pods of {workload} are evicted from c14p-n1 (DiskPressure) and come back: 1 in the last minute, {rate}"
+        )
+    };
+    assert_eq!(loops(&objects).await[0]["text"], text("pinned", "without a pause"));
+    let mut template = objects.named("ReplicaSet", "pinned")["spec"]["template"].clone();
+    template["spec"].as_object_mut().expect("a spec").remove("nodeName");
+    objects.0.push(json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "c14p", "uid": "agent"},
+        "spec": {"selector": {"matchLabels": {"app": "pinned"}}, "template": template}}));
+    let owner = &mut objects.named("Pod", "pinned")["metadata"]["ownerReferences"][0];
+    (owner["kind"], owner["name"], owner["uid"]) = ("DaemonSet".into(), "agent".into(), "agent".into());
+    assert_eq!(loops(&objects).await[0]["text"], text("agent", "about 4 an hour"));
+    for condition in objects.named("Node", "c14p-n1")["status"]["conditions"].as_array_mut().expect("a list")
+    {
+        let status = if condition["type"] == "Ready" { "True" } else { "False" };
+        condition["status"] = status.into();
+    }
+    assert_eq!(loops(&objects).await, json!([]));
+}
+
 /// A pod that tolerates a taint for ten seconds may land on the tainted node again: the scheduler does not read
 /// `tolerationSeconds`.
 #[tokio::test]
@@ -639,13 +670,28 @@ async fn a_taint_tolerated_for_a_while_is_a_loop_before_its_first_eviction() {
     assert_eq!(forecast["totals"]["outcomes"], json!({"sameNode": 2}), "{:#}", forecast["totals"]);
     let looping = "pods of pinned are evicted from c14p-n1 (taint maint) and come back: about 720 an hour";
     assert_eq!(forecast["loops"][0]["text"], looping, "{:#}", forecast["loops"]);
+    assert!(objects.table("forecast").await.contains("pods deleted, each counted once"));
     objects.named("Node", "c14p-n1")["spec"].as_object_mut().expect("a spec").remove("taints");
     let plan = objects.answer("plan taint nodes c14p-n1 maint=x:NoExecute", STALLS).await;
     assert!(has_warning(&plan, "evictedAgain"), "{plan:#}");
+    assert!(plan["warnings"].to_string().contains("evicts again and again: about 720 an hour"), "{plan:#}");
     objects.named("Node", "c14p-n1")["spec"]["taints"] = taint;
     let status = objects.answer("status", DONE).await;
     assert!(verdict(&status).1.contains(looping), "{}", verdict(&status).1);
     assert_eq!(status["evictions"][0]["outcomeText"], "→ back to c14p-n1");
+    // A StatefulSet waits until the old pod has terminated, which takes about 5 s.
+    let template = objects.named("ReplicaSet", "pinned")["spec"]["template"].clone();
+    objects.0.push(json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "c14p", "uid": "db"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "pinned"}}, "template": template}}));
+    let pod = objects.named("Pod", "pinned");
+    pod["metadata"]["name"] = "db-0".into();
+    let owner = &mut pod["metadata"]["ownerReferences"][0];
+    (owner["kind"], owner["name"], owner["uid"]) = ("StatefulSet".into(), "db".into(), "db".into());
+    objects.without("Pod", "pinned");
+    let forecast = objects.answer("forecast", DONE).await;
+    let looping = "pods of db are evicted from c14p-n1 (taint maint) and come back: about 240 an hour";
+    assert_eq!(forecast["loops"][0]["text"], looping, "{:#}", forecast["loops"]);
 }
 
 /// Without Leases, the newest sign of a kubelet is its node status, which it posts at least every five minutes.
