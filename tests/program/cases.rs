@@ -749,15 +749,8 @@ async fn why_names_the_job_that_an_eviction_fails_and_the_finalizers_that_keep_a
 #[tokio::test]
 async fn a_grace_period_that_fits_no_heartbeat_names_its_flag() {
     for (grace, age, is_short) in [("10s", 0, true), ("10s", 10, true), ("12s", 10, false)] {
-        let mut objects = Objects::of("23-grace-shorter-than-lease");
-        for item in &mut objects.0 {
-            if item["kind"] == "Pod" {
-                item["spec"]["containers"][0]["command"][1] =
-                    format!("--node-monitor-grace-period={grace}").into();
-            }
-        }
         let command = format!("status --at 2026-11-27T17:20:{age:02}Z");
-        let status = objects.answer(&command, DONE).await;
+        let status = with_grace(grace, 40).answer(&command, DONE).await;
         let (level, text) = verdict(&status);
         assert_eq!(text.contains("--node-monitor-grace-period 10s is not longer than"), is_short, "{text}");
         assert_eq!(level == "warning", is_short, "{text}");
@@ -767,4 +760,51 @@ async fn a_grace_period_that_fits_no_heartbeat_names_its_flag() {
     let profiles = timing["profiles"].as_array().expect("profiles");
     let cluster = profiles.iter().find(|profile| profile["name"] == "cluster").expect("the cluster");
     assert_eq!(cluster["heartbeatsInGrace"], 0, "{cluster:#}");
+}
+
+/// Returns the objects with this grace period, and with Leases of this duration in seconds.
+fn with_grace(grace: &str, lease_seconds: i64) -> Objects {
+    let mut objects = Objects::of("23-grace-shorter-than-lease");
+    for item in &mut objects.0 {
+        if item["kind"] == "Pod" {
+            item["spec"]["containers"][0]["command"][1] =
+                format!("--node-monitor-grace-period={grace}").into();
+        }
+        if item["kind"] == "Lease" {
+            item["spec"]["leaseDurationSeconds"] = lease_seconds.into();
+        }
+    }
+    objects
+}
+
+/// The pass after the grace period comes before the next renewal, so the controller marks healthy nodes Unknown.
+#[tokio::test]
+async fn a_grace_period_that_ends_before_the_next_renewal_is_over_for_healthy_nodes() {
+    let objects = with_grace("5s", 40);
+    let at = "--at 2026-11-27T17:20:07Z";
+    let status = objects.answer(&format!("status {at}"), DONE).await;
+    assert!(verdict(&status).1.contains(": healthy nodes become Unknown and flap"), "{}", verdict(&status).1);
+    let why = objects.answer(&format!("why node n0 {at}"), DONE).await.to_string();
+    let over =
+        "node-monitor-grace-period 5s is over: Unknown in the next pass, unless its Lease is renewed before";
+    assert!(why.contains(over), "{why}");
+    let forecast = objects.answer(&format!("forecast {at}"), DONE).await;
+    let assumed = forecast["assumptions"].to_string();
+    assert!(assumed.contains("no node flaps, although --node-monitor-grace-period 5s is not"), "{assumed}");
+}
+
+/// A kubelet renews its Lease four times in the duration of the Lease.
+#[tokio::test]
+async fn the_duration_of_a_lease_says_how_often_it_is_renewed() {
+    let objects = with_grace("50s", 240);
+    let status = objects.answer("status --at 2026-11-27T17:20:40Z", DONE).await;
+    let (_, text) = verdict(&status);
+    assert!(text.contains("(up to 62.4s): healthy nodes become Unknown"), "{text}");
+    assert!(!text.contains("Silent"), "an interval of renewal is not over after 40 s: {text}");
+    let timing = objects.answer("timing --compare default cluster", DONE).await;
+    let profiles = timing["profiles"].as_array().expect("profiles");
+    let fits =
+        profiles.iter().map(|profile| (profile["name"].as_str(), profile["heartbeatsInGrace"].as_i64()));
+    let fits: Vec<_> = fits.collect();
+    assert_eq!(fits, [(Some("default"), Some(5)), (Some("cluster"), Some(0))]);
 }
