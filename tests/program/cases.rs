@@ -334,11 +334,16 @@ async fn the_dashboard_shows_files_with_a_clock_that_stands() {
     let file = file.to_str().expect("a path in UTF-8");
     let shell = Shell::new();
     let frame = shell.file("frame.txt", "");
-    let words = ["--from", file, "--snapshot", &frame, "--size", "120x40", "--after", "2s"];
+    let words = ["--from", file, "--snapshot", &frame, "--size", "200x40", "--after", "2s"];
     let output = shell.run(&words).await;
     assert_eq!(output.code, DONE, "{}", output.err);
     let frame = std::fs::read_to_string(&frame).expect("a frame");
     assert!(frame.contains("c27c-b1") && frame.contains("READ-ONLY"), "{frame}");
+    assert!(
+        frame.contains(" kinds not in the files (i)") && frame.contains(" leases not in the files "),
+        "{frame}"
+    );
+    assert!(!frame.contains("permission") && !frame.contains("forbidden"), "{frame}");
 }
 
 #[tokio::test]
@@ -348,6 +353,10 @@ async fn files_are_read_only_and_what_they_lack_is_named() {
     let shell = Shell::new();
     let error = shell.refused(&["drain", "e1-n1", "--from", file, "--enforce", "--yes"], USAGE).await;
     assert!(error.contains("--from and --with write nothing"), "{error}");
+    for words in [&["drain", "e1-n1"][..], &["cordon", "e1-n1"], &["undo", "x"]] {
+        let error = shell.refused(&[words, &["--from", file, "--enforce"]].concat(), USAGE).await;
+        assert!(error.contains("--from and --with write nothing"), "not that --yes is missing: {error}");
+    }
     let other = file.replace("39-finished-pod-drain", "32-spread-honor-cordon");
     let output = shell.run(&["plan", "drain", "c27c-b1", "--from", &other]).await;
     assert!(output.out.contains("budgets are not in the files"), "{}", output.out);
