@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use kordon_core::{cluster::Lease, engine::ServerVersion};
+use kordon_core::{cluster::Lease, engine::ServerVersion, plan::words::counted};
 use kordon_demo::api::kinds::{KINDS, Kind};
 use kordon_time::{ClusterTime, Span, Timestamp};
 
@@ -26,7 +26,7 @@ pub type ObjectName = (String, String);
 pub struct ObjectSet {
     /// Objects by their kind. A kind whose list was empty is present, without objects.
     kinds: BTreeMap<KindId, BTreeMap<ObjectName, Value>>,
-    /// Files of a folder or archive that could not be read, with the reason.
+    /// Files of a folder or archive that were left out, with the reason, and items of lists that are no objects.
     unreadable: Vec<String>,
 }
 
@@ -53,9 +53,18 @@ impl ObjectSet {
     }
 
     fn add_file(&mut self, file: &NamedFile) -> Result<(), ObjectsError> {
+        if file.is_outside {
+            self.unreadable.push(format!("{}: its path leads out of the archive", file.name));
+            return Ok(());
+        }
         match documents(&file.bytes) {
             Ok(documents) => {
-                documents.into_iter().for_each(|document| self.add(document, kind_of_file(&file.name)));
+                let kind = kind_of_file(&file.name);
+                let no_objects: usize = documents.into_iter().map(|document| self.add(document, kind)).sum();
+                if no_objects > 0 {
+                    let items = counted(no_objects, "item that is no object", "items that are no objects");
+                    self.unreadable.push(format!("{items} of {}", file.name));
+                }
                 Ok(())
             }
             Err(why) if file.is_one_of_many => {
@@ -66,8 +75,10 @@ impl ObjectSet {
         }
     }
 
-    /// Adds an object or a list of objects. `hint` is the kind of objects that do not state their kind.
-    fn add(&mut self, mut document: Value, hint: Option<&'static Kind>) {
+    /// Adds an object or a list of objects. `hint` is the kind of objects that do not state their kind. Returns the
+    /// number of items of Kubernetes lists that are no objects, which are left out.
+    fn add(&mut self, mut document: Value, hint: Option<&'static Kind>) -> usize {
+        let is_kubernetes_list = document.is_object();
         let listed = listed_kind(&document);
         let items = match &mut document {
             Value::Array(items) => Some(std::mem::take(items)),
@@ -75,25 +86,29 @@ impl ObjectSet {
                 Some(Value::Array(items)) => Some(std::mem::take(items)),
                 _ => None,
             },
-            _ => return,
+            _ => return 0,
         };
         let Some(items) = items else {
             if let Some(kind) = kind_of(&document).or(hint) {
                 self.insert(kind, document);
             }
-            return;
+            return 0;
         };
         let hint = listed.or(hint);
         if let Some(kind) = hint {
             self.kinds.entry(id(kind)).or_default();
         }
+        let mut no_objects = 0;
         for item in items {
-            if item["kind"].is_string() {
-                self.add(item, None)
+            if is_kubernetes_list && !item.is_object() {
+                no_objects += 1;
+            } else if item["kind"].is_string() {
+                no_objects += self.add(item, None);
             } else if let Some(kind) = hint {
-                self.insert(kind, item)
+                self.insert(kind, item);
             }
         }
+        no_objects
     }
 
     /// Inserts an object. Of two objects with the same name, the newer one is kept.
@@ -311,6 +326,7 @@ mod tests {
                 name: (*name).into(),
                 bytes: content.to_string().into_bytes(),
                 is_one_of_many: true,
+                is_outside: name.starts_with(".."),
             };
             set.add_file(&file).expect("it is left out at worst");
         }
@@ -355,6 +371,21 @@ mod tests {
         );
         assert!(set.knows(kind("poddisruptionbudgets")) && set.knows(kind("deployments")));
         assert!(!set.knows(kind("statefulsets")) && set.notes().is_empty());
+    }
+
+    #[test]
+    fn what_is_left_out_is_noted() {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
+        let set = set(&[
+            ("all.json", json!({"apiVersion": "v1", "kind": "List", "items": [node, "n2", 3]})),
+            ("../evil.json", json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "evil"}})),
+        ]);
+        assert_eq!(names(&set, "nodes"), ["n1"]);
+        let notes = [
+            "left out 2 items that are no objects of all.json",
+            "left out ../evil.json: its path leads out of the archive",
+        ];
+        assert_eq!(set.notes(), notes);
     }
 
     #[test]
