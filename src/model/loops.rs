@@ -5,13 +5,13 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::{DepartureEntry, DepartureId, Departures, Model};
 use kordon_core::{
-    cluster::{Cluster, Key, Namespace, NodeName, Owner, Pod, Uid},
+    cluster::{Cluster, ClusterEvent, Key, Namespace, Node, NodeName, Owner, Pod, Uid},
     engine::{ServerVersion, device_evictions, no_execute},
     plan::{
         LONGEST_DAEMON_SET_BACKOFF, OutcomeKind, PodOutcome, evicted_again_after, owner, per_hour, rate,
         recreated_after, rejected_again_after,
     },
-    why::departure::DepartureKind,
+    why::{Step, Tense, Topic, departure::DepartureKind},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -201,6 +201,25 @@ impl Model {
         let none = BTreeMap::new();
         let back = self.predictions.forecast().map_or(&none, |forecast| &forecast.recovered);
         self.views.loops.going_on(&self.cluster, self.settings.version, evicted, back, now)
+    }
+
+    /// Explains a node, as [`Explainer::node_with_events`](kordon_core::why::Explainer::node_with_events) does, with
+    /// the loops of its pods. Returns no steps before the engine has started.
+    pub fn explain_node(&self, node: &Node, events: &[ClusterEvent], now: Timestamp) -> Vec<Step> {
+        let Some(explainer) = self.explainer(now) else { return Vec::new() };
+        let mut steps = explainer.node_with_events(node, events);
+        let loops = self.eviction_loops(now).into_iter().filter(|found| found.node == node.name);
+        let of_loop = |found: EvictionLoop| Step {
+            at: None,
+            tense: Tense::Present,
+            estimated: false,
+            topic: Topic::Eviction,
+            text: found.to_string(),
+        };
+        let after = steps.iter().position(|step| matches!(step.tense, Tense::Future | Tense::Never));
+        let place = after.unwrap_or(steps.len());
+        steps.splice(place..place, loops.map(of_loop));
+        steps
     }
 }
 

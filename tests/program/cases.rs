@@ -609,6 +609,8 @@ async fn pods_that_a_node_rejects_and_that_come_back_are_a_loop() {
     assert_eq!(departures["departures"].as_array().map(Vec::len), Some(30), "JSON lists each departure");
     let table = objects.table("departures").await;
     assert!(table.contains(" and 29 more"), "{table}");
+    let why = objects.answer("why node c14p-n1", DONE).await;
+    assert!(why["steps"].to_string().contains(looping), "{:#}", why["steps"]);
 }
 
 /// A DaemonSet deletes a failed pod before it creates another, so there is never more than one. Its back-off grows to
