@@ -250,6 +250,14 @@ async fn a_template_that_names_the_node_brings_its_pods_back() {
     let plan = answer("18-template-names-node", "plan drain c14-n1", STALLS).await;
     assert_eq!(of_pods(&plan, "landingNode"), ["c14-n1", "c14-n1"]);
     assert!(has_warning(&plan, "comesBack"), "{plan:#}");
+    assert!(plan["warnings"].to_string().contains("2 pods come back at once, because their template names"));
+    let mut objects = Objects::of("18-template-names-node");
+    objects.without("Pod", "pinned-cc5c7c66-zg58z");
+    for kind in ["Deployment", "ReplicaSet"] {
+        objects.named(kind, "pinned")["spec"]["replicas"] = 1.into();
+    }
+    let warnings = objects.answer("plan drain c14-n1", STALLS).await["warnings"].to_string();
+    assert!(warnings.contains("1 pod comes back at once, because its template names the node"), "{warnings}");
 }
 
 /// Unlike a drain, a taint has no `--force` that accepts the loss.

@@ -417,8 +417,13 @@ impl fmt::Display for Warning {
                     true => "at once".to_owned(),
                     false => format!("after {after}"),
                 };
+                let why = match (*are_placed, *pods) {
+                    (true, 1) => "it tolerates its cordon",
+                    (true, _) => "they tolerate its cordon",
+                    (false, 1) => "its template names the node",
+                    (false, _) => "their template names the node",
+                };
                 let pods = counted(*pods, "pod comes back", "pods come back");
-                let why = if *are_placed { "they tolerate its cordon" } else { "their template names the node" };
                 write!(f, "this drain does not empty {node}: {pods} {when}, because {why}")
             }
             Self::EvictedAgain { node, pods, per_hour } => {
