@@ -66,7 +66,7 @@ fn heartbeat(cluster: &Cluster) -> HeartbeatKind {
 
 /// Settings of the kubelets, as far as their Leases show them.
 fn kubelet(cluster: &Cluster, defaults: KubeletFlags) -> KubeletFlags {
-    let duration = cluster.leases().iter().find_map(|lease| lease.duration);
+    let duration = cluster.leases().iter().filter_map(|lease| lease.duration).max();
     KubeletFlags { lease_duration: duration.unwrap_or(defaults.lease_duration), ..defaults }
 }
 

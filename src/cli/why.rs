@@ -307,7 +307,7 @@ fn report(
                     let actions = job.map(|job| suggested(job, *placement));
                     let pressure = pressure.then(|| pressure::report(shot, node));
                     let events = events.as_deref().unwrap_or_default();
-                    let steps = explainer.node_with_events(node, events);
+                    let steps = shot.model.explain_node(node, events, shot.at);
                     ("node", None, name.clone(), steps, None, pressure, actions)
                 }
                 None => {

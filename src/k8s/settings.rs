@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::error::plain;
+use kordon_time::Span;
 
 /// Flags with which the controller manager runs, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,7 +64,22 @@ async fn find(client: &Client) -> Result<Vec<Value>, String> {
 }
 
 async fn list(client: &Client, query: &str) -> Result<Vec<Value>, String> {
-    let path = format!("/api/v1/namespaces/kube-system/pods?{query}");
+    list_path(client, &format!("/api/v1/namespaces/kube-system/pods?{query}")).await
+}
+
+/// Reads the longest duration of the nodes' Leases, which the kubelets set; 500 nodes are enough to tell. `None` if the
+/// user may not read the Leases, or if no Lease has a duration.
+pub async fn lease_duration(client: &Client) -> Option<Span> {
+    let path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases?limit=500";
+    let leases = tokio::time::timeout(PATIENCE, list_path(client, path)).await.ok()?.ok()?;
+    leases
+        .iter()
+        .filter_map(|lease| lease["spec"]["leaseDurationSeconds"].as_i64())
+        .max()
+        .map(Span::from_secs)
+}
+
+async fn list_path(client: &Client, path: &str) -> Result<Vec<Value>, String> {
     let request = http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
     let mut list: Value = client.request(request).await.map_err(|error| super::error::words(&error))?;
     match list.get_mut("items").map(Value::take) {

@@ -570,14 +570,8 @@ fn clocks(model: &Model) -> Option<Finding> {
 /// Finding about a grace period that is not longer than the interval between heartbeats: `--node-monitor-grace-period
 /// 10s is not longer than the renewal interval of kubelets (up to 10.4s): healthy nodes may become Unknown and flap`.
 fn short_grace(model: &Model) -> Option<Finding> {
-    let grace = model.settings.node_monitor_grace_period.value;
-    let longest = model.views.longest_renewal.filter(|longest| grace <= *longest)?;
-    let text = format!(
-        "--node-monitor-grace-period {grace} is not longer than the renewal interval of kubelets (up to {:.1}s): \
-         healthy nodes may become Unknown and flap",
-        longest.as_secs_f64()
-    );
-    Some(Finding::new(VerdictLevel::Warning, text))
+    let short = model.views.short_grace?;
+    Some(Finding::new(VerdictLevel::Warning, short.to_string()))
 }
 
 /// Returns the finding about kinds that the verdict needs but that are not listed yet: `loading: pods 120,000 of
@@ -637,7 +631,7 @@ fn is_disrupted(zone: &ZoneView) -> bool {
 pub fn pause(zones: &[ZoneView]) -> Option<String> {
     let down = || zones.iter().map(|zone| zone.not_ready).sum::<usize>();
     let size = || zones.iter().map(|zone| zone.size).sum::<usize>();
-    is_every_zone_down(zones).then(|| {
+    (is_every_zone_down(zones) && down() > 0).then(|| {
         format!("evictions paused until a node is Ready: every zone is down ({} of {} nodes)", down(), size())
     })
 }
@@ -650,7 +644,8 @@ fn zones_down(zones: &[ZoneView], nodes: &NodeWatchlist) -> Vec<Finding> {
         let down: usize = zones.iter().map(|zone| zone.not_ready).sum();
         format!("{down} of {}", zones.iter().map(|zone| zone.size).sum::<usize>())
     };
-    let in_state = |state| zones.iter().filter(move |zone| zone.state == state && zone.size > 0);
+    // The controller notices in its next pass that a zone has a Ready node again.
+    let in_state = |state| zones.iter().filter(move |zone| zone.state == state && zone.not_ready > 0);
     let down: Vec<&ZoneView> = in_state(ZoneState::FullDisruption).collect();
     let mut texts = Vec::new();
     match down.as_slice() {
@@ -839,4 +834,29 @@ fn time_until(at: Timestamp, now: Timestamp) -> String {
 /// Rounds a time span down to whole seconds; a negative span becomes zero.
 fn seconds(span: Span) -> Span {
     Span::from_secs(span.or_zero().as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kordon_core::cluster::Node;
+
+    #[test]
+    fn a_zone_with_a_ready_node_is_not_down_before_the_next_pass() {
+        let zone = |state, not_ready| ZoneView {
+            key: Node::default().zone(),
+            state,
+            next_state: ZoneState::Normal,
+            size: 1,
+            not_ready,
+            rate: 0.1,
+            queue: Vec::new(),
+            next_token: None,
+        };
+        let down = |zones: &[ZoneView]| zones_down(zones, &ZoneNames::default()).len();
+        let full = |not_ready| zone(ZoneState::FullDisruption, not_ready);
+        let normal = || zone(ZoneState::Normal, 0);
+        assert_eq!((down(&[full(1), normal()]), down(&[full(0), normal()])), (1, 0));
+        assert_eq!((down(&[full(1)]), down(&[full(0)])), (1, 0), "all evictions are paused");
+    }
 }

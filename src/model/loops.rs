@@ -5,26 +5,27 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::{DepartureEntry, DepartureId, Departures, Model};
 use kordon_core::{
-    cluster::{Cluster, Key, Namespace, NodeName, Owner, Pod, Uid},
+    cluster::{Cluster, ClusterEvent, Key, Namespace, Node, NodeName, Owner, Pod, Uid},
     engine::{ServerVersion, device_evictions, no_execute},
-    plan::{OutcomeKind, PodOutcome, evicted_again_after, owner},
-    why::departure::DepartureKind,
+    plan::{
+        LONGEST_DAEMON_SET_BACKOFF, OutcomeKind, PodOutcome, evicted_again_after, owner, per_hour, rate,
+        recreated_after, rejected_again_after,
+    },
+    why::{Step, Tense, Topic, departure::DepartureKind},
 };
 use kordon_time::{Span, Timestamp};
 
 /// Minimum number of consecutive pods in a loop. Each pod was created after the pod before it had left.
 const ROUNDS: usize = 3;
 
-/// Maximum average time between two departures of a loop: the longest back-off of a DaemonSet whose pods fail.
-const SLOWEST: Span = Span::from_secs(15 * 60);
+/// Maximum average time between two departures of a loop.
+const SLOWEST: Span = LONGEST_DAEMON_SET_BACKOFF;
 
 /// A loop is over once no pod has left for at least this time and for three times the average time between its
 /// departures.
 const OVER_AFTER: Span = Span::from_secs(60);
 
 const MINUTE: Span = Span::from_secs(60);
-
-const HOUR: Span = Span::from_secs(3600);
 
 /// Times in the status of pods are full seconds.
 const PRECISION: Span = Span::from_secs(1);
@@ -33,7 +34,7 @@ const PRECISION: Span = Span::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub struct DepartureLoops(Arc<[DepartureLoop]>);
 
-/// Departures of a workload whose pods left a node and came back to it.
+/// Departures of a workload whose pods left a node and came back to it, or come back to it only to be rejected.
 #[derive(Clone, Debug, PartialEq)]
 struct DepartureLoop {
     node: NodeName,
@@ -42,8 +43,11 @@ struct DepartureLoop {
     owner: Arc<Owner>,
     /// The departures, the newest first. The newest one stands for all of them in lists.
     departures: Vec<DepartureId>,
-    /// Average time between two departures.
-    every: Span,
+    /// The pod of the newest departure.
+    newest: Key,
+    /// Average time between two departures; `None` if too few pods have left to tell. It is then a loop only while the
+    /// kubelet rejects each new pod because of pressure.
+    every: Option<Span>,
 }
 
 /// A loop that continues or is about to begin.
@@ -69,10 +73,7 @@ impl EvictionLoop {
 
     /// Says how many pods leave: `30 in the last minute, about 18000 an hour`.
     pub fn rate(&self) -> String {
-        let hour = match self.per_hour {
-            Some(pods) => format!("about {pods} an hour"),
-            None => "without a pause".into(),
-        };
+        let hour = rate(self.per_hour);
         match self.last_minute {
             0 => hour,
             pods => format!("{pods} in the last minute, {hour}"),
@@ -102,7 +103,9 @@ impl DepartureLoops {
     /// Returns the number of departures that a list shows in the row of this departure; `None` if this departure is
     /// shown in the row of a newer one.
     pub fn departures_in_row(&self, id: DepartureId) -> Option<usize> {
-        let is_in = |found: &&DepartureLoop| found.departures.binary_search_by(|other| id.cmp(other)).is_ok();
+        let is_in = |found: &&DepartureLoop| {
+            found.every.is_some() && found.departures.binary_search_by(|other| id.cmp(other)).is_ok()
+        };
         match self.0.iter().find(is_in) {
             None => Some(1),
             Some(found) if found.departures.first() == Some(&id) => Some(found.departures.len()),
@@ -122,7 +125,7 @@ impl DepartureLoops {
     ) -> Vec<EvictionLoop> {
         let mut loops: Vec<EvictionLoop> =
             self.0.iter().filter_map(|found| found.shown(cluster, now)).collect();
-        let expected = expected(cluster, version, evicted, back).filter(|new| {
+        let expected = expected(cluster, version, evicted, back, now).filter(|new| {
             !loops.iter().any(|begun| (&begun.workload, &begun.node) == (&new.workload, &new.node))
         });
         let expected: Vec<EvictionLoop> = expected.collect();
@@ -132,10 +135,31 @@ impl DepartureLoops {
 }
 
 impl DepartureLoop {
-    /// Creates the loop of these departures of one workload from one node, the newest first. `None` if they are no
+    /// Creates the loop of these departures of one workload from one node, the newest first. `None` if they can be no
     /// loop.
     fn new(node: &NodeName, group: &[(DepartureId, &DepartureEntry)], cluster: &Cluster) -> Option<Self> {
-        let ((last, newest), (first, _)) = (*group.first()?, *group.last()?);
+        let (_, newest) = *group.first()?;
+        let every = Self::interval(group, cluster);
+        if every.is_none()
+            && !matches!(newest.departure.kind, DepartureKind::NodePressure | DepartureKind::Rejection)
+        {
+            return None;
+        }
+        Some(Self {
+            node: node.clone(),
+            kind: newest.departure.kind,
+            namespace: newest.pod.namespace.clone(),
+            owner: newest.owner.clone()?,
+            departures: group.iter().map(|(id, _)| *id).collect(),
+            newest: newest.pod.clone(),
+            every,
+        })
+    }
+
+    /// Returns the average time between two of these departures, the newest first; `None` if too few consecutive pods
+    /// have left, or too slowly.
+    fn interval(group: &[(DepartureId, &DepartureEntry)], cluster: &Cluster) -> Option<Span> {
+        let ((last, _), (first, _)) = (*group.first()?, *group.last()?);
         let mut rounds = 1;
         let mut round_began = first.at();
         for (id, entry) in group.iter().rev().skip(1) {
@@ -145,23 +169,17 @@ impl DepartureLoop {
         }
         let intervals = i64::try_from(group.len()).ok()? - 1;
         let every = Span::from_nanos(last.at().since(first.at()).as_nanos().checked_div(intervals)?);
-        if rounds < ROUNDS || every > SLOWEST {
-            return None;
-        }
-        Some(Self {
-            node: node.clone(),
-            kind: newest.departure.kind,
-            namespace: newest.pod.namespace.clone(),
-            owner: newest.owner.clone()?,
-            departures: group.iter().map(|(id, _)| *id).collect(),
-            every,
-        })
+        (rounds >= ROUNDS && every <= SLOWEST).then_some(every)
     }
 
-    /// Returns the loop as it is shown; `None` if it is over.
+    /// Returns the loop as it is shown; `None` if it is over, or if the departures are no loop.
     fn shown(&self, cluster: &Cluster, now: Timestamp) -> Option<EvictionLoop> {
         let age = now.since(self.departures.first()?.at());
-        if age > OVER_AFTER.max(self.every * 3) {
+        let every = match self.every {
+            Some(every) => every,
+            None => rejected_again_after(cluster, cluster.pod(&self.newest)?)?,
+        };
+        if age > OVER_AFTER.max(every * 3) {
             return None;
         }
         let workload = owner::workload_of(cluster, &self.namespace, &self.owner)?;
@@ -171,7 +189,7 @@ impl DepartureLoop {
             node: self.node.clone(),
             cause: cause(cluster, &self.node, self.kind),
             last_minute,
-            per_hour: per_hour(1, self.every),
+            per_hour: per_hour(1, every),
         })
     }
 }
@@ -184,6 +202,25 @@ impl Model {
         let back = self.predictions.forecast().map_or(&none, |forecast| &forecast.recovered);
         self.views.loops.going_on(&self.cluster, self.settings.version, evicted, back, now)
     }
+
+    /// Explains a node, as [`Explainer::node_with_events`](kordon_core::why::Explainer::node_with_events) does, with
+    /// the loops of its pods. Returns no steps before the engine has started.
+    pub fn explain_node(&self, node: &Node, events: &[ClusterEvent], now: Timestamp) -> Vec<Step> {
+        let Some(explainer) = self.explainer(now) else { return Vec::new() };
+        let mut steps = explainer.node_with_events(node, events);
+        let loops = self.eviction_loops(now).into_iter().filter(|found| found.node == node.name);
+        let of_loop = |found: EvictionLoop| Step {
+            at: None,
+            tense: Tense::Present,
+            estimated: false,
+            topic: Topic::Eviction,
+            text: found.to_string(),
+        };
+        let after = steps.iter().position(|step| matches!(step.tense, Tense::Future | Tense::Never));
+        let place = after.unwrap_or(steps.len());
+        steps.splice(place..place, loops.map(of_loop));
+        steps
+    }
 }
 
 /// Returns the loops that are about to begin: replacements come back to the node that evicts them and are evicted
@@ -195,6 +232,7 @@ fn expected<'a>(
     version: ServerVersion,
     evicted: impl Iterator<Item = (&'a Key, &'a PodOutcome)>,
     back: &BTreeMap<NodeName, Timestamp>,
+    now: Timestamp,
 ) -> impl Iterator<Item = EvictionLoop> {
     let evicted: Vec<_> =
         evicted.filter_map(|(key, outcome)| Some((key, comes_back_to(cluster, key, outcome)?))).collect();
@@ -203,8 +241,8 @@ fn expected<'a>(
     let mut groups: BTreeMap<(Key, NodeName, DepartureKind), (usize, Span)> = BTreeMap::new();
     for (key, node) in evicted {
         let again = |pod: &Pod| match has_tainted_device(key) {
-            true => Some((DepartureKind::DeviceTaintEviction, Span::ZERO)),
-            false => Some((DepartureKind::TaintEviction, evicted_again_after(cluster, pod, back)?)),
+            true => Some((DepartureKind::DeviceTaintEviction, recreated_after(cluster, pod, now))),
+            false => Some((DepartureKind::TaintEviction, evicted_again_after(cluster, pod, back, now)?)),
         };
         if let Some(pod) = cluster.pod(key)
             && let Some((kind, after)) = again(pod)
@@ -271,10 +309,4 @@ fn cause(cluster: &Cluster, node: &NodeName, kind: DepartureKind) -> String {
         _ => None,
     };
     of_node.unwrap_or_else(|| kind.title().to_owned())
-}
-
-/// Returns the number of pods that leave in an hour if `pods` leave in each period of `every`.
-fn per_hour(pods: usize, every: Span) -> Option<i64> {
-    let pods = i64::try_from(pods).ok()?;
-    (HOUR * pods).as_nanos().checked_div(every.as_nanos())
 }

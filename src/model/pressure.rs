@@ -9,7 +9,7 @@ use std::{
 use super::Model;
 use crate::k8s::kubelet::{KubeletReport, UsageSource};
 use kordon_core::{
-    cluster::{Cluster, ConditionStatus, Node, NodeName, Pod},
+    cluster::{Cluster, Node, NodeName, Pod},
     engine::ServerVersion,
     pressure::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
@@ -179,7 +179,7 @@ impl Model {
         let pods: Vec<Arc<Pod>> = self.cluster.pods_on(&node.name).cloned().collect();
         let capacity = Some(node.memory_capacity_bytes).filter(|bytes| *bytes > 0);
         Some(NodePressure {
-            conditions: reported(node),
+            conditions: PressureCondition::reported(node),
             usage: readings.last.usage(&self.cluster),
             assumed_thresholds: readings.last.settings.as_ref().err().cloned(),
             ignored_thresholds: settings.ignored.clone(),
@@ -218,7 +218,9 @@ impl Model {
     /// queried, and which still report pressure, are included.
     pub fn evicting_kubelets(&self) -> impl Iterator<Item = (&NodeName, KubeletEviction)> {
         let reports_it = |name: &NodeName, eviction: &KubeletEviction| {
-            self.cluster.node(name).is_some_and(|node| reported(node).contains(&eviction.condition))
+            self.cluster
+                .node(name)
+                .is_some_and(|node| PressureCondition::reported(node).contains(&eviction.condition))
         };
         let evicting =
             self.measurements.kubelets.iter().filter_map(|(name, readings)| Some((name, readings.eviction?)));
@@ -233,7 +235,7 @@ impl Model {
         } else {
             self.cluster.nodes().iter().collect()
         };
-        let reporting = nodes.into_iter().filter(|node| !reported(node).is_empty());
+        let reporting = nodes.into_iter().filter(|node| !PressureCondition::reported(node).is_empty());
         reporting.map(|node| node.name.clone()).collect()
     }
 }
@@ -302,23 +304,14 @@ fn rules_of(node: &Node, version: ServerVersion) -> KubeletRules {
     KubeletRules::for_version(ServerVersion::parse(&node.kubelet_version).unwrap_or(version))
 }
 
-/// The pressure conditions that a node reports as True.
-fn reported(node: &Node) -> Vec<PressureCondition> {
-    // The status is checked first, because in most nodes only Ready is True. This avoids comparing names.
-    let is_true = |kind: &PressureCondition| {
-        let mut conditions = node.conditions.iter();
-        conditions
-            .any(|condition| condition.status == ConditionStatus::True && *condition.kind == *kind.as_str())
-    };
-    PressureCondition::ALL.into_iter().filter(is_true).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::{ClusterVerdict, ModelOptions};
     use kordon_core::{
-        cluster::{Change, Condition, Key, KubeletSpec, ObjectEvent, PodResources, QosClass},
+        cluster::{
+            Change, Condition, ConditionStatus, Key, KubeletSpec, ObjectEvent, PodResources, QosClass,
+        },
         pressure::{EvictionSettingsText, PodUsage},
     };
     use kordon_time::ClusterTime;

@@ -14,10 +14,10 @@ use super::{
 use crate::k8s::feed::{FeedKind, FeedState};
 use kordon_core::{
     cluster::{Key, LeaderLease, Node, Pod, Scope},
-    engine::{Confidence, NodeView, Silence, ZoneView, is_every_zone_down},
+    engine::{Confidence, NodeView, ShortGrace, Silence, ZoneView, is_every_zone_down},
     plan::{BlockedDrain, CordonWait, EvictionRules},
 };
-use kordon_time::{Span, Timestamp};
+use kordon_time::Timestamp;
 
 /// State of the engine at one time, for the screen.
 #[derive(Clone, Debug, Default)]
@@ -36,8 +36,8 @@ pub struct Views {
     pub cordon_waits: Vec<CordonWait>,
     pub loops: DepartureLoops,
     pub idle_workloads: IdleWorkloads,
-    /// Longest time between two renewals of a kubelet's Lease; `None` without Leases.
-    pub longest_renewal: Option<Span>,
+    /// The grace period, if it is not longer than the renewal interval of kubelets; `None` without Leases.
+    pub short_grace: Option<ShortGrace>,
     /// Number of changes of zones, of the confidence of predictions, and of the workloads without a running pod.
     zone_changes: ChangeCount,
     pub revision: Revision,
@@ -181,7 +181,7 @@ impl Model {
             cordon_waits: self.find_cordon_waits(now),
             loops: before.loops.clone(),
             idle_workloads,
-            longest_renewal: engine.heartbeats().longest_interval(),
+            short_grace: engine.short_grace(),
             zone_changes,
             revision,
         };

@@ -4,7 +4,7 @@
 use std::{
     fs::{self, File},
     io::{self, BufReader, Read},
-    path::Path,
+    path::{Component, Path},
 };
 
 use flate2::read::MultiGzDecoder;
@@ -28,6 +28,8 @@ pub struct NamedFile {
     pub bytes: Vec<u8>,
     /// Whether the file is part of a folder or archive. A file that is read alone must contain objects.
     pub is_one_of_many: bool,
+    /// Whether the file's path leads out of its archive. Such a file is not read.
+    pub is_outside: bool,
 }
 
 /// Passes every file that may have objects to `each`: one file, those of a folder and of the folders below, or those of
@@ -86,7 +88,7 @@ impl Files<'_> {
             return self.archive(input, name);
         }
         let bytes = self.bytes(&mut input, name)?;
-        (self.each)(NamedFile { name: name.into(), bytes, is_one_of_many: false })
+        (self.each)(NamedFile { name: name.into(), bytes, is_one_of_many: false, is_outside: false })
     }
 
     fn archive(&mut self, input: impl Read, name: &str) -> Result<(), ObjectsError> {
@@ -97,8 +99,9 @@ impl Files<'_> {
             let path = entry.path().map_err(failed)?.into_owned();
             if entry.header().entry_type().is_file() && has_objects(&path) {
                 let name = plain(&path.display().to_string());
-                let bytes = self.bytes(&mut entry, &name)?;
-                (self.each)(NamedFile { name, bytes, is_one_of_many: true })?;
+                let is_outside = leads_out(&path);
+                let bytes = if is_outside { Vec::new() } else { self.bytes(&mut entry, &name)? };
+                (self.each)(NamedFile { name, bytes, is_one_of_many: true, is_outside })?;
             }
         }
         Ok(())
@@ -119,7 +122,7 @@ impl Files<'_> {
                 let mut file = File::open(&path).map_err(|error| read_error(&path, error))?;
                 let name = plain(&path.strip_prefix(self.root).unwrap_or(&path).display().to_string());
                 let bytes = self.bytes(&mut file, &name)?;
-                (self.each)(NamedFile { name, bytes, is_one_of_many: true })?;
+                (self.each)(NamedFile { name, bytes, is_one_of_many: true, is_outside: false })?;
             }
         }
         Ok(())
@@ -134,6 +137,11 @@ impl Files<'_> {
         self.left = self.left.checked_sub(read).ok_or_else(too_large)?;
         Ok(bytes)
     }
+}
+
+/// Whether a path in an archive leads out of the folder into which the archive is extracted.
+fn leads_out(path: &Path) -> bool {
+    !path.components().all(|part| matches!(part, Component::CurDir | Component::Normal(_)))
 }
 
 fn has_objects(path: &Path) -> bool {
@@ -161,6 +169,13 @@ mod tests {
         };
         for_each_file(path, &mut each).expect("it can be read");
         names
+    }
+
+    #[test]
+    fn a_path_that_leads_out_of_its_archive_is_noticed() {
+        let leads_out = |path: &str| leads_out(Path::new(path));
+        assert_eq!(["nodes.json", "./dump/nodes.json"].map(leads_out), [false, false]);
+        assert_eq!(["../nodes.json", "dump/../../nodes.json", "/nodes.json"].map(leads_out), [true; 3]);
     }
 
     #[test]

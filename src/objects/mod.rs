@@ -7,6 +7,7 @@
 
 mod documents;
 mod files;
+mod lease_times;
 mod overlay;
 mod set;
 
@@ -67,8 +68,11 @@ pub fn connect(
 ) -> Result<Connection, ObjectsError> {
     let mut set = ObjectSet::read(path)?;
     let shown = error::plain(&path.display().to_string());
-    let at = at(set.newest()).ok_or_else(|| ObjectsError::NoTime { path: shown.clone() })?;
+    let newest = set.newest();
+    let at = at(newest).ok_or_else(|| ObjectsError::NoTime { path: shown.clone() })?;
+    let clock_note = if Some(at) == newest { set.clock_note() } else { None };
     let notes = overlay::apply(&mut set, with, at)?;
+    lease_times::infer(&mut set, at);
     if is_complete {
         KINDS.iter().filter(|kind| !SUPPOSED.contains(&kind.plural)).for_each(|kind| set.know(kind));
     }
@@ -80,7 +84,7 @@ pub fn connect(
     connection.identity.user.clear();
     (connection.version, connection.release) = (version, format!("v{version}"));
     connection.clock = clock;
-    connection.notes = set.notes().into_iter().chain(notes).collect();
+    connection.notes = set.notes().into_iter().chain(clock_note).chain(notes).collect();
     Ok(connection)
 }
 

@@ -7,9 +7,9 @@ use std::{
 
 use serde_json::Value;
 
-use kordon_core::{cluster::Lease, engine::ServerVersion};
+use kordon_core::{cluster::Lease, engine::ServerVersion, plan::words::counted};
 use kordon_demo::api::kinds::{KINDS, Kind};
-use kordon_time::{ClusterTime, Timestamp};
+use kordon_time::{ClusterTime, Span, Timestamp};
 
 use super::{
     ObjectsError,
@@ -26,7 +26,7 @@ pub type ObjectName = (String, String);
 pub struct ObjectSet {
     /// Objects by their kind. A kind whose list was empty is present, without objects.
     kinds: BTreeMap<KindId, BTreeMap<ObjectName, Value>>,
-    /// Files of a folder or archive that could not be read, with the reason.
+    /// Files of a folder or archive that were left out, with the reason, and items of lists that are no objects.
     unreadable: Vec<String>,
 }
 
@@ -53,9 +53,18 @@ impl ObjectSet {
     }
 
     fn add_file(&mut self, file: &NamedFile) -> Result<(), ObjectsError> {
+        if file.is_outside {
+            self.unreadable.push(format!("{}: its path leads out of the archive", file.name));
+            return Ok(());
+        }
         match documents(&file.bytes) {
             Ok(documents) => {
-                documents.into_iter().for_each(|document| self.add(document, kind_of_file(&file.name)));
+                let kind = kind_of_file(&file.name);
+                let no_objects: usize = documents.into_iter().map(|document| self.add(document, kind)).sum();
+                if no_objects > 0 {
+                    let items = counted(no_objects, "item that is no object", "items that are no objects");
+                    self.unreadable.push(format!("{items} of {}", file.name));
+                }
                 Ok(())
             }
             Err(why) if file.is_one_of_many => {
@@ -66,8 +75,10 @@ impl ObjectSet {
         }
     }
 
-    /// Adds an object or a list of objects. `hint` is the kind of objects that do not state their kind.
-    fn add(&mut self, mut document: Value, hint: Option<&'static Kind>) {
+    /// Adds an object or a list of objects. `hint` is the kind of objects that do not state their kind. Returns the
+    /// number of items of Kubernetes lists that are no objects, which are left out.
+    fn add(&mut self, mut document: Value, hint: Option<&'static Kind>) -> usize {
+        let is_kubernetes_list = document.is_object();
         let listed = listed_kind(&document);
         let items = match &mut document {
             Value::Array(items) => Some(std::mem::take(items)),
@@ -75,25 +86,29 @@ impl ObjectSet {
                 Some(Value::Array(items)) => Some(std::mem::take(items)),
                 _ => None,
             },
-            _ => return,
+            _ => return 0,
         };
         let Some(items) = items else {
             if let Some(kind) = kind_of(&document).or(hint) {
                 self.insert(kind, document);
             }
-            return;
+            return 0;
         };
         let hint = listed.or(hint);
         if let Some(kind) = hint {
             self.kinds.entry(id(kind)).or_default();
         }
+        let mut no_objects = 0;
         for item in items {
-            if item["kind"].is_string() {
-                self.add(item, None)
+            if is_kubernetes_list && !item.is_object() {
+                no_objects += 1;
+            } else if item["kind"].is_string() {
+                no_objects += self.add(item, None);
             } else if let Some(kind) = hint {
-                self.insert(kind, item)
+                self.insert(kind, item);
             }
         }
+        no_objects
     }
 
     /// Inserts an object. Of two objects with the same name, the newer one is kept.
@@ -145,17 +160,56 @@ impl ObjectSet {
     /// count, because other times may come from clocks that are ahead. Times by kubelets whose Lease shows that their
     /// clock is wrong are ignored. Deletion timestamps are ignored, because they lie in the future.
     pub fn newest(&self) -> Option<Timestamp> {
+        self.newest_by_clock().into_values().max()
+    }
+
+    /// Returns a note if the newest time in the objects comes from the clock of one node alone, and is more than a
+    /// minute later than the times by all other nodes, the API server and the controllers. Without write times it is
+    /// not known whether that clock is ahead.
+    pub fn clock_note(&self) -> Option<String> {
+        let by_clock = self.newest_by_clock();
+        let (node, newest) = by_clock.iter().max_by_key(|(_, newest)| **newest)?;
+        let node = (*node)?;
+        let others = || by_clock.iter().filter(|(other, _)| **other != Some(node));
+        let later = newest.since(*others().map(|(_, newest)| newest).max()?);
+        let has_other_nodes = others().any(|(other, _)| other.is_some());
+        let (time, name) = (newest.to_time(), plain(node));
+        (has_other_nodes && later > Span::from_secs(60)).then(|| {
+            format!(
+                "the time {time} is by the clock of node {name} alone: all other times are at least {later} earlier. \
+                 If the clock of {name} is ahead, set the time with --at, or read the objects with kubectl get \
+                 --show-managed-fields"
+            )
+        })
+    }
+
+    /// The newest time by the clock of each node, as far as it is not known to be wrong. The key `None` stands for the
+    /// clocks of the API server and the controllers.
+    fn newest_by_clock(&self) -> BTreeMap<Option<&str>, Timestamp> {
         let wrong = self.nodes_with_wrong_clocks();
-        let newest = |kind: &KindId, object: &Value| match written_at(object) {
-            Some(written) => Some(written),
-            None if kubelet_of(kind, object).is_some_and(|node| wrong.contains(node)) => {
-                newest_in(&object["metadata"]).max(newest_in(&object["spec"]))
+        let mut by_clock = BTreeMap::new();
+        let mut add = |clock, at: Option<Timestamp>| {
+            if let Some(at) = at {
+                let newest = by_clock.entry(clock).or_insert(at);
+                *newest = at.max(*newest);
             }
-            None => newest_in(object),
         };
-        let objects =
-            self.kinds.iter().flat_map(|(kind, objects)| objects.values().map(move |object| (kind, object)));
-        objects.filter_map(|(kind, object)| newest(kind, object)).max()
+        for (kind, objects) in &self.kinds {
+            for object in objects.values() {
+                let of_server = || newest_in(&object["metadata"]).max(newest_in(&object["spec"]));
+                match (written_at(object), kubelet_of(kind, object)) {
+                    (Some(written), _) => add(None, Some(written)),
+                    (None, None) => add(None, newest_in(object)),
+                    (None, Some(node)) if wrong.contains(node) => add(None, of_server()),
+                    (None, Some(node)) if kind.1 == "leases" => add(Some(node), newest_in(object)),
+                    (None, Some(node)) => {
+                        add(None, of_server());
+                        add(Some(node), newest_in(object));
+                    }
+                }
+            }
+        }
+        by_clock
     }
 
     /// The nodes whose clock differs from the server's clock, by their Leases.
@@ -231,12 +285,15 @@ fn has_wrong_clock(lease: &Value) -> bool {
     Lease { renewed, written, ..Lease::default() }.clock_difference().is_some()
 }
 
-/// The node whose kubelet writes times into an object of this kind, outside of its metadata and spec; none if no
-/// kubelet does.
+/// The node whose kubelet writes times into an object of this kind: outside of its metadata and spec, or into the spec
+/// of a Lease. None if no kubelet does.
 fn kubelet_of<'a>(kind: &KindId, object: &'a Value) -> Option<&'a str> {
     match kind.1 {
         "nodes" => object["metadata"]["name"].as_str(),
         "pods" => object["spec"]["nodeName"].as_str(),
+        "leases" if object["metadata"]["namespace"] == "kube-node-lease" => {
+            object["metadata"]["name"].as_str()
+        }
         "events" => object["source"]["host"].as_str().or_else(|| object["deprecatedSource"]["host"].as_str()),
         _ => None,
     }
@@ -269,6 +326,7 @@ mod tests {
                 name: (*name).into(),
                 bytes: content.to_string().into_bytes(),
                 is_one_of_many: true,
+                is_outside: name.starts_with(".."),
             };
             set.add_file(&file).expect("it is left out at worst");
         }
@@ -316,6 +374,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_is_noted() {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
+        let set = set(&[
+            ("all.json", json!({"apiVersion": "v1", "kind": "List", "items": [node, "n2", 3]})),
+            ("../evil.json", json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "evil"}})),
+        ]);
+        assert_eq!(names(&set, "nodes"), ["n1"]);
+        let notes = [
+            "left out 2 items that are no objects of all.json",
+            "left out ../evil.json: its path leads out of the archive",
+        ];
+        assert_eq!(set.notes(), notes);
+    }
+
+    #[test]
     fn the_clock_is_that_of_the_server_where_it_is_known() {
         let at = |text: &str| Timestamp::parse(text);
         let ahead = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1",
@@ -344,5 +417,18 @@ mod tests {
         let objects = [("lease", lease), ("node", node), ("pod", pod), ("event", event)];
         assert_eq!(set(&objects).newest(), at("2026-01-01T00:05:00Z"));
         assert_eq!(set(&objects[1..2]).newest(), at(ahead), "no Lease shows that the clock is wrong");
+        let other = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "n2", "namespace": "kube-node-lease"},
+            "spec": {"renewTime": "2026-01-01T00:05:00Z"}});
+        let [lease, node, ..] = objects;
+        let note = |files: &[_]| set(files).clock_note();
+        let said = note(&[node.clone(), ("other", other.clone())]).expect("one clock alone");
+        assert!(
+            said.starts_with("the time 2026-01-01T08:05:00Z is by the clock of node n1 alone: "),
+            "{said}"
+        );
+        assert!(said.contains("at least 8h00m earlier") && said.contains("--show-managed-fields"), "{said}");
+        assert_eq!(note(std::slice::from_ref(&node)), None, "no other node has a time");
+        assert_eq!(note(&[lease, node, ("other", other)]), None, "the Lease shows that the clock is wrong");
     }
 }

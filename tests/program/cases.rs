@@ -250,6 +250,14 @@ async fn a_template_that_names_the_node_brings_its_pods_back() {
     let plan = answer("18-template-names-node", "plan drain c14-n1", STALLS).await;
     assert_eq!(of_pods(&plan, "landingNode"), ["c14-n1", "c14-n1"]);
     assert!(has_warning(&plan, "comesBack"), "{plan:#}");
+    assert!(plan["warnings"].to_string().contains("2 pods come back at once, because their template names"));
+    let mut objects = Objects::of("18-template-names-node");
+    objects.without("Pod", "pinned-cc5c7c66-zg58z");
+    for kind in ["Deployment", "ReplicaSet"] {
+        objects.named(kind, "pinned")["spec"]["replicas"] = 1.into();
+    }
+    let warnings = objects.answer("plan drain c14-n1", STALLS).await["warnings"].to_string();
+    assert!(warnings.contains("1 pod comes back at once, because its template names the node"), "{warnings}");
 }
 
 /// Unlike a drain, a taint has no `--force` that accepts the loss.
@@ -334,11 +342,16 @@ async fn the_dashboard_shows_files_with_a_clock_that_stands() {
     let file = file.to_str().expect("a path in UTF-8");
     let shell = Shell::new();
     let frame = shell.file("frame.txt", "");
-    let words = ["--from", file, "--snapshot", &frame, "--size", "120x40", "--after", "2s"];
+    let words = ["--from", file, "--snapshot", &frame, "--size", "200x40", "--after", "2s"];
     let output = shell.run(&words).await;
     assert_eq!(output.code, DONE, "{}", output.err);
     let frame = std::fs::read_to_string(&frame).expect("a frame");
     assert!(frame.contains("c27c-b1") && frame.contains("READ-ONLY"), "{frame}");
+    assert!(
+        frame.contains(" kinds not in the files (i)") && frame.contains(" leases not in the files "),
+        "{frame}"
+    );
+    assert!(!frame.contains("permission") && !frame.contains("forbidden"), "{frame}");
 }
 
 #[tokio::test]
@@ -348,6 +361,10 @@ async fn files_are_read_only_and_what_they_lack_is_named() {
     let shell = Shell::new();
     let error = shell.refused(&["drain", "e1-n1", "--from", file, "--enforce", "--yes"], USAGE).await;
     assert!(error.contains("--from and --with write nothing"), "{error}");
+    for words in [&["drain", "e1-n1"][..], &["cordon", "e1-n1"], &["undo", "x"]] {
+        let error = shell.refused(&[words, &["--from", file, "--enforce"]].concat(), USAGE).await;
+        assert!(error.contains("--from and --with write nothing"), "not that --yes is missing: {error}");
+    }
     let other = file.replace("39-finished-pod-drain", "32-spread-honor-cordon");
     let output = shell.run(&["plan", "drain", "c27c-b1", "--from", &other]).await;
     assert!(output.out.contains("budgets are not in the files"), "{}", output.out);
@@ -419,6 +436,33 @@ async fn a_kubelet_whose_clock_is_off_is_alive_and_its_clock_a_notice() {
         let forecast = objects.answer("forecast", DONE).await;
         assert_eq!(forecast["steps"], json!([]), "{forecast:#}");
     }
+}
+
+/// `kubectl get` leaves out managedFields. A controller that has run for an hour would have marked a dead node Unknown.
+#[tokio::test]
+async fn a_ready_node_with_an_old_lease_has_a_wrong_clock_while_a_controller_runs() {
+    let mut objects = Objects::of("22-clock-behind");
+    for name in ["c21-n1", "c21-n2"] {
+        objects.named("Lease", name)["metadata"].as_object_mut().expect("fields").remove("managedFields");
+    }
+    for condition in objects.named("Node", "c21-n2")["status"]["conditions"].as_array_mut().expect("a list") {
+        condition["lastHeartbeatTime"] = "2026-11-27T09:18:59Z".into();
+    }
+    let state = |status: &Value| status["nodes"][1]["state"].as_str().expect("a text").to_owned();
+    assert_eq!(
+        state(&objects.answer("status", DONE).await),
+        "Silent",
+        "no Lease shows that a controller runs"
+    );
+    objects.0.push(json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "kube-controller-manager", "namespace": "kube-system"},
+        "spec": {"holderIdentity": "cp", "leaseDurationSeconds": 15,
+            "acquireTime": "2026-11-27T16:19:00.000000Z", "renewTime": "2026-11-27T17:19:02.000000Z"}}));
+    let status = objects.answer("status", DONE).await;
+    assert_eq!(state(&status), "Ready", "{status:#}");
+    assert!(verdict(&status).1.starts_with("clock of node c21-n2 is 8h00m behind"), "{}", verdict(&status).1);
+    objects.named("Lease", "kube-controller")["spec"]["acquireTime"] = "2026-11-27T17:18:50Z".into();
+    assert_eq!(state(&objects.answer("status", DONE).await), "Silent", "the controller has just started");
 }
 
 #[tokio::test]
@@ -573,6 +617,39 @@ async fn pods_that_a_node_rejects_and_that_come_back_are_a_loop() {
     assert_eq!(departures["departures"].as_array().map(Vec::len), Some(30), "JSON lists each departure");
     let table = objects.table("departures").await;
     assert!(table.contains(" and 29 more"), "{table}");
+    let why = objects.answer("why node c14p-n1", DONE).await;
+    assert!(why["steps"].to_string().contains(looping), "{:#}", why["steps"]);
+}
+
+/// A DaemonSet deletes a failed pod before it creates another, so there is never more than one. Its back-off grows to
+/// 15 minutes (Kubernetes 1.37 `pkg/controller/daemon/daemon_controller.go`, `podsShouldBeOnNode`).
+#[tokio::test]
+async fn one_rejected_pod_is_a_loop_while_no_other_node_may_run_its_replacement() {
+    let mut objects = Objects::of("19-pressure-loop");
+    objects
+        .0
+        .retain(|object| object["kind"] != "Pod" || object["metadata"]["name"] == "pinned-78b95fb48-2hg9p");
+    let loops = async |objects: &Objects| objects.answer("forecast", DONE).await["loops"].clone();
+    let text = |workload: &str, rate: &str| {
+        format!(
+            "pods of {workload} are evicted from c14p-n1 (DiskPressure) and come back: 1 in the last minute, {rate}"
+        )
+    };
+    assert_eq!(loops(&objects).await[0]["text"], text("pinned", "without a pause"));
+    let mut template = objects.named("ReplicaSet", "pinned")["spec"]["template"].clone();
+    template["spec"].as_object_mut().expect("a spec").remove("nodeName");
+    objects.0.push(json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "c14p", "uid": "agent"},
+        "spec": {"selector": {"matchLabels": {"app": "pinned"}}, "template": template}}));
+    let owner = &mut objects.named("Pod", "pinned")["metadata"]["ownerReferences"][0];
+    (owner["kind"], owner["name"], owner["uid"]) = ("DaemonSet".into(), "agent".into(), "agent".into());
+    assert_eq!(loops(&objects).await[0]["text"], text("agent", "about 4 an hour"));
+    for condition in objects.named("Node", "c14p-n1")["status"]["conditions"].as_array_mut().expect("a list")
+    {
+        let status = if condition["type"] == "Ready" { "True" } else { "False" };
+        condition["status"] = status.into();
+    }
+    assert_eq!(loops(&objects).await, json!([]));
 }
 
 /// A pod that tolerates a taint for ten seconds may land on the tainted node again: the scheduler does not read
@@ -612,13 +689,28 @@ async fn a_taint_tolerated_for_a_while_is_a_loop_before_its_first_eviction() {
     assert_eq!(forecast["totals"]["outcomes"], json!({"sameNode": 2}), "{:#}", forecast["totals"]);
     let looping = "pods of pinned are evicted from c14p-n1 (taint maint) and come back: about 720 an hour";
     assert_eq!(forecast["loops"][0]["text"], looping, "{:#}", forecast["loops"]);
+    assert!(objects.table("forecast").await.contains("pods deleted, each counted once"));
     objects.named("Node", "c14p-n1")["spec"].as_object_mut().expect("a spec").remove("taints");
     let plan = objects.answer("plan taint nodes c14p-n1 maint=x:NoExecute", STALLS).await;
     assert!(has_warning(&plan, "evictedAgain"), "{plan:#}");
+    assert!(plan["warnings"].to_string().contains("evicts again and again: about 720 an hour"), "{plan:#}");
     objects.named("Node", "c14p-n1")["spec"]["taints"] = taint;
     let status = objects.answer("status", DONE).await;
     assert!(verdict(&status).1.contains(looping), "{}", verdict(&status).1);
     assert_eq!(status["evictions"][0]["outcomeText"], "→ back to c14p-n1");
+    // A StatefulSet waits until the old pod has terminated, which takes about 5 s.
+    let template = objects.named("ReplicaSet", "pinned")["spec"]["template"].clone();
+    objects.0.push(json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "c14p", "uid": "db"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "pinned"}}, "template": template}}));
+    let pod = objects.named("Pod", "pinned");
+    pod["metadata"]["name"] = "db-0".into();
+    let owner = &mut pod["metadata"]["ownerReferences"][0];
+    (owner["kind"], owner["name"], owner["uid"]) = ("StatefulSet".into(), "db".into(), "db".into());
+    objects.without("Pod", "pinned");
+    let forecast = objects.answer("forecast", DONE).await;
+    let looping = "pods of db are evicted from c14p-n1 (taint maint) and come back: about 240 an hour";
+    assert_eq!(forecast["loops"][0]["text"], looping, "{:#}", forecast["loops"]);
 }
 
 /// Without Leases, the newest sign of a kubelet is its node status, which it posts at least every five minutes.
@@ -676,15 +768,8 @@ async fn why_names_the_job_that_an_eviction_fails_and_the_finalizers_that_keep_a
 #[tokio::test]
 async fn a_grace_period_that_fits_no_heartbeat_names_its_flag() {
     for (grace, age, is_short) in [("10s", 0, true), ("10s", 10, true), ("12s", 10, false)] {
-        let mut objects = Objects::of("23-grace-shorter-than-lease");
-        for item in &mut objects.0 {
-            if item["kind"] == "Pod" {
-                item["spec"]["containers"][0]["command"][1] =
-                    format!("--node-monitor-grace-period={grace}").into();
-            }
-        }
         let command = format!("status --at 2026-11-27T17:20:{age:02}Z");
-        let status = objects.answer(&command, DONE).await;
+        let status = with_grace(grace, 40).answer(&command, DONE).await;
         let (level, text) = verdict(&status);
         assert_eq!(text.contains("--node-monitor-grace-period 10s is not longer than"), is_short, "{text}");
         assert_eq!(level == "warning", is_short, "{text}");
@@ -694,4 +779,51 @@ async fn a_grace_period_that_fits_no_heartbeat_names_its_flag() {
     let profiles = timing["profiles"].as_array().expect("profiles");
     let cluster = profiles.iter().find(|profile| profile["name"] == "cluster").expect("the cluster");
     assert_eq!(cluster["heartbeatsInGrace"], 0, "{cluster:#}");
+}
+
+/// Returns the objects with this grace period, and with Leases of this duration in seconds.
+fn with_grace(grace: &str, lease_seconds: i64) -> Objects {
+    let mut objects = Objects::of("23-grace-shorter-than-lease");
+    for item in &mut objects.0 {
+        if item["kind"] == "Pod" {
+            item["spec"]["containers"][0]["command"][1] =
+                format!("--node-monitor-grace-period={grace}").into();
+        }
+        if item["kind"] == "Lease" {
+            item["spec"]["leaseDurationSeconds"] = lease_seconds.into();
+        }
+    }
+    objects
+}
+
+/// The pass after the grace period comes before the next renewal, so the controller marks healthy nodes Unknown.
+#[tokio::test]
+async fn a_grace_period_that_ends_before_the_next_renewal_is_over_for_healthy_nodes() {
+    let objects = with_grace("5s", 40);
+    let at = "--at 2026-11-27T17:20:07Z";
+    let status = objects.answer(&format!("status {at}"), DONE).await;
+    assert!(verdict(&status).1.contains(": healthy nodes become Unknown and flap"), "{}", verdict(&status).1);
+    let why = objects.answer(&format!("why node n0 {at}"), DONE).await.to_string();
+    let over =
+        "node-monitor-grace-period 5s is over: Unknown in the next pass, unless its Lease is renewed before";
+    assert!(why.contains(over), "{why}");
+    let forecast = objects.answer(&format!("forecast {at}"), DONE).await;
+    let assumed = forecast["assumptions"].to_string();
+    assert!(assumed.contains("no node flaps, although --node-monitor-grace-period 5s is not"), "{assumed}");
+}
+
+/// A kubelet renews its Lease four times in the duration of the Lease.
+#[tokio::test]
+async fn the_duration_of_a_lease_says_how_often_it_is_renewed() {
+    let objects = with_grace("50s", 240);
+    let status = objects.answer("status --at 2026-11-27T17:20:40Z", DONE).await;
+    let (_, text) = verdict(&status);
+    assert!(text.contains("(up to 62.4s): healthy nodes become Unknown"), "{text}");
+    assert!(!text.contains("Silent"), "an interval of renewal is not over after 40 s: {text}");
+    let timing = objects.answer("timing --compare default cluster", DONE).await;
+    let profiles = timing["profiles"].as_array().expect("profiles");
+    let fits =
+        profiles.iter().map(|profile| (profile["name"].as_str(), profile["heartbeatsInGrace"].as_i64()));
+    let fits: Vec<_> = fits.collect();
+    assert_eq!(fits, [(Some("default"), Some(5)), (Some("cluster"), Some(0))]);
 }

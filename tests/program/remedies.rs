@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::case_objects::{BLOCKED, DONE, Objects, STALLS};
+use super::{
+    case_objects::{BLOCKED, DONE, Objects, STALLS},
+    small_clusters::{NOW, add_deployment, cluster},
+};
 
 const CRASHING: &str = "06-crashloop-under-budget";
 
@@ -43,6 +46,24 @@ async fn a_policy_for_unhealthy_pods_is_advised_for_these_pods_only() {
     let budget = objects.named("PodDisruptionBudget", "bare");
     budget["spec"]["unhealthyPodEvictionPolicy"] = "AlwaysAllow".into();
     objects.answer("plan drain c4x-n1 --force", DONE).await;
+}
+
+/// A budget with a fixed number may need more than one pod more.
+#[tokio::test]
+async fn as_many_replicas_are_advised_as_the_budget_needs() {
+    for (least, replicas) in [(2, Some("--replicas=3")), (3, Some("--replicas=4")), (9, None)] {
+        let mut objects = cluster(NOW);
+        let budget = json!({"minAvailable": least, "selector": {"matchLabels": {"app": "api"}}});
+        add_deployment(&mut objects, "api", &["n1", "n2"], budget);
+        let why = objects.answer("why pod api-1-0 -n shop", DONE).await;
+        let actions = why["actions"].as_array().expect("actions");
+        let scale = actions.iter().find(|action| action["action"] == "scaleUp");
+        let command = scale.map(|action| action["command"].as_str().expect("a command"));
+        match replicas {
+            None => assert_eq!(command, None, "more than twice as many are needed"),
+            Some(replicas) => assert!(command.expect("it is advised").contains(replicas), "{command:?}"),
+        }
+    }
 }
 
 /// A Kubernetes operator reverts changes of its budget and of the scale of its workload.

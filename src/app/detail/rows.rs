@@ -33,8 +33,7 @@ fn fact(name: &str, text: impl Into<String>) -> DetailRow {
 pub fn of_node(node: &Arc<Node>, detail: &Detail, context: &DetailContext<'_>) -> Vec<DetailRow> {
     let DetailContext { model, now, .. } = *context;
     let cluster = &model.cluster;
-    let explainer = model.explainer(now);
-    let mut rows = chain(explainer.map(|explainer| explainer.node(node)).unwrap_or_default());
+    let mut rows = chain(model.explain_node(node, &[], now));
     rows.extend(detail.suggestion_rows(context));
     rows.extend(conditions(node, cluster));
     rows.extend(taints(node, cluster));

@@ -154,9 +154,9 @@ pub async fn act(command: PlanCommand, how: HowArgs, connection: ConnectionArgs)
     if !how.agreement.enforce || command.listed().is_some() {
         return plan::preview(&command, connection).await;
     }
-    session::require_operator(&how.agreement)?;
-    let target = command.target()?;
     let print = command.print();
+    session::require_operator(&print.source, &how.agreement)?;
+    let target = command.target()?;
     if let Some(flag) = print.writes_nothing() {
         return Err(CliError::Usage(format!("{flag} writes nothing: it cannot be used with --enforce")));
     }

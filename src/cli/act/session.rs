@@ -10,6 +10,7 @@ use crate::{
         connection::ConnectionArgs,
         once::OneShot,
         plan::{PlacementMode, PlanTarget, PrintArgs, source, table_of, unknown_plan},
+        source::SourceArgs,
     },
     executor::write_context::{OperationLock, WriteContext},
     model::Model,
@@ -45,9 +46,13 @@ pub fn operator(how: &AgreementArgs) -> Operator {
     }
 }
 
-/// Fails if the operator did not agree in advance and cannot be asked. The check comes before any request to the
-/// cluster.
-pub fn require_operator(how: &AgreementArgs) -> Result<(), CliError> {
+/// Rest of the error text after "--from and --with" for a command that writes.
+pub const FILES_ARE_READ_ONLY: &str = "write nothing: leave them out, or leave out --enforce";
+
+/// Fails if the objects come from files, or if the operator did not agree in advance and cannot be asked. The check
+/// comes before any request to the cluster.
+pub fn require_operator(source: &SourceArgs, how: &AgreementArgs) -> Result<(), CliError> {
+    source.refuse(FILES_ARE_READ_ONLY)?;
     match operator(how) {
         Operator::Present | Operator::AgreedInAdvance => Ok(()),
         Operator::Absent => Err(CliError::NotApproved(ApprovalRefusal::NobodyToAsk)),
@@ -91,7 +96,7 @@ impl OperationSession {
     ) -> Result<Self, CliError> {
         let guards = how.agreement.guards()?;
         let (patience, config) = (print.patience(), connection.config.clone());
-        print.source.refuse("write nothing: leave them out, or leave out --enforce")?;
+        print.source.refuse(FILES_ARE_READ_ONLY)?;
         let connection = patience.connect(connection, &print.source).await?;
         if how.agreement.enforce {
             ConnectionArgs::require_writable(&config, &connection.context)?;

@@ -44,7 +44,7 @@ pub async fn resume(
     if !how.agreement.enforce {
         return Err(CliError::Usage("resuming a drain writes to the cluster: add --enforce".into()));
     }
-    session::require_operator(&how.agreement)?;
+    session::require_operator(&print.source, &how.agreement)?;
     let mut session = OperationSession::connect(Placing::Pods, print, &how, connection).await?;
     let prior = match id {
         Some(id) => session.context.prior(&id)?,
@@ -79,7 +79,7 @@ fn only(mut interrupted: Vec<PriorOperation>) -> Result<PriorOperation, CliError
 pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let UndoArgs { operation, how, print } = args;
     if how.agreement.enforce {
-        session::require_operator(&how.agreement)?;
+        session::require_operator(&print.source, &how.agreement)?;
     }
     let mut session = OperationSession::connect(Placing::Nothing, &print, &how, connection).await?;
     let prior = match operation {

@@ -393,6 +393,7 @@ fn assumption_lines(assumptions: &Assumptions, subject: &ForecastSubject<'_>, no
         groups.entry((*at, *kind)).or_default().push(node);
     }
     let mut lines = vec!["nodes without heartbeat stay so; all others stay healthy".to_owned()];
+    lines.extend(engine.short_grace().map(|short| format!("no node flaps, although {}", short.comparison())));
     let back = cluster.nodes().iter().filter(|node| engine.renews_again(cluster, node, now));
     let back: Vec<&str> = back.map(|node| &*node.name).collect();
     if !back.is_empty() {

@@ -69,13 +69,16 @@ fn totals(report: &ForecastReport, out: &mut Page) {
         (Some(deleted), ..) => format!("{} deleted", counted(deleted, "pod", "pods")),
         (None, ..) => "evictions unknown".into(),
     };
+    // The forecast ends with the first eviction of a pod that comes back, so the evictions of a loop are not counted.
+    let is_once = totals.deleted.is_some_and(|deleted| deleted > 0) && !report.loops.is_empty();
+    let once = if is_once { ", each counted once" } else { "" };
     let ended = totals.ended.filter(|ended| *ended > 0);
     let ended = ended.map_or_else(String::new, |ended| {
         format!("{} ended by their kubelets, ", counted(ended, "pod", "pods"))
     });
     let _ = writeln!(
         out,
-        "within {ahead}: {} Unknown, {} tainted NoExecute, {ended}{}; confidence: {}",
+        "within {ahead}: {} Unknown, {} tainted NoExecute, {ended}{}{once}; confidence: {}",
         totals.unknown,
         totals.tainted,
         deleted,

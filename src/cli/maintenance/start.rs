@@ -38,8 +38,8 @@ use kordon_time::Span;
 
 /// Carries out a maintenance.
 pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    session::require_operator(&args.agreement)?;
-    args.once.refuse_files("write nothing: leave them out, or leave out --enforce")?;
+    args.once.refuse_files(session::FILES_ARE_READ_ONLY)?;
+    session::require_operator(&args.once.source, &args.agreement)?;
     match (args.resume.clone(), args.release.clone()) {
         (Some(id), _) => resume(id, args, connection).await,
         (None, Some(id)) => release(id, args, connection).await,

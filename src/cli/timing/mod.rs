@@ -10,6 +10,7 @@ use super::{
     connection::ConnectionArgs, exit::CliError, once::Patience, output::OutputArgs, settings::SettingsArgs,
     source::SourceArgs, span,
 };
+use crate::k8s::settings::lease_duration;
 use kordon_core::{
     engine::{ServerVersion, Settings},
     timing::{ClusterSize, HeartbeatKind, KubeletFlags, PROFILE_NAMES, Timing, TimingProfile},
@@ -88,19 +89,22 @@ enum HeartbeatArg {
 struct ClusterSettings {
     context: Option<String>,
     settings: Option<Settings>,
+    /// Duration of the Leases of its nodes; `None` if it is not known.
+    lease_duration: Option<Span>,
     missing: Option<String>,
 }
 
 /// Prints the timing of the profiles.
 pub async fn run(args: TimingArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let ClusterSettings { context, settings, missing } = cluster_settings(&args, connection).await?;
+    let ClusterSettings { context, settings, lease_duration, missing } =
+        cluster_settings(&args, connection).await?;
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let size = ClusterSize {
         nodes: count(args.nodes),
         pods_per_node: count(args.pods_per_node),
         zones: count(args.zones),
     };
-    let profiles = chosen(args.profiles(settings), args.compare.as_deref())?;
+    let profiles = chosen(args.profiles(settings, lease_duration), args.compare.as_deref())?;
     let timings: Vec<Timing> =
         profiles.into_iter().map(|profile| Timing::new(profile, size, &args.blip)).collect();
     let Some(mut report) = TimingReport::new(&timings, size, context, missing) else { return Ok(()) };
@@ -115,7 +119,12 @@ async fn cluster_settings(
     args: &TimingArgs,
     connection: ConnectionArgs,
 ) -> Result<ClusterSettings, CliError> {
-    let none = |why: String| ClusterSettings { context: None, settings: None, missing: Some(why) };
+    let none = |why: String| ClusterSettings {
+        context: None,
+        settings: None,
+        lease_duration: None,
+        missing: Some(why),
+    };
     if args.kubernetes_version.is_some() {
         connection.refuse("--kubernetes-version asks no cluster")?;
         return Ok(none("--kubernetes-version was given".into()));
@@ -126,8 +135,9 @@ async fn cluster_settings(
     let asked = async {
         let connection = patience.connect(connection, &args.source).await?;
         let settings = patience.settings(&connection, &config, &SettingsArgs::default()).await?;
-        let context = Some(connection.context);
-        Ok::<_, CliError>(ClusterSettings { context, settings: Some(settings), missing: None })
+        let lease_duration = patience.wait(lease_duration(&connection.client)).await.flatten();
+        let (context, settings) = (Some(connection.context), Some(settings));
+        Ok::<_, CliError>(ClusterSettings { context, settings, lease_duration, missing: None })
     };
     match asked.await {
         Err(error) if !is_named => Ok(none(error.to_string())),
@@ -137,7 +147,7 @@ async fn cluster_settings(
 
 impl TimingArgs {
     /// Profiles of the given flags, of the cluster, and the presets.
-    fn profiles(&self, cluster: Option<Settings>) -> Vec<TimingProfile> {
+    fn profiles(&self, cluster: Option<Settings>, lease_duration: Option<Span>) -> Vec<TimingProfile> {
         let of_cluster = cluster.as_ref().map(|settings| settings.version);
         let version = self.kubernetes_version.or(of_cluster).unwrap_or(ServerVersion::NEWEST_TESTED);
         let heartbeat = match self.kubelet.heartbeat {
@@ -150,8 +160,16 @@ impl TimingArgs {
             ..TimingProfile::defaults(version, heartbeat)
         };
         let presets = TimingProfile::presets(&defaults);
-        let own =
-            cluster.map(|settings| TimingProfile { name: CLUSTER.into(), settings, ..defaults.clone() });
+        let kubelet = KubeletFlags {
+            lease_duration: lease_duration.unwrap_or(defaults.kubelet.lease_duration),
+            ..defaults.kubelet
+        };
+        let own = cluster.map(|settings| TimingProfile {
+            name: CLUSTER.into(),
+            settings,
+            kubelet,
+            ..defaults.clone()
+        });
         let given = self.has_flags().then(|| {
             let mut given = TimingProfile { name: FLAGS.into(), ..own.clone().unwrap_or(defaults) };
             self.settings.apply(&mut given.settings);
@@ -227,7 +245,7 @@ mod tests {
     }
 
     fn profiles(line: &str, cluster: Option<Settings>) -> Vec<TimingProfile> {
-        parsed(line).expect("valid arguments").profiles(cluster)
+        parsed(line).expect("valid arguments").profiles(cluster, None)
     }
 
     fn names(profiles: &[TimingProfile]) -> Vec<&str> {

@@ -169,8 +169,8 @@ pub fn advice(verdict: &Verdict) -> Option<Suggestion> {
     }
 }
 
-/// Suggests one more replica, if the budget then allows a disruption. A budget that forbids every disruption gets no
-/// such suggestion.
+/// Suggests more replicas, at most twice as many, if the budget then allows a disruption. A budget that forbids every
+/// disruption gets no such suggestion.
 fn scale_up(
     budget: &Budget,
     pod: &Arc<Pod>,
@@ -180,7 +180,7 @@ fn scale_up(
 ) -> Option<Suggestion> {
     // An operator (software) that owns the workload would undo the change of the replicas.
     let workload = owner::workload(cluster, pod).filter(|workload| workload.owner.is_none())?;
-    let replicas = workload.replicas?.checked_add(1)?;
+    let replicas = workload.replicas?;
     let kind = match workload.kind {
         WorkloadKind::Deployment => "deployment",
         WorkloadKind::StatefulSet => "statefulset",
@@ -188,32 +188,45 @@ fn scale_up(
         WorkloadKind::ReplicationController => "replicationcontroller",
         WorkloadKind::DaemonSet | WorkloadKind::Job => return None,
     };
-    let scaled = Workload {
-        replicas: Some(replicas),
-        version: Version(workload.version.0 + 1),
-        ..(*workload).clone()
+    let numbers = budget::numbers(cluster, budget, rules, now).ok()?;
+    let missing = numbers.desired.saturating_sub(numbers.healthy).saturating_add(1);
+    let allowed_with = |more: i32| {
+        let later = scaled_up(cluster, &workload, pod, more);
+        let allowed = budget::numbers(&later, budget, rules, now).ok()?.allowed;
+        (allowed > 0).then_some((more, allowed))
     };
-    let ready = PodReady { status: ConditionStatus::True, last_transition: None };
-    let added = Pod {
-        key: Key { name: "".into(), ..pod.key.clone() },
-        uid: Uid::default(),
-        ready: Some(ready),
-        ..(**pod).clone()
-    };
-    let mut later = cluster.clone();
-    let changes = [
-        Change::Workload(workload.kind, ObjectEvent::Applied(scaled)),
-        Change::Pod(ObjectEvent::Applied(added)),
-    ];
-    changes.into_iter().for_each(|change| later.apply(change, &mut Vec::new()));
-    let allowed = budget::numbers(&later, budget, rules, now).ok()?.allowed;
+    let (more, allowed) = [1, missing]
+        .into_iter()
+        .filter(|more| (1..=replicas.max(1)).contains(more))
+        .find_map(allowed_with)?;
+    let (pods, are) =
+        if more == 1 { ("a pod".to_owned(), "that is") } else { (format!("{more} pods"), "they are") };
     let text = format!(
-        "{} {} gets a pod more; once that is Ready, {} allows {allowed} at a time",
+        "{} {} gets {pods} more; once {are} Ready, {} allows {allowed} at a time",
         workload.kind, workload.key.name, budget.key.name
     );
-    let command = kubectl::scale(kind, &workload.key, replicas);
+    let command = kubectl::scale(kind, &workload.key, replicas.checked_add(more)?);
     let suggestion = Suggestion::new(SuggestionKind::ScaleUp, Means::Kubectl(command), text);
-    (allowed > 0).then(|| suggestion.risk("an autoscaler or GitOps may scale it back"))
+    Some(suggestion.risk("an autoscaler or GitOps may scale it back"))
+}
+
+/// Returns the cluster with `more` Ready pods of a workload, which are copies of `pod`.
+fn scaled_up(cluster: &Cluster, workload: &Workload, pod: &Pod, more: i32) -> Cluster {
+    let scaled = Workload {
+        replicas: workload.replicas.map(|replicas| replicas.saturating_add(more)),
+        version: Version(workload.version.0 + 1),
+        ..workload.clone()
+    };
+    let added = |number: i32| {
+        let ready = PodReady { status: ConditionStatus::True, last_transition: None };
+        let name = format!("+{number}").into();
+        Pod { key: Key { name, ..pod.key.clone() }, uid: Uid::default(), ready: Some(ready), ..pod.clone() }
+    };
+    let mut later = cluster.clone();
+    let workload = Change::Workload(workload.kind, ObjectEvent::Applied(scaled));
+    let pods = (0..more).map(|number| Change::Pod(ObjectEvent::Applied(added(number))));
+    [workload].into_iter().chain(pods).for_each(|change| later.apply(change, &mut Vec::new()));
+    later
 }
 
 /// Suggests a change of the budget that allows the eviction of one currently healthy pod.

@@ -132,7 +132,7 @@ impl SuggestionKind {
             Self::Evict => "evict",
             Self::Delete => "delete",
             Self::RemoveFinalizers => "remove finalizers",
-            Self::ScaleUp => "scale up by one",
+            Self::ScaleUp => "scale up",
             Self::RelaxBudget => "relax the budget",
             Self::AlwaysAllow => "let unhealthy pods go",
             Self::DeleteBudget => "delete a budget",

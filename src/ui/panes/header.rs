@@ -221,11 +221,13 @@ fn overridden(scene: &Scene) -> impl Iterator<Item = (&'static str, String, Orig
 }
 
 /// Watches that do not show the present state. A single watch is shown with its state, several watches as a number.
-/// Forbidden kinds are counted separately.
+/// Forbidden kinds, and kinds that are missing in the files, are counted separately.
 fn watches(scene: &Scene) -> Runs {
     let is_forbidden = |health: &FeedHealth| matches!(health.state, FeedState::Forbidden { .. });
-    let (forbidden, others): (Vec<_>, Vec<_>) =
+    let (refused, others): (Vec<_>, Vec<_>) =
         scene.shown.feeds.iter().partition(|(_, health)| is_forbidden(health));
+    let (absent, forbidden): (Vec<_>, Vec<_>) =
+        refused.into_iter().partition(|(_, health)| health.state.is_absent());
     let unwell: Vec<(FeedKind, &FeedHealth)> = others
         .into_iter()
         .filter(|(_, health)| !matches!(health.state, FeedState::Live | FeedState::Off))
@@ -254,6 +256,14 @@ fn watches(scene: &Scene) -> Runs {
             .and("✗", scene.style(Role::FeedBroken))
             .and(&words, scene.style(Role::Dim));
     }
+    if !absent.is_empty() {
+        let gap = if runs.is_empty() { "" } else { "   " };
+        let words = match absent.as_slice() {
+            [(kind, _)] => format!("{gap}{kind} not in the files"),
+            several => format!("{gap}{} kinds not in the files (i)", several.len()),
+        };
+        runs = runs.and(&words, scene.style(Role::Dim));
+    }
     runs
 }
 
@@ -269,6 +279,9 @@ pub fn watch(scene: &Scene, kind: FeedKind, health: &FeedHealth) -> Runs {
         }
         FeedState::Live => ("●", heard, Role::FeedLive),
         FeedState::Broken { .. } => ("✗", format!("stale {heard}"), Role::FeedBroken),
+        state @ FeedState::Forbidden { .. } if state.is_absent() => {
+            ("○", "not in the files".into(), Role::Dim)
+        }
         FeedState::Forbidden { .. } => ("✗", "forbidden".into(), Role::FeedBroken),
     };
     let words_role = if role == Role::FeedLive { Role::Dim } else { role };

@@ -45,16 +45,23 @@ pub(super) struct Renewals {
     len: u8,
     /// Whether the last change of the node's Lease moved the time at which the node counts as late to an earlier time.
     is_hastened: bool,
-    /// The node's own renewal interval: the median of the kept intervals, or a quarter of the Lease's duration while
-    /// too few intervals are known.
-    interval: Span,
+    interval: RenewalInterval,
+}
+
+/// Interval in which a kubelet renews its Lease.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RenewalInterval {
+    /// The node's own interval: the median of the kept intervals, or `declared` while too few intervals are known.
+    own: Span,
+    /// The interval that follows from the Lease's duration, without jitter.
+    declared: Span,
 }
 
 /// The last heartbeat of a node, and when the node becomes late and silent if no other heartbeat arrives.
 ///
 /// Every prediction from silence uses this one rule: a node is *late* after one and a half of its own renewal intervals
 /// without a heartbeat, and *silent* after three intervals or half of its grace period, whichever comes first. No node
-/// is silent before one interval (at most ten seconds) has passed.
+/// is silent before one interval (at most that of its Lease's duration) has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// Whether the heartbeat is a renewal of the node's Lease.
@@ -74,11 +81,12 @@ impl Silence {
         Self { is_of_lease, ..Self::new(renewals.heartbeat(), renewals.interval, grace) }
     }
 
-    pub(super) fn new(heartbeat: Timestamp, interval: Span, grace: Span) -> Self {
+    pub(super) fn new(heartbeat: Timestamp, interval: RenewalInterval, grace: Span) -> Self {
+        let RenewalInterval { own, declared } = interval;
         // Limit the interval, because outages make measured intervals longer than the kubelet's own.
-        let least = longest_interval(interval.min(DEFAULT_INTERVAL)) + REQUEST;
-        let silent = half(grace).min(interval * 3).max(least);
-        let late = late_after(interval).min(silent);
+        let least = longest_interval(own.min(declared)) + REQUEST;
+        let silent = half(grace).min(own * 3).max(least);
+        let late = late_after(own).min(silent);
         Self { is_of_lease: false, heartbeat, late_from: heartbeat + late, silent_from: heartbeat + silent }
     }
 
@@ -226,9 +234,10 @@ impl Heartbeats {
         tenths.into_iter().map(|tenths| Span::from_millis(i64::from(tenths) * 100))
     }
 
-    /// Longest renewal interval of the nodes, jitter included; none if no renewal is known.
+    /// Longest renewal interval of the nodes by the durations of their Leases, without jitter; none if no renewal is
+    /// known.
     pub fn longest_interval(&self) -> Option<Span> {
-        self.by_node.iter().map(|(_, renewals)| longest_interval(renewals.interval)).max()
+        self.by_node.iter().map(|(_, renewals)| renewals.interval.declared).max()
     }
 
     /// The renewals of a node's Lease; none if no renewal is known.
@@ -259,19 +268,24 @@ pub fn silent_by_lease(cluster: &Cluster, grace: Span, now: Timestamp) -> BTreeS
     cluster.leases().iter().filter_map(silent).collect()
 }
 
-/// Renewal interval of a node, estimated from its Lease alone: a quarter of the Lease's duration, at least 1 s.
-pub(super) fn interval_of(lease: Option<&Lease>) -> Span {
-    lease
-        .and_then(|lease| lease.duration)
-        .map_or(DEFAULT_INTERVAL, |duration| Span::from_nanos(duration.as_nanos() / 4))
-        .max(Span::from_secs(1))
+impl RenewalInterval {
+    const DEFAULT: Self = Self { own: DEFAULT_INTERVAL, declared: DEFAULT_INTERVAL };
+
+    /// Estimates the interval of a node from its Lease alone: a quarter of the Lease's duration, at least 1 s.
+    pub(super) fn from_lease(lease: Option<&Lease>) -> Self {
+        let declared = lease
+            .and_then(|lease| lease.duration)
+            .map_or(DEFAULT_INTERVAL, |duration| Span::from_nanos(duration.as_nanos() / 4))
+            .max(Span::from_secs(1));
+        Self { own: declared, declared }
+    }
 }
 
 impl Renewals {
     const fn new(last: Timestamp) -> Self {
         let tenths = [0; KEPT];
         let (ahead, posted) = (Span::ZERO, last);
-        Self { last, ahead, posted, tenths, len: 0, is_hastened: true, interval: DEFAULT_INTERVAL }
+        Self { last, ahead, posted, tenths, len: 0, is_hastened: true, interval: RenewalInterval::DEFAULT }
     }
 
     /// Creates the renewals of a node from its Lease alone, which has the last renewal; none for a Lease that was never
@@ -280,7 +294,7 @@ impl Renewals {
         let (renewed, heartbeat) = lease.renewed.zip(lease.heartbeat())?;
         let last = clock.local(heartbeat).min(now);
         let ahead = clock.local(renewed).since(last);
-        Some(Self { ahead, interval: interval_of(Some(lease)), ..Self::new(last) })
+        Some(Self { ahead, interval: RenewalInterval::from_lease(Some(lease)), ..Self::new(last) })
     }
 
     /// Records the heartbeat time of the node's status. Leaves out a status Unknown, which the controller writes.
@@ -299,15 +313,14 @@ impl Renewals {
 
     /// Time after which the node is late, regardless of its grace period.
     fn late_from(&self) -> Timestamp {
-        self.heartbeat() + late_after(self.interval)
+        self.heartbeat() + late_after(self.interval.own)
     }
 
     fn update_interval(&mut self, lease: &Lease) {
-        self.interval = if self.tenths().len() < KNOWN_FROM {
-            interval_of(Some(lease))
-        } else {
-            Span::from_millis(i64::from(self.median()) * 100)
-        };
+        self.interval = RenewalInterval::from_lease(Some(lease));
+        if self.tenths().len() >= KNOWN_FROM {
+            self.interval.own = Span::from_millis(i64::from(self.median()) * 100);
+        }
     }
 
     pub(super) fn last(&self) -> Timestamp {
@@ -369,7 +382,7 @@ mod tests {
     }
 
     fn interval(beats: &Heartbeats) -> Span {
-        beats.of(&NODE.into()).expect("it has a Lease").interval
+        beats.of(&NODE.into()).expect("it has a Lease").interval.own
     }
 
     #[test]
@@ -386,20 +399,26 @@ mod tests {
         assert_eq!(interval(&after(&[0, 4, 8])), Span::from_secs(10), "a quarter of 40 s");
         assert_eq!(interval(&after(&[0, 4, 8, 12])), Span::from_secs(4));
         assert_eq!(interval(&after(&[0, 4, 8, 12, 600, 604, 608])), Span::from_secs(4));
-        assert_eq!(interval_of(None), Span::from_secs(10));
+        assert_eq!(RenewalInterval::from_lease(None).own, Span::from_secs(10));
+        let longest = after(&[0, 11, 22, 33]).longest_interval();
+        assert_eq!(longest, Some(Span::from_secs(10)), "measured intervals include jitter");
     }
 
     #[test]
     fn a_node_is_late_after_one_and_a_half_intervals_and_silent_after_three_or_half_its_grace() {
-        let spans = |interval, grace| {
-            let silence = Silence::new(at(100), Span::from_secs(interval), Span::from_secs(grace));
+        let by_declared = |declared, own, grace| {
+            let interval = RenewalInterval { own: Span::from_secs(own), declared: Span::from_secs(declared) };
+            let silence = Silence::new(at(100), interval, Span::from_secs(grace));
             (silence.late_from.since(at(100)).as_secs(), silence.silent_from.since(at(100)).as_secs())
         };
+        let spans = |own, grace| by_declared(10, own, grace);
         assert_eq!(spans(10, 50), (15, 25));
         assert_eq!(spans(4, 50), (6, 12));
         assert_eq!(spans(30, 40), (20, 20), "never late after silent");
         assert_eq!(spans(10, 10), (10, 10), "a grace period that fits no heartbeat");
-        let silence = Silence::new(at(100), Span::from_secs(10), Span::from_secs(50));
+        assert_eq!(by_declared(60, 60, 50), (62, 62), "a Lease of 240 s is renewed every 60 s");
+        assert_eq!(by_declared(60, 120, 50), (62, 62), "an outage made the measured intervals longer");
+        let silence = Silence::new(at(100), RenewalInterval::DEFAULT, Span::from_secs(50));
         assert!(!silence.is_silent(at(125)) && silence.is_silent(at(126)));
     }
 

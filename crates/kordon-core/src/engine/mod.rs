@@ -23,6 +23,7 @@ mod queue;
 mod queue_events;
 pub mod settings;
 mod shadow;
+mod short_grace;
 mod taints;
 mod uncertain_taints;
 pub mod view;
@@ -54,6 +55,7 @@ pub use settings::{
     BadSetting, ControllerRules, Controllers, FullDisruptionPolicy, Origin, Profile, ServerVersion, Setting,
     Settings,
 };
+pub use short_grace::ShortGrace;
 pub use taints::{NOT_READY, UNREACHABLE, condition_taint_key, controllers_own, is_maintained};
 pub use uncertain_taints::UncertainTaints;
 pub use view::{

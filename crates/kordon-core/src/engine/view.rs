@@ -9,8 +9,9 @@ use super::{
     Engine,
     eviction_status::EvictionStatus,
     health::NodeHealth,
-    heartbeats::{self, Heartbeats, Renewals, Silence},
+    heartbeats::{Heartbeats, RenewalInterval, Renewals, Silence},
     settings::{Profile, Settings},
+    short_grace::ShortGrace,
     taints::{NOT_READY, UNREACHABLE},
     why::{Certainty, HeartbeatSource, Why},
     zone::{Zone, ZoneState},
@@ -239,7 +240,7 @@ impl Engine {
         if cluster.known(FeedKind::Leases) == Known::Absent {
             return Silence::from_status_alone(cluster.local(posted));
         }
-        let interval = heartbeats::interval_of(cluster.lease(&node.name).map(|lease| &**lease));
+        let interval = RenewalInterval::from_lease(cluster.lease(&node.name).map(|lease| &**lease));
         Silence::new(cluster.local(posted), interval, grace)
     }
 
@@ -298,6 +299,12 @@ impl Engine {
     /// Explains why the controller finds the node silent, now or later; none until a pass has registered the node.
     pub fn why_silent(&self, node: &NodeName) -> Option<Why> {
         self.records.get(node).map(|record| record.why(&self.settings, self.heartbeats.last(node)))
+    }
+
+    /// The grace period, if it is not longer than the longest renewal interval of the kubelets; none if no renewal is
+    /// known.
+    pub fn short_grace(&self) -> Option<ShortGrace> {
+        ShortGrace::find(&self.settings, self.heartbeats.longest_interval()?)
     }
 
     /// Every zone, sorted by key.

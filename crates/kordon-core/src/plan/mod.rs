@@ -98,7 +98,9 @@ pub use departure::Departure;
 pub use drain_start::{cordoned_at, drain_began};
 pub use environment::{Bound, Environment, Estimate, Quality, Stragglers, TypicalEnvironment};
 pub use eviction::{EvictionAnswer, EvictionBlock, FreeEviction};
-pub use eviction_loop::evicted_again_after;
+pub use eviction_loop::{
+    LONGEST_DAEMON_SET_BACKOFF, evicted_again_after, per_hour, rate, recreated_after, rejected_again_after,
+};
 pub use eviction_note::EvictionNote;
 pub use failover::{Failover, FailoverPod, FailoverRun, LeavingPod, LostNodes, failover};
 pub use filter::{DrainFlag, DrainRefusal, Skip};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     action::{Action, DrainOptions},
-    filter,
+    filter, gaps,
     rules::EvictionRules,
     switchover::instance_scopes,
     taint,
@@ -105,6 +105,12 @@ pub fn of_switchovers(cluster: &Cluster, nodes: &[NodeName]) -> BTreeSet<Scope> 
     let is_open = |name: &&NodeName| cluster.node(name).is_some_and(|node| !node.unschedulable);
     let pods = nodes.iter().filter(is_open).flat_map(|node| cluster.pods_on(node));
     uncovered(pods.flat_map(|pod| instance_scopes(pod)).collect())
+}
+
+/// Returns the scopes (sets of objects) that show whether the owners of `pods` create them again: their owners, the
+/// Deployments above, and the other pods of the owners.
+pub fn of_owners<'a>(cluster: &Cluster, pods: impl Iterator<Item = &'a Pod>) -> BTreeSet<Scope> {
+    uncovered(pods.flat_map(|pod| gaps::of_owner(cluster, pod)).collect())
 }
 
 /// Removes each scope (set of objects) that another scope [covers](Scope::covers). For example, a Deployment and its

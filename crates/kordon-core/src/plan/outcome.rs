@@ -823,7 +823,7 @@ impl fmt::Display for PodOutcome {
                 }
             }
             Self::FailsJob { job, why, .. } => write!(f, "{why} in Job {job}"),
-            Self::SameNode => f.write_str("→ the same node, once that is back"),
+            Self::SameNode => f.write_str("→ the same node, as soon as that is up"),
             Self::Stays { why } => write!(f, "stays: {why}"),
             Self::NotRecreated(why) => write!(f, "not recreated: {why}"),
             Self::Replaced { is_pending: true, .. } => f.write_str("replaced; its replacement is Pending"),
@@ -858,5 +858,11 @@ mod tests {
         assert_eq!(counts.parts().map(|(_, pods)| pods).sum::<usize>(), counts.total());
         assert_eq!(counts.text(), "2 stuck, 1 Pending, 1 moves");
         assert_eq!(counts.only_nowhere().text(), "2 stuck, 1 Pending");
+    }
+
+    /// The node of a pod of a DaemonSet may be up: a drain leaves the pod alone, but a taint may evict it.
+    #[test]
+    fn a_pod_that_returns_to_its_node_is_not_said_to_come_from_a_node_that_is_down() {
+        assert_eq!(PodOutcome::SameNode.to_string(), "→ the same node, as soon as that is up");
     }
 }

@@ -10,7 +10,7 @@ use super::{
     context::PlanContext,
     departure::Departure,
     environment::{Environment, Estimate, Quality},
-    eviction,
+    eviction, eviction_loop,
     eviction_note::{EvictionNote, waiting_replacement},
     forced_removal::{Detachment, FORCED_REMOVAL, removes_by_force},
     gaps,
@@ -195,8 +195,19 @@ impl Plan {
             }
             _ => pod.lost.is_none() && is_bound_again(cluster, pod, node),
         };
-        let pods = self.pods.iter().filter(is_evicted).filter(comes_back).count();
-        (pods > 0).then(|| Warning::EvictedAgain { node: node.clone(), pods })
+        let pods: Vec<&PodPlan> = self.pods.iter().filter(is_evicted).filter(comes_back).collect();
+        let per_hour: Option<i64> = pods.iter().map(|pod| eviction_loop::per_hour(1, self.round(pod)?)).sum();
+        (!pods.is_empty()).then(|| Warning::EvictedAgain { node: node.clone(), pods: pods.len(), per_hour })
+    }
+
+    /// Returns the time from the taint until the replacement of a pod is created, for which the taint tolerates each
+    /// replacement again; `None` if it is not known. A DaemonSet creates it once the old pod is gone.
+    fn round(&self, pod: &PodPlan) -> Option<Span> {
+        let replaced = self.timeline.iter().find_map(|moment| match &moment.event {
+            PlanEvent::Replaced { of, .. } if *of == pod.pod => Some(moment.at),
+            _ => None,
+        });
+        Some(replaced.or(pod.gone.likely)?.since(self.made))
     }
 
     /// Sorts the pods that leave because of taints, then adds their events, warnings and totals to the plan.

@@ -10,6 +10,7 @@ use super::{
     budget::BudgetNumbers,
     claim_protection::released_claims,
     cordon_wait::CordonWait,
+    eviction_loop,
     gaps::PlanGap,
     job_failure::JobFailure,
     job_owner::JobOwner,
@@ -215,6 +216,8 @@ pub enum Warning {
     EvictedAgain {
         node: NodeName,
         pods: usize,
+        /// Approximate number of pods that the taints evict in an hour; `None` if without a pause.
+        per_hour: Option<i64>,
     },
     /// The drain of a node waits for the uncordon of another node.
     WaitsForUncordon(CordonWait),
@@ -414,13 +417,19 @@ impl fmt::Display for Warning {
                     true => "at once".to_owned(),
                     false => format!("after {after}"),
                 };
+                let why = match (*are_placed, *pods) {
+                    (true, 1) => "it tolerates its cordon",
+                    (true, _) => "they tolerate its cordon",
+                    (false, 1) => "its template names the node",
+                    (false, _) => "their template names the node",
+                };
                 let pods = counted(*pods, "pod comes back", "pods come back");
-                let why = if *are_placed { "they tolerate its cordon" } else { "their template names the node" };
                 write!(f, "this drain does not empty {node}: {pods} {when}, because {why}")
             }
-            Self::EvictedAgain { node, pods } => {
+            Self::EvictedAgain { node, pods, per_hour } => {
                 let pods = counted(*pods, "pod comes back", "pods come back");
-                write!(f, "the taint does not empty {node}: {pods}, and the taint evicts again and again")
+                let rate = eviction_loop::rate(*per_hour);
+                write!(f, "the taint does not empty {node}: {pods}, and the taint evicts again and again: {rate}")
             }
             Self::WaitsForUncordon(wait) => write!(f, "{wait}; {}", wait.advice()),
             Self::Switchover { node, operator, act, pods } => {

@@ -6,6 +6,7 @@
 //! [`reclaim`] how many pods are evicted before the node has enough again. [`oom_score_adj`] is a separate mechanism:
 //! it decides which process the kernel kills when memory runs out faster than the kubelet looks.
 
+mod admission;
 mod oom;
 mod order;
 mod passes;
@@ -18,6 +19,7 @@ mod signal;
 mod stats;
 mod trend;
 
+pub use admission::rejects;
 pub use oom::oom_score_adj;
 pub use order::EvictionOrder;
 pub use passes::{EvictionManager, PressurePass};

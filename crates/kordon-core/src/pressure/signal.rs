@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    cluster::{ConditionStatus, quantity},
+    cluster::{ConditionStatus, Node, quantity},
     engine::condition_taint_key,
 };
 
@@ -116,6 +116,18 @@ impl PressureCondition {
             Self::Disk => "DiskPressure",
             Self::Pid => "PIDPressure",
         }
+    }
+
+    /// The pressure conditions that a node reports as True.
+    pub fn reported(node: &Node) -> Vec<Self> {
+        // The status is checked first, because in most nodes only Ready is True. This avoids comparing names.
+        let is_true = |kind: &Self| {
+            let mut conditions = node.conditions.iter();
+            conditions.any(|condition| {
+                condition.status == ConditionStatus::True && *condition.kind == *kind.as_str()
+            })
+        };
+        Self::ALL.into_iter().filter(is_true).collect()
     }
 
     /// The condition for the resource in a kubelet's message about an evicted pod. The message has the form `The node

@@ -377,6 +377,11 @@ impl Explainer<'_> {
             let tense = if expires < self.now { Tense::Past } else { Tense::Future };
             let over = if tense == Tense::Past { "is over" } else { "ends" };
             Step::new(tense, Topic::Grace, format!("{flag} {grace} {over}"))
+        } else if expires < self.now {
+            let text = format!(
+                "{flag} {grace} is over: Unknown in the next pass, unless its Lease is renewed before"
+            );
+            Step::new(Tense::Past, Topic::Grace, text)
         } else {
             let text = format!("{flag} {grace} does not expire while its Lease is renewed");
             Step::new(Tense::Never, Topic::Grace, text)

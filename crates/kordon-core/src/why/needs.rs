@@ -12,6 +12,7 @@
 //! | pods of a budget that refuses an eviction, and their owners | what would make the budget allow the eviction |
 //! | pods of the namespace of a starting pod with a ReadWriteOnce volume | which pod still holds the volume |
 //! | claims, slices, classes and taint rules of devices | whether a taint of a device evicts a pod that claims it |
+//! | owners of the finished pods on a node under pressure, and their pods | whether the node rejects pods again and again |
 //! | DaemonSets | kured's lock, if a pod of kured is on the node |
 //! | all pods, DaemonSets | legacy mode, in which the pods of a node show whether it is marked as evicted |
 //!
@@ -26,6 +27,7 @@ use crate::{
     engine::{Profile, Settings},
     placement::SchedulerRules,
     plan::{self, EvictionNote, eviction_note::attached_once},
+    pressure::PressureCondition,
 };
 
 /// The scopes (sets of objects) that must be known to explain a node.
@@ -34,6 +36,10 @@ pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> BTree
     needs.extend(cluster.pods_on(node).flat_map(|pod| of_devices(pod, settings)));
     if cluster.pods_on(node).any(|pod| is_kept_by_number(pod, settings)) {
         needs.insert(Scope::FinishedPods);
+    }
+    if cluster.node(node).is_some_and(|node| !PressureCondition::reported(node).is_empty()) {
+        let finished = cluster.pods_on(node).filter(|pod| pod.is_finished());
+        needs.extend(plan::needs::of_owners(cluster, finished.map(|pod| &**pod)));
     }
     if cluster.pods_on(node).any(|pod| is_of_kured(pod)) {
         needs.insert(Scope::Workloads(WorkloadKind::DaemonSet));
