@@ -74,7 +74,10 @@ use effects::AfterOutcome;
 use revisions::ChangeCounts;
 use session_journal::HistoryContext;
 
-use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
+use crate::k8s::{
+    connect::EMBEDDED,
+    feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+};
 use kordon_core::{
     cluster::{Change, Cluster, Gaps, Known, Scope},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
@@ -145,6 +148,13 @@ pub struct ConnectionInfo {
     pub identity: Option<String>,
     /// The server's release, for example `v1.36.3`; none until it has answered.
     pub server_version: Option<String>,
+}
+
+impl ConnectionInfo {
+    /// Whether the cluster is inside this process, and ends with it.
+    pub fn is_embedded(&self) -> bool {
+        self.server == EMBEDDED
+    }
 }
 
 /// Role of the engine: it is the shadow of the cluster's controller (predicts its decisions), is the controller, or

@@ -19,7 +19,10 @@ use kordon::{
         update,
     },
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
-    k8s::feed::{FeedEvent, FeedKind, FeedState},
+    k8s::{
+        connect::EMBEDDED,
+        feed::{FeedEvent, FeedKind, FeedState},
+    },
     model::{Predictions, suggestions::Means},
     run::Surface,
     ui::{Theme, snapshot},
@@ -1531,6 +1534,33 @@ fn a_grave_operation_is_confirmed_with_words_that_name_the_risk() {
 }
 
 #[test]
+fn a_refusal_of_several_lines_is_a_dialog_that_shows_them_all() {
+    let mut fixture = at_work();
+    fixture.press(":enforce 30m<Enter>rA");
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    for pod in ["shop/cart-00-x7f2q", "shop/debug-0", "kube-system/proxy-00-k9x"] {
+        let line = format!("pod {pod}: refused: ");
+        assert!(screen.contains(&line), "{line:?} in\n{screen}");
+    }
+    fixture.press("<Esc>");
+    assert!(fixture.app.screen.overlays.question().is_none());
+}
+
+#[test]
+fn quitting_a_demo_cluster_promises_no_resume() {
+    let mut fixture = about_to_drain();
+    fixture.app.model.connection.server = EMBEDDED.into();
+    fixture.press("A");
+    fixture.serve();
+    fixture.press("prod-eu try-blocked<Enter>");
+    fixture.serve();
+    fixture.press("q");
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(screen.contains("Quitting ends this demo cluster too"), "{screen}");
+    assert!(!screen.contains("resume a drain"), "{screen}");
+}
+
+#[test]
 fn the_progress_shows_what_it_waits_for_and_why() {
     let mut fixture = about_to_drain();
     fixture.press("A");
@@ -1545,6 +1575,8 @@ fn the_progress_shows_what_it_waits_for_and_why() {
     }
     fixture.press("p");
     expect(&mut fixture, "acting-paused", (120, 40));
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(screen.contains("  p resume  ") && !screen.contains("p pause"), "{screen}");
     fixture.press("q");
     expect(&mut fixture, "acting-quit", (80, 24));
     fixture.press("<Esc>C");
