@@ -23,7 +23,10 @@ use kordon::{
         connect::EMBEDDED,
         feed::{FeedEvent, FeedKind, FeedState},
     },
-    model::{Predictions, suggestions::Means},
+    model::{
+        Predictions,
+        suggestions::{Means, Numbers, SuggestionKind},
+    },
     run::Surface,
     ui::{Theme, snapshot},
 };
@@ -627,6 +630,28 @@ fn the_timeline_tells_what_this_session_saw_of_the_node_beside_its_events() {
     let title = lines.iter().position(|line| line.contains(" timeline ")).expect("a timeline");
     assert!(lines[title].contains("this session and Events, newest first · listing Events"), "{screen}");
     assert!(lines[title + 1].contains("evicted pod edge/gateway"), "{screen}");
+}
+
+#[test]
+fn waiting_for_a_drain_says_at_once_that_a_budget_never_lets_it_end() {
+    let mut fixture = at_work();
+    let claim = DrainClaim {
+        by: "ops@example.com".into(),
+        operation: "drain-20260102-030000-x1".parse().expect("an id"),
+        renewed: fixture.now,
+        ..DrainClaim::default()
+    };
+    fixture.change_node("pool-a-01", |node| {
+        node.unschedulable = true;
+        node.drain_claim = Some(Arc::new(claim));
+    });
+    fixture.run(1);
+    let model = &fixture.app.model;
+    let node = model.cluster.node(&"pool-a-01".into()).expect("there");
+    let job = model.node_suggestions(node, fixture.now).expect("its state is known");
+    let suggestions = job.work(Numbers::OfPlans, &Ok(Guards::default()));
+    let wait = suggestions.iter().find(|suggestion| suggestion.kind == SuggestionKind::Wait).expect("a wait");
+    assert!(wait.text.ends_with("it does not end while postgres needs 10 healthy, has 10"), "{}", wait.text);
 }
 
 #[test]
