@@ -376,12 +376,13 @@ impl Explainer<'_> {
         let step = if self.is_silent(node) {
             let tense = if expires < self.now { Tense::Past } else { Tense::Future };
             let over = if tense == Tense::Past { "is over" } else { "ends" };
-            Step::new(tense, Topic::Grace, format!("{flag} {grace} {over}"))
+            let step = Step::new(tense, Topic::Grace, format!("{flag} {grace} {over}"));
+            step.at(expires).estimated(health.certainty != Certainty::Observed)
         } else {
             let text = format!("{flag} {grace} does not expire while its Lease is renewed");
             Step::new(Tense::Never, Topic::Grace, text)
         };
-        explanation.push(step.at(expires).estimated(health.certainty != Certainty::Observed));
+        explanation.push(step);
     }
 
     /// Adds why the grace period counts from a later time than the last heartbeat. Returns the later time; `None` if
