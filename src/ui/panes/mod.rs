@@ -41,7 +41,7 @@ use crate::{
     k8s::feed::{FeedKind, FeedState},
     model::NodeUpgrade,
 };
-use kordon_core::visible;
+use kordon_core::{plan::words::counted, visible};
 
 /// Draws a pane. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
@@ -418,6 +418,15 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
     }
     if let Some(word) = filter.regex_without_slashes() {
         let text = format!("no {row} matches; a regular expression is /{word}/ ({back} clears the filter)");
+        return ("○", text, Role::Dim);
+    }
+    let name = scene.screen.filter(pane).text();
+    let is_name = name.chars().all(|letter| letter.is_alphanumeric() || "-./".contains(letter));
+    let pods = (pane == Pane::Nodes && is_name).then(|| scene.app.pods_like_nodes()).flatten();
+    if let Some(pods) = pods {
+        let pods = counted(pods, "pod does", "pods do");
+        let text =
+            format!("no node matches, but {pods}: `:pods {name}` shows where ({back} clears the filter)");
         return ("○", text, Role::Dim);
     }
     let text = match scene.app.near_miss(pane) {
