@@ -1309,6 +1309,10 @@ fn a_confirmation_in_a_marked_context_names_its_word_in_a_frame_of_its_colour() 
     let colour = MarkColour::parse("#c00000");
     fixture.app.preferences.mark = Some(ContextMark { word: "PRODUCTION".into(), colour });
     fixture.press("2/pool-b-04<Enter>:enforce 1m<Enter>rDEFA");
+    let entries = fixture.app.model.journal.entries();
+    let told: Vec<String> =
+        entries.map(|entry| entry.words()).filter(|words| words.contains("enforce")).collect();
+    assert_eq!(told, ["enforce mode for 1m00s: A in a plan applies it"]);
     fixture.serve();
     expect(&mut fixture, "marked-confirmation", (120, 40));
     let frame = drawn(&mut fixture, (120, 40));

@@ -638,9 +638,11 @@ impl Explainer<'_> {
         due.sort_unstable();
         if let (Some(first), Some(last)) = (due.first(), due.last()) {
             let leave = if removed == due.len() { "removed by force" } else { "evicted" };
+            let lasts = last.0.since(first.0);
             let mut text = match due.len() {
                 1 => format!("1 pod is {leave}"),
-                pods => format!("{pods} pods are {leave}, the last {} later", last.0.since(first.0)),
+                pods if lasts.as_secs() == 0 => format!("{pods} pods are {leave}"),
+                pods => format!("{pods} pods are {leave}, the last {lasts} later"),
             };
             if self.renews_again(node) {
                 text += ", if its status stays Unknown";
