@@ -633,6 +633,7 @@ fn the_timeline_tells_what_this_session_saw_of_the_node_beside_its_events() {
     let title = lines.iter().position(|line| line.contains(" timeline ")).expect("a timeline");
     assert!(lines[title].contains("this session and Events, newest first · listing Events"), "{screen}");
     assert!(lines[title + 1].contains("evicted pod edge/gateway"), "{screen}");
+    assert!(!screen.contains(" annotations"), "a heading without a row in\n{screen}");
 }
 
 #[test]
