@@ -694,7 +694,7 @@ impl Step {
 
 /// Says who drains a node (`by`), and what blocks the drain.
 fn drain_words(by: &str, blocked: Option<&BlockedDrain>) -> String {
-    let Some(blocked) = blocked else { return format!("drained {by}") };
+    let Some(blocked) = blocked else { return format!("being drained {by}") };
     let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
     let refused = if pods.is_empty() { String::new() } else { format!(": it refuses {}", pods.join(", ")) };
     format!("drain {by} blocked by {blocked}{refused}")
