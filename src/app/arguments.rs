@@ -1,4 +1,6 @@
-//! Commands that are typed with an argument: `drain n-3`, `pods n-3`, `nodes zone:a`.
+//! Commands that are typed with an argument: `drain n-3`, `pods n-3`, `pods web`, `nodes zone:a`.
+
+use std::sync::Arc;
 
 use super::{
     App, Pane, TakenAlong,
@@ -7,9 +9,12 @@ use super::{
     maintenance::MaintenanceOption,
     preview::{PlanKind, PlanRequest, Targets},
 };
-use kordon_core::cluster::{
-    Key, NodeName,
-    nearest::{did_you_mean, nearest_node, nearest_pod},
+use kordon_core::{
+    cluster::{
+        Key, NodeName, Pod,
+        nearest::{did_you_mean, nearest_node, nearest_pod},
+    },
+    plan::words::counted,
 };
 use kordon_time::Timestamp;
 
@@ -37,11 +42,7 @@ impl App {
                 self.filter_pane(pane.unwrap_or_default(), argument, now);
             }
             UserAction::Events => self.filter_pane(Pane::Events, argument, now),
-            UserAction::Enter => {
-                let node = self.named_node(argument)?;
-                self.screen.show_pods(node);
-                self.arrange(now);
-            }
+            UserAction::Enter => self.show_pods_of(argument, now)?,
             UserAction::Copy => {
                 self.taken_along = Some(match argument {
                     "row" => TakenAlong::Row,
@@ -94,6 +95,43 @@ impl App {
         if let Some(fault) = self.screen.filter(pane).error(fields(pane)) {
             self.screen.message = Some(fault);
         }
+    }
+
+    /// Shows the pods of a node. If the name is not that of a node, shows the node of a pod whose namespace and name
+    /// contain it, and selects this pod.
+    ///
+    /// # Errors
+    /// There is neither such a node nor such a pod on a node.
+    fn show_pods_of(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
+        let missing = match self.named_node(name) {
+            Ok(node) => {
+                self.screen.show_pods(node);
+                self.arrange(now);
+                return Ok(());
+            }
+            Err(missing) => missing,
+        };
+        let found = self.pods_like(name);
+        let pod = found.iter().find(|pod| *pod.key.name == *name).or(found.first()).ok_or(missing)?;
+        let (node, key) = (pod.node.clone().unwrap_or_default(), pod.key.clone());
+        if found.len() > 1 {
+            let others = counted(found.len() - 1, "more pod has a name", "more pods have names");
+            self.screen.message = Some(format!("{key}; {others} with {name}"));
+        }
+        self.screen.show_pods(node);
+        self.arrange(now);
+        if let Some(place) = self.screen.pods.list.keys().iter().position(|listed| *listed == key) {
+            self.screen.select_row(Pane::Pods, place);
+        }
+        Ok(())
+    }
+
+    /// The pods on nodes whose namespace and name, as in `shop/web-1`, contain this text; sorted by name.
+    fn pods_like(&self, text: &str) -> Vec<Arc<Pod>> {
+        let is_like = |pod: &&Arc<Pod>| pod.node.is_some() && pod.key.to_string().contains(text);
+        let mut found: Vec<Arc<Pod>> = self.shown().cluster.pods().iter().filter(is_like).cloned().collect();
+        found.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        found
     }
 
     fn named_targets(&self, kind: PlanKind, names: &str) -> Result<Targets, String> {

@@ -60,7 +60,7 @@ pub enum DialogReply {
     Yes(usize),
 }
 
-const QUIT: [&str; 3] = ["Stay", "Quit, resume later", "Cancel it, then quit"];
+const QUIT: [&str; 3] = ["Stay", "Quit, leave it as it is", "Cancel it, then quit"];
 
 impl Dialog {
     pub fn new(number: u64, subject: DialogSubject) -> Self {

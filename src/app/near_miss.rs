@@ -1,6 +1,6 @@
 //! Near misses: which rows would match a filter if one of its conditions were left out.
 
-use super::{App, Filter, Pane, Sort, order};
+use super::{App, Filter, Pane, Sort, filter_fields::FilterablePod, order};
 use crate::model::BudgetList;
 
 /// Maximum number of rows in a pane for which near misses are found. Every draw counts the rows once per condition.
@@ -29,6 +29,17 @@ impl App {
         // Of several conditions whose removal lets equally many rows match, the first one is named.
         let without = counted.reduce(|best, other| if other.1 > best.1 { other } else { best });
         Some(NearMiss { all, without })
+    }
+
+    /// Number of pods that pass the filter of the nodes; `None` if none passes, or if there are too many pods to count.
+    pub fn pods_like_nodes(&self) -> Option<usize> {
+        let (shown, filter) = (self.shown(), self.screen.filter(Pane::Nodes));
+        let pods = shown.cluster.pods();
+        if pods.len() > MOST_ROWS {
+            return None;
+        }
+        let found = pods.iter().filter(|pod| filter.matches(&FilterablePod { shown, pod })).count();
+        (found > 0).then_some(found)
     }
 
     /// Number of rows of a pane that pass a filter.

@@ -117,7 +117,7 @@ impl Screen {
             any = true;
         }
         if let Some(filter) = self.outdated(Pane::Journal, shown.journal.revision()) {
-            let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
+            let entries = shown.journal.newest().into_iter().filter(|(_, entry)| filter.matches(*entry));
             self.journal.replace(entries.map(|(number, _)| number).collect());
             any = true;
         }

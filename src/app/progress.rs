@@ -129,7 +129,7 @@ impl Filterable for FilterableRow<'_> {
             ProgressRow::Section(_) => {}
             ProgressRow::Node(place) => {
                 found(&report.nodes[place].node);
-                found(&report.nodes[place].stage.to_string());
+                found(&report.nodes[place].text());
             }
             ProgressRow::Pod(place) => {
                 found(&report.pods[place].pod.to_string());

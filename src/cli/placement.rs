@@ -124,6 +124,9 @@ pub struct ReceiverReport {
     pub after: LoadReport,
     /// The allocatable resources of the node.
     pub allocatable: LoadReport,
+    /// Number of the replacements whose old pods leave without the plan, because they are already terminating or leave a
+    /// lost node; 0 in a forecast.
+    pub others: usize,
 }
 
 /// Requests, or the allocatable resources of a node.
@@ -194,7 +197,7 @@ fn preempted(pod: &PreemptedPod) -> PreemptedReport {
 
 impl ReceiverReport {
     pub fn new(receiver: &Receiver) -> Self {
-        let Receiver { node, before, after } = receiver;
+        let Receiver { node, before, after, others } = receiver;
         let load = |of: fn(&ResourceUse) -> [i64; 3], load: &ResourceUse| {
             let [cpu_milli, memory_bytes, pods] = of(load);
             LoadReport { cpu_milli, memory_bytes, pods }
@@ -209,6 +212,7 @@ impl ReceiverReport {
             before: load(requested, before),
             after: load(requested, after),
             allocatable: load(allocatable, after),
+            others: *others,
         }
     }
 }
@@ -244,7 +248,14 @@ pub fn receivers(receivers: &[ReceiverReport], out: &mut Page) {
     };
     PageTable::new(receivers)
         .key("RECEIVING NODE", |receiver| receiver.node.to_string())
-        .essential("PODS", |receiver| share(receiver, "pods", |load| load.pods))
+        .essential("PODS", |receiver| {
+            let pods = share(receiver, "pods", |load| load.pods);
+            if receiver.others == 0 {
+                pods
+            } else {
+                format!("{pods}, {} of them without the plan", receiver.others)
+            }
+        })
         .useful("CPU", |receiver| share(receiver, "cpu", |load| load.cpu_milli))
         .useful("MEMORY", |receiver| share(receiver, "memory", |load| load.memory_bytes))
         .print(out);

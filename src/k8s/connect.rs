@@ -275,6 +275,9 @@ fn broken_link(server: String, why: String, whole: &str) -> ConnectError {
     }
 }
 
+/// Address of a cluster inside this process, in place of a server's.
+pub const EMBEDDED: &str = "in process";
+
 impl Connection {
     /// Creates a connection to a cluster inside this process. Its version is the newest supported version.
     pub fn embedded(client: Client, name: &str) -> Self {
@@ -284,7 +287,7 @@ impl Connection {
             client,
             context: name.into(),
             contexts: Vec::new(),
-            server: "in process".into(),
+            server: EMBEDDED.into(),
             identity: Identity { user: "you".into(), ..Identity::default() },
             version: ServerVersion::new(1, 36),
             release: "v1.36.3".into(),

@@ -74,7 +74,10 @@ use effects::AfterOutcome;
 use revisions::ChangeCounts;
 use session_journal::HistoryContext;
 
-use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
+use crate::k8s::{
+    connect::EMBEDDED,
+    feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+};
 use kordon_core::{
     cluster::{Change, Cluster, Gaps, Known, Scope},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
@@ -84,6 +87,9 @@ use kordon_core::{
     why::Explainer,
 };
 use kordon_time::{ClusterClock, Span, Timestamp};
+
+/// Error of a measured difference of the clocks: half the resolution of a Date header.
+const IN_SYNC: Span = Span::from_millis(500);
 
 /// Delay after which an overdue timeout counts as a sleep of the machine.
 const ASLEEP: Span = Span::from_secs(10);
@@ -145,6 +151,13 @@ pub struct ConnectionInfo {
     pub identity: Option<String>,
     /// The server's release, for example `v1.36.3`; none until it has answered.
     pub server_version: Option<String>,
+}
+
+impl ConnectionInfo {
+    /// Whether the cluster is inside this process, and ends with it.
+    pub fn is_embedded(&self) -> bool {
+        self.server == EMBEDDED
+    }
 }
 
 /// Role of the engine: it is the shadow of the cluster's controller (predicts its decisions), is the controller, or
@@ -398,11 +411,13 @@ impl Model {
         self.journal.on_change(&change.applied, &context);
     }
 
-    /// Stores the difference of the clocks. At the first measurement, the engine reads all times again, because it had
+    /// Stores the difference of the clocks. If it is within the error of its measurement, the times of objects are used
+    /// as they are written, so that they are shown as kubectl shows them. At the first measurement, the engine reads all times again, because it had
     /// read them without the difference.
     fn on_clock_difference(&mut self, difference: Span, now: Timestamp) {
         let is_first = self.feeds.clock_difference.replace(difference).is_none();
-        self.cluster.set_clock(ClusterClock::ahead_by(difference));
+        let is_in_sync = (-IN_SYNC..=IN_SYNC).contains(&difference);
+        self.cluster.set_clock(ClusterClock::ahead_by(if is_in_sync { Span::ZERO } else { difference }));
         if let Some(engine) = self.engine.as_mut().filter(|_| is_first) {
             engine.attach_again(&self.cluster, now);
             self.watchlist.on_engine_restarted();
@@ -586,6 +601,18 @@ mod tests {
                 ..kordon_core::cluster::LeaderLease::default()
             })),
         ]
+    }
+
+    #[test]
+    fn times_of_objects_stay_as_written_while_the_clocks_are_in_sync() {
+        let written = ClusterTime::new(NOW);
+        let local = |difference: i64| {
+            let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), NOW);
+            model.on_watch_event(FeedEvent::ClockDifference(Span::from_millis(difference)), NOW);
+            model.cluster.local(written)
+        };
+        assert_eq!([local(-500), local(300), local(500)], [NOW; 3]);
+        assert_eq!(local(1500), NOW - Span::from_millis(1500));
     }
 
     #[test]

@@ -352,8 +352,12 @@ impl Paper<'_> {
         let running = self.scene.app.operations.running_titles();
         let mut lines = vec![self.line("In progress:", Role::Base)];
         self.list("•", &running, Role::Strong, &mut lines);
-        let text = "After quitting nothing more happens to it. The next start offers to resume a drain, and `kordon \
-                    maintenance --resume --enforce` goes on with a maintenance.";
+        let text = if self.scene.app.model.connection.is_embedded() {
+            "Quitting ends this demo cluster too: nothing can be resumed."
+        } else {
+            "After quitting nothing more happens to it. The next start offers to resume a drain, and `kordon \
+             maintenance --resume --enforce` goes on with a maintenance."
+        };
         self.sentence(" ", text, Role::Base, &mut lines);
         lines
     }

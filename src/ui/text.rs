@@ -88,6 +88,19 @@ pub fn cut_front(text: &str, cells: usize) -> Cow<'_, str> {
     Cow::Owned(format!("…{}", &text[start..]))
 }
 
+/// Cuts the middle of the text to fit this many cells, with `…` in its place if it was cut. Names that differ only in
+/// their beginning or in their end stay different.
+pub fn cut_middle(text: &str, cells: usize) -> Cow<'_, str> {
+    if width(text) <= cells {
+        return Cow::Borrowed(text);
+    }
+    let room = cells.saturating_sub(1) / 2;
+    let fits = |(start, _): &(usize, char)| width(&text[*start..]) <= room;
+    let start = text.char_indices().find(fits).map_or(text.len(), |(start, _)| start);
+    let end = &text[start..];
+    Cow::Owned(format!("{}{end}", cut(text, cells - width(end))))
+}
+
 /// Wraps a text to at most `lines` lines of `cells` cells, between words if possible. The last line is cut if the text
 /// continues.
 pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
@@ -256,6 +269,10 @@ mod tests {
         assert_eq!(cut_front("general-1b-01", 6), "…1b-01");
         assert_eq!(cut_front("節点節点", 4), "…点");
         assert_eq!((cut_front("abc", 1), cut_front("abc", 0)), ("…".into(), "".into()));
+        assert_eq!(cut_middle("general-1b-01", 13), "general-1b-01");
+        assert_eq!(cut_middle("general-1b-01", 10), "gener…b-01");
+        assert_eq!(cut_middle("節点節点", 5), "節…点");
+        assert_eq!((cut_middle("abc", 1), cut_middle("abc", 0)), ("…".into(), "".into()));
     }
 
     #[test]

@@ -124,7 +124,7 @@ fn cases() -> Vec<Case> {
             of_machine_config_operator("uncordon-rendered-worker-aaaa", ""),
             "Draining by Machine Config Operator 2h",
             &[
-                "drained by Machine Config Operator (annotation machineconfiguration.openshift.io/desiredDrain)",
+                "being drained by Machine Config Operator (annotation machineconfiguration.openshift.io/desiredDrain)",
                 "cordoned by Machine Config Operator (machine-config-controller)",
             ],
         ),
@@ -161,7 +161,7 @@ fn cases() -> Vec<Case> {
                 "weave.works/kured-most-recent-reboot-needed": "2026-11-29T07:55:00Z"})),
             ),
             "Draining by kured 2h",
-            &["drained by kured (cordoned by its manager kured)", "cordoned by kured"],
+            &["being drained by kured (cordoned by its manager kured)", "cordoned by kured"],
         ),
         case(
             "kured-tainted",
@@ -186,7 +186,7 @@ fn cases() -> Vec<Case> {
                     {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
                     {"key": "medik8s.io/drain", "effect": "NoSchedule"}]}}),
             "Draining by Node Maintenance Operator",
-            &["drained by Node Maintenance Operator (taint medik8s.io/drain)", "cordoned by manager"],
+            &["being drained by Node Maintenance Operator (taint medik8s.io/drain)", "cordoned by manager"],
         ),
         // Source: medik8s/self-node-remediation 640aac5 (0.13): internal/controller/selfnoderemediation_controller.go.
         case(
@@ -245,7 +245,7 @@ fn cases() -> Vec<Case> {
                 {"type": "Drained", "status": "False", "reason": "AdminRequested"}])),
             ),
             "Draining 1h",
-            &["drained (condition DrainInProgress)", "cordoned by kubectl"],
+            &["being drained (condition DrainInProgress)", "cordoned by kubectl"],
         ),
         case(
             "kep-drained",
@@ -291,7 +291,7 @@ fn cases() -> Vec<Case> {
             ),
             "Draining by AWS Node Termination Handler 2h",
             &[
-                "drained by AWS Node Termination Handler (taint aws-node-termination-handler/scheduled-maintenance)",
+                "being drained by AWS Node Termination Handler (taint aws-node-termination-handler/scheduled-maintenance)",
                 "cordoned by AWS Node Termination Handler (node-termination-handler)",
             ],
         ),
@@ -324,7 +324,7 @@ fn cases() -> Vec<Case> {
             ),
             "Draining by AKS 2h",
             &[
-                "drained by AKS (annotation kubernetes.azure.com/azure-cluster-autoscaler-scale-down-disabled-reason)",
+                "being drained by AKS (annotation kubernetes.azure.com/azure-cluster-autoscaler-scale-down-disabled-reason)",
                 "cordoned by upgrader",
             ],
         ),
@@ -366,7 +366,7 @@ fn cases() -> Vec<Case> {
                 "cloud.google.com/active-node-maintenance": "ONGOING"})),
             "Draining by GKE",
             &[
-                "drained by GKE (label cloud.google.com/active-node-maintenance)",
+                "being drained by GKE (label cloud.google.com/active-node-maintenance)",
                 "host maintenance planned by GKE (label cloud.google.com/scheduled-maintenance-time)",
             ],
         ),
@@ -384,7 +384,7 @@ fn cases() -> Vec<Case> {
                 labels(json!({"nvidia.com/gpu-driver-upgrade-state": "drain-required"})),
             ),
             "Draining by NVIDIA GPU Operator 2h",
-            &["drained by NVIDIA GPU Operator (label nvidia.com/gpu-driver-upgrade-state)"],
+            &["being drained by NVIDIA GPU Operator (label nvidia.com/gpu-driver-upgrade-state)"],
         ),
         case(
             "nvidia-validating",
@@ -404,7 +404,7 @@ fn cases() -> Vec<Case> {
             both(cordoned("cluster-autoscaler"), taint("ToBeDeletedByClusterAutoscaler", "1795942800", None)),
             "Draining by Cluster Autoscaler 1h",
             &[
-                "drained by Cluster Autoscaler (taint ToBeDeletedByClusterAutoscaler)",
+                "being drained by Cluster Autoscaler (taint ToBeDeletedByClusterAutoscaler)",
                 "cordoned by Cluster Autoscaler (cluster-autoscaler)",
             ],
         ),
@@ -419,13 +419,13 @@ fn cases() -> Vec<Case> {
             "karpenter",
             taint("karpenter.sh/disrupted", "", Some(CORDONED)),
             "Draining by Karpenter 2h",
-            &["drained by Karpenter (taint karpenter.sh/disrupted)"],
+            &["being drained by Karpenter (taint karpenter.sh/disrupted)"],
         ),
         case(
             "karpenter-before-1-0",
             taint("karpenter.sh/disruption", "disrupting", None),
             "Draining by Karpenter",
-            &["drained by Karpenter (taint karpenter.sh/disruption)"],
+            &["being drained by Karpenter (taint karpenter.sh/disruption)"],
         ),
         // Source: kubernetes-sigs/karpenter 2266468: pkg/controllers/disruption/events/events.go. The function `objects`
         // has the Event.
@@ -469,7 +469,7 @@ fn cases() -> Vec<Case> {
             cordoned("kubectl"),
             "Draining by kubectl 2h",
             &[
-                "drained by kubectl (eviction of shop/leaving in progress); 1 pod left (1 terminating), done in ~",
+                "being drained by kubectl (eviction of shop/leaving in progress); 1 pod left (1 terminating), done in ~",
                 "cordoned by kubectl",
             ],
         ),
@@ -502,7 +502,7 @@ fn cases() -> Vec<Case> {
             cordoned("kubectl"),
             "Draining by kured 1h",
             &[
-                "drained by kured (annotation weave.works/kured-node-lock of its DaemonSet)",
+                "being drained by kured (annotation weave.works/kured-node-lock of its DaemonSet)",
                 "cordoned by kubectl",
             ],
         ),

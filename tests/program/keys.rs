@@ -18,6 +18,7 @@ use kordon::{
         preview::{PlanKind, Targets},
     },
     model::{Moment, MomentKind, VerdictLevel},
+    ui::snapshot,
 };
 use kordon_core::cluster::Key;
 use kordon_time::Span;
@@ -26,7 +27,7 @@ use ratatui::{buffer::Buffer, layout::Position};
 use crate::{
     dashboard_fixture::DashboardFixture,
     event_list::show_events,
-    screens::{about_to_drain, interrupted, terminal_of},
+    screens::{about_to_drain, drawn, interrupted, terminal_of},
     yaml_view::show_yaml,
 };
 
@@ -384,6 +385,27 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
     fixture.press(":ns data<Enter>3");
     let evicted = fixture.app.screen.evictions.list.keys();
     assert!(!evicted.is_empty() && evicted.iter().all(|pod| *pod.namespace == *"data"), "{evicted:?}");
+}
+
+#[test]
+fn a_pod_is_found_by_its_name() {
+    let mut fixture = pressed(DashboardFixture::incident(), ":pods report-00<Enter>");
+    let selected = |fixture: &DashboardFixture| {
+        let pod = fixture.app.screen.pods.list.selected().map(ToString::to_string);
+        (fixture.app.screen.pods_of.as_ref().map(ToString::to_string), pod)
+    };
+    let expected = (Some("pool-a-01".to_owned()), Some("batch/report-00-7qk".to_owned()));
+    assert_eq!(selected(&fixture), expected);
+    fixture.press(":pods report-0<Enter>");
+    assert_eq!(selected(&fixture), expected, "the first of several");
+    let message = fixture.app.screen.message.as_deref().unwrap_or_default();
+    assert!(message.ends_with("1 more pod has a name with report-0"), "{message}");
+    fixture.press(":pods nosuch<Enter>");
+    let palette = fixture.app.screen.overlays.palette().expect("the line stays");
+    assert!(palette.fault.as_deref().is_some_and(|fault| fault.starts_with("there is no node nosuch")));
+    fixture.press("<Esc>2<Esc>/report-00<Enter>");
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(screen.contains("no node matches, but 1 pod does: `:pods report-00` shows where"), "{screen}");
 }
 
 #[test]

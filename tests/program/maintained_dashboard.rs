@@ -79,7 +79,7 @@ async fn a_maintenance_is_confirmed_paused_and_carried_out_on_its_sheet() {
             harness.until(|_| !runs.ended().is_empty()).await;
             dashboard.press("p").await;
             dashboard.wait(" is paused after").await;
-            dashboard.wait("maintenance is paused (m)").await;
+            dashboard.wait("maintenance is paused (m shows it)").await;
             harness.assert_paused().await;
             assert!(runs.ended().len() < NODES.len(), "it has not gone on");
             dashboard.press("p").await;

@@ -19,8 +19,14 @@ use kordon::{
         update,
     },
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
-    k8s::feed::{FeedEvent, FeedKind, FeedState},
-    model::{Predictions, suggestions::Means},
+    k8s::{
+        connect::EMBEDDED,
+        feed::{FeedEvent, FeedKind, FeedState},
+    },
+    model::{
+        Predictions,
+        suggestions::{Means, Numbers, SuggestionKind},
+    },
     run::Surface,
     ui::{Theme, snapshot},
 };
@@ -446,8 +452,11 @@ fn a_table_that_is_cut_says_that_all_the_rest_is_ready() {
 #[test]
 fn a_zone_with_nodes_that_are_down_or_silent_does_not_look_calm() {
     let screen = snapshot::plain(&drawn(&mut DashboardFixture::incident(), (160, 48)));
-    for zone in ["✖ eu-1/a ", "✖ eu-1/b ", "◌ eu-1/c "] {
-        assert!(screen.contains(zone), "{zone:?} in\n{screen}");
+    for (sign, zone, worst) in [("✖", "a", "Evicting"), ("✖", "b", "Evicting"), ("◌", "c", "Silent")] {
+        let start = format!("{sign} eu-1/{zone} ");
+        let line = screen.lines().find(|line| line.contains(&start));
+        let line = line.unwrap_or_else(|| panic!("{start:?} in\n{screen}"));
+        assert!(line.contains(&format!("Normal, {worst} ")), "the word has what the sign is of: {line}");
     }
 }
 
@@ -624,6 +633,29 @@ fn the_timeline_tells_what_this_session_saw_of_the_node_beside_its_events() {
     let title = lines.iter().position(|line| line.contains(" timeline ")).expect("a timeline");
     assert!(lines[title].contains("this session and Events, newest first · listing Events"), "{screen}");
     assert!(lines[title + 1].contains("evicted pod edge/gateway"), "{screen}");
+    assert!(!screen.contains(" annotations"), "a heading without a row in\n{screen}");
+}
+
+#[test]
+fn waiting_for_a_drain_says_at_once_that_a_budget_never_lets_it_end() {
+    let mut fixture = at_work();
+    let claim = DrainClaim {
+        by: "ops@example.com".into(),
+        operation: "drain-20260102-030000-x1".parse().expect("an id"),
+        renewed: fixture.now,
+        ..DrainClaim::default()
+    };
+    fixture.change_node("pool-a-01", |node| {
+        node.unschedulable = true;
+        node.drain_claim = Some(Arc::new(claim));
+    });
+    fixture.run(1);
+    let model = &fixture.app.model;
+    let node = model.cluster.node(&"pool-a-01".into()).expect("there");
+    let job = model.node_suggestions(node, fixture.now).expect("its state is known");
+    let suggestions = job.work(Numbers::OfPlans, &Ok(Guards::default()));
+    let wait = suggestions.iter().find(|suggestion| suggestion.kind == SuggestionKind::Wait).expect("a wait");
+    assert!(wait.text.ends_with("it does not end while postgres needs 10 healthy, has 10"), "{}", wait.text);
 }
 
 #[test]
@@ -1278,6 +1310,10 @@ fn a_confirmation_in_a_marked_context_names_its_word_in_a_frame_of_its_colour() 
     let colour = MarkColour::parse("#c00000");
     fixture.app.preferences.mark = Some(ContextMark { word: "PRODUCTION".into(), colour });
     fixture.press("2/pool-b-04<Enter>:enforce 1m<Enter>rDEFA");
+    let entries = fixture.app.model.journal.entries();
+    let told: Vec<String> =
+        entries.map(|entry| entry.words()).filter(|words| words.contains("enforce")).collect();
+    assert_eq!(told, ["enforce mode for 1m00s: A in a plan applies it"]);
     fixture.serve();
     expect(&mut fixture, "marked-confirmation", (120, 40));
     let frame = drawn(&mut fixture, (120, 40));
@@ -1531,6 +1567,33 @@ fn a_grave_operation_is_confirmed_with_words_that_name_the_risk() {
 }
 
 #[test]
+fn a_refusal_of_several_lines_is_a_dialog_that_shows_them_all() {
+    let mut fixture = at_work();
+    fixture.press(":enforce 30m<Enter>rA");
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    for pod in ["shop/cart-00-x7f2q", "shop/debug-0", "kube-system/proxy-00-k9x"] {
+        let line = format!("pod {pod}: refused: ");
+        assert!(screen.contains(&line), "{line:?} in\n{screen}");
+    }
+    fixture.press("<Esc>");
+    assert!(fixture.app.screen.overlays.question().is_none());
+}
+
+#[test]
+fn quitting_a_demo_cluster_promises_no_resume() {
+    let mut fixture = about_to_drain();
+    fixture.app.model.connection.server = EMBEDDED.into();
+    fixture.press("A");
+    fixture.serve();
+    fixture.press("prod-eu try-blocked<Enter>");
+    fixture.serve();
+    fixture.press("q");
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(screen.contains("Quitting ends this demo cluster too"), "{screen}");
+    assert!(!screen.contains("resume a drain"), "{screen}");
+}
+
+#[test]
 fn the_progress_shows_what_it_waits_for_and_why() {
     let mut fixture = about_to_drain();
     fixture.press("A");
@@ -1545,6 +1608,8 @@ fn the_progress_shows_what_it_waits_for_and_why() {
     }
     fixture.press("p");
     expect(&mut fixture, "acting-paused", (120, 40));
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(screen.contains("  p resume  ") && !screen.contains("p pause"), "{screen}");
     fixture.press("q");
     expect(&mut fixture, "acting-quit", (80, 24));
     fixture.press("<Esc>C");

@@ -148,13 +148,29 @@ impl Detail {
             Some(path) => self.place_of_line(&path),
             None => self.chosen.as_ref().and_then(|chosen| self.place_of(chosen, place)),
         };
-        let shown = |place: &usize| {
-            is_yaml
-                || matches!(self.rows[*place], DetailRow::Section { .. } | DetailRow::Tense(_))
-                || context.filter.matches(&self.rows[*place])
+        let shown = match is_yaml || context.filter.is_empty() {
+            true => (0..self.rows.len()).collect(),
+            false => self.passing(context.filter),
         };
-        let shown: Vec<usize> = (0..self.rows.len()).filter(shown).collect();
         self.list.replace_where(shown, |row| Some(*row) == chosen);
+    }
+
+    /// Indices of the rows that pass the filter, and of the headings above them.
+    fn passing(&self, filter: &Filter) -> Vec<usize> {
+        let mut kept = Vec::new();
+        // Headings of the current row, until a row below them passes the filter.
+        let (mut section, mut tense) = (None, None);
+        for (place, row) in self.rows.iter().enumerate() {
+            match row {
+                DetailRow::Section { .. } => (section, tense) = (Some(place), None),
+                DetailRow::Tense(_) => tense = Some(place),
+                row if filter.matches(row) => {
+                    kept.extend(section.take().into_iter().chain(tense.take()).chain([place]));
+                }
+                _ => {}
+            }
+        }
+        kept
     }
 
     fn rows_of(&self, context: &DetailContext<'_>) -> Option<Vec<DetailRow>> {

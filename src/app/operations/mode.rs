@@ -37,7 +37,7 @@ impl App {
         self.operations.mode = Mode::Enforce;
         self.operations.enforced_until = Some(now + lifetime);
         let text = format!("enforce mode for {lifetime}: A in a plan applies it");
-        self.log(now, Severity::Warning, "mode", &text);
+        self.log(now, Severity::Warning, "", &text);
         self.screen.message = Some(text);
         Ok(())
     }
@@ -79,7 +79,7 @@ impl App {
             many => format!("; {many} operations continue"),
         };
         let text = format!("{why}: back to dry-run{running}");
-        self.log(now, Severity::Warning, "mode", &text);
+        self.log(now, Severity::Warning, "", &text);
         self.screen.message = Some(text);
         if let Some(Dialog { subject: DialogSubject::Approval(approval), .. }) =
             self.screen.overlays.question_mut()
@@ -102,7 +102,7 @@ impl App {
                 if self.operations.mode == Mode::Enforce {
                     self.lock(now, &text);
                 } else {
-                    self.log(now, Severity::Warning, "mode", &text);
+                    self.log(now, Severity::Warning, "", &text);
                 }
                 self.operations.mode = Mode::ReadOnly;
                 self.operations.read_only = Some(why);

@@ -101,11 +101,13 @@ impl App {
         }
     }
 
-    /// Opens the dialog of an approval. If the approval has already ended, shows its decision as a message instead.
+    /// Opens the dialog of an approval. If the approval has already ended and its decision is one line, shows this line
+    /// as a message instead. The footer has no room for more lines.
     fn open_approval(&mut self, approval: Approval, now: Timestamp) {
-        match approval.decision() {
-            Some(decision) => self.screen.message = Some(decision.lines().join("; ")),
-            None => {
+        let decided = approval.decision().map(Decision::lines).unwrap_or_default();
+        match &decided[..] {
+            [line] => self.screen.message = Some(line.clone()),
+            _ => {
                 self.open_dialog(DialogSubject::Approval(Box::new(approval)));
                 self.drive(now);
             }

@@ -131,11 +131,22 @@ fn rows(plan: &Plan, pods: &[usize], pod_rows: Vec<PlanRow>) -> Vec<Row<PlanRow>
     };
     rows.section("how to place Pending pods", pods.iter().flat_map(helps));
     rows.section("Pending pods that land here", (0..plan.arrivals.len()).map(PlanRow::Arrival));
-    rows.section("nodes that receive pods", (0..plan.receivers.len()).map(PlanRow::Receiver));
-    rows.section("budgets", (0..plan.budgets.len()).map(PlanRow::Budget));
+    // Refused pods leave only with the missing options, but their landings, budgets and times are planned.
+    let is_granted = plan.totals.refused_pods > 0;
+    let [receivers, budgets, timeline] = if is_granted {
+        [
+            "nodes that receive pods, if the options marked ! are given",
+            "budgets, if the options marked ! are given",
+            "timeline, if the options marked ! are given",
+        ]
+    } else {
+        ["nodes that receive pods", "budgets", "timeline"]
+    };
+    rows.section(receivers, (0..plan.receivers.len()).map(PlanRow::Receiver));
+    rows.section(budgets, (0..plan.budgets.len()).map(PlanRow::Budget));
     let kubectl = plan.command.as_ref().map(|_| PlanRow::Kubectl);
     rows.section("commands", kubectl.into_iter().chain([PlanRow::Kordon]));
-    rows.section("timeline", (0..plan.timeline.len()).map(PlanRow::Moment));
+    rows.section(timeline, (0..plan.timeline.len()).map(PlanRow::Moment));
     rows.section("API calls", (0..plan.steps.len()).map(PlanRow::Call));
     rows.section("assumptions", (0..plan.assumptions.len()).map(PlanRow::Assumption));
     rows.section("not modelled", (0..plan.not_modelled.len()).map(PlanRow::NotModelled));

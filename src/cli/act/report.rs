@@ -137,7 +137,7 @@ impl OperationReport {
         let node = |row: &NodeProgress| OperationNodeReport {
             name: row.node.clone(),
             stage: row.stage.word(),
-            text: row.stage.to_string(),
+            text: row.text(),
             cordoned: row.cordoned,
             count: progress.count_on(&row.node).into(),
         };

@@ -110,10 +110,16 @@ fn summary(out: &mut Page, report: &PlanReport) {
         let counts = counts.iter().filter(|(_, number)| *number > 0);
         counts.map(|(count, number)| format!("{number} {}", count.words())).collect::<Vec<_>>().join(", ")
     };
-    let texts = [counted(&totals.parts), counted(&totals.consequences)];
-    let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     if totals.pods > 0 {
-        let _ = writeln!(out, "{pods}: {}", texts.join("; "));
+        // Refused pods count among the consequences as if they left.
+        let granted = match report.required_flags.as_slice() {
+            [] => String::new(),
+            flags => format!("with {}: ", flags.join(" ")),
+        };
+        let consequences = counted(&totals.consequences);
+        let consequences =
+            if consequences.is_empty() { consequences } else { format!("; {granted}{consequences}") };
+        let _ = writeln!(out, "{pods}: {}{consequences}", counted(&totals.parts));
     }
     for refusal in
         report.nodes.iter().filter_map(|node| node.drain.as_ref()).flat_map(|drain| &drain.refusals)

@@ -4,6 +4,7 @@ mod observations;
 
 use std::{
     borrow::Cow,
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     sync::Arc,
@@ -70,6 +71,9 @@ pub struct JournalEntry {
     pub text: String,
     /// Further text about the event, which is shown if there is room.
     pub detail: String,
+    /// Who acted, or the node that is drained; empty if it does not matter. Entries join only if they have the same
+    /// value, so that the acts of two people stay apart.
+    pub act: String,
     pub why: Why,
     /// Accuracy of the forecasts about this event; `None` if the controller did not cause the event.
     pub judgement: Option<Judgement>,
@@ -172,6 +176,7 @@ impl JournalEntry {
             subjects: JournalSubject::parse(subject).into_iter().collect(),
             text: text.into(),
             detail: String::new(),
+            act: String::new(),
             why,
             judgement: None,
             times: 1,
@@ -285,6 +290,13 @@ impl SessionJournal {
     /// Returns the entries with their numbers. The number of an entry never changes.
     pub fn numbered(&self) -> impl DoubleEndedIterator<Item = (usize, &JournalEntry)> + ExactSizeIterator {
         self.entries().enumerate().map(|(place, entry)| (self.gone + place, entry))
+    }
+
+    /// Returns the entries with their numbers, by the time of their last occurrence, newest first.
+    pub fn newest(&self) -> Vec<(usize, &JournalEntry)> {
+        let mut entries: Vec<_> = self.numbered().rev().collect();
+        entries.sort_by_key(|(_, entry)| Reverse(entry.last));
+        entries
     }
 
     /// Returns the entry with this number; `None` if it was dropped.
@@ -454,6 +466,7 @@ fn folds(known: &JournalEntry, new: &JournalEntry, has: impl Fn(&JournalSubject)
     known.level == new.level
         && known.verb == new.verb
         && known.text == new.text
+        && known.act == new.act
         && if known.subjects == new.subjects {
             true
         } else {
@@ -512,6 +525,27 @@ mod tests {
     fn one_thing_done_to_many_objects_at_once_is_one_entry() {
         let entries = (0..30).map(|n| entry(1, &format!("pod/default/web-{n}"), "mark not ready"));
         assert_eq!(folded(entries), [("default/web-0".into(), 29, 1)]);
+    }
+
+    #[test]
+    fn what_two_people_do_at_once_are_two_entries() {
+        let by = |secs: i64, node: &str, who: &str| {
+            let cordoned = entry(secs, &format!("node/{node}"), "").with_verb("cordoned");
+            JournalEntry { act: who.into(), ..cordoned }
+        };
+        let entries = [by(1, "a", "ana"), by(1, "b", "bob"), by(2, "c", "ana")];
+        assert_eq!(folded(entries), [("a".into(), 1, 1), ("b".into(), 0, 1)]);
+    }
+
+    #[test]
+    fn entries_are_listed_by_the_time_of_their_last_occurrence() {
+        let mut journal = SessionJournal::default();
+        let entries = [entry(1, "node/a", "x"), entry(2, "node/b", "y"), entry(4, "node/c", "x")];
+        entries.into_iter().for_each(|entry| journal.add(entry));
+        let listed: Vec<(usize, Timestamp)> =
+            journal.newest().iter().map(|(number, entry)| (*number, entry.last)).collect();
+        let expected = [(0, Timestamp::from_secs(4)), (1, Timestamp::from_secs(2))];
+        assert_eq!(listed, expected, "node c has joined the first entry");
     }
 
     #[test]

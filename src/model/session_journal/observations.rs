@@ -217,6 +217,7 @@ fn of_changed_node(old: &Arc<Node>, new: &Arc<Node>, context: &HistoryContext) -
                     why => format!("by {}: {why}", note.by),
                 }
             });
+        cordon.entry.act.clone_from(&cordon.entry.detail);
         seen.push(cordon);
     }
     seen.extend(of_taints(old, new, context));
@@ -320,7 +321,9 @@ fn of_pod(old: &Pod, new: Option<&Arc<Pod>>, context: &HistoryContext) -> Option
     };
     let entry = JournalEntry::new(context.now, level, "", &text, Default::default());
     let subject = JournalSubject::Pod(pod.key.clone(), pod.node.clone());
-    let entry = JournalEntry { detail, ..entry.about(subject).with_verb(verb) };
+    let is_asked_for = pod.disruption_target.as_deref() == Some(BY_API);
+    let act = if is_asked_for { name.to_string() } else { String::new() };
+    let entry = JournalEntry { detail, act, ..entry.about(subject).with_verb(verb) };
     let by_taint = pod.disruption_target.as_ref().is_some_and(|reason| *reason == *DELETION_BY_TAINT);
     let event = (starts && (by_taint || pod.disruption_target.is_none()))
         .then(|| (EventKind::Deletion, Subject::Pod(pod.key.clone())));
@@ -495,6 +498,32 @@ mod tests {
         let cordoned = Node { unschedulable: true, cordon_note: Some(note.into()), ..node(True) };
         assert_eq!(shadow(node(True), cordoned.clone()), ["cordoned|a||by ana: disk swap"]);
         assert_eq!(shadow(cordoned, node(True)), ["uncordoned|a||"]);
+    }
+
+    #[test]
+    fn a_cordon_and_an_eviction_by_request_name_whose_act_they_are() {
+        let act = |change: Applied, cluster: &Cluster| {
+            let context = HistoryContext {
+                cluster,
+                role: ControllerRole::Shadow,
+                grace: Span::from_secs(50),
+                departed: None,
+                judged: &[],
+                now: NOW,
+            };
+            Expectations::default().on_change(&change, &context).remove(0).act
+        };
+        let healthy = node(ConditionStatus::True);
+        let note = CordonNote { by: "ana".into(), ..CordonNote::default() };
+        let cordoned = Node { unschedulable: true, cordon_note: Some(note.into()), ..healthy.clone() };
+        let change = Delta { old: Some(healthy.clone().into()), new: Some(cordoned.into()) };
+        assert_eq!(act(Applied::Node(change), &cluster(healthy.clone())), "by ana");
+        let evicted = |reason: &str| {
+            let change =
+                Delta { old: Some(pod(false, None).into()), new: Some(pod(true, Some(reason)).into()) };
+            act(Applied::Pod(change), &cluster(healthy.clone()))
+        };
+        assert_eq!((&*evicted(BY_API), &*evicted(DELETION_BY_TAINT)), ("a", ""));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{Means, Suggestion, SuggestionKind};
 use crate::model::node_state::NodeState;
 use kordon_core::{
-    cluster::{Cluster, ConditionStatus, ForeignDrain, Key, Node, OUT_OF_SERVICE, Pod},
+    cluster::{Cluster, ConditionStatus, ForeignDrain, Key, Node, OUT_OF_SERVICE, Pod, Scope, TaintEffect},
+    engine::{Tolerance, tolerance},
     operation::DrainCount,
     plan::{
         Action, BlockedDrain, CordonWait, DrainOptions, RemovalOptions, TaintEdits,
@@ -133,10 +134,20 @@ impl NodeCase {
                 let means = Means::WhatIf(node.name.clone());
                 Suggestion::new(kind, means, "predicts what follows if it stops renewing its Lease")
             }
-            SuggestionKind::OutOfService => out_of_service(node),
+            SuggestionKind::OutOfService => match self.pods_left_by_mark(cluster) {
+                Some(0) => out_of_service(node, "no pod leaves: all pods here tolerate it"),
+                Some(pods) => {
+                    let pods = counted(pods, "pod is", "pods are");
+                    out_of_service(
+                        node,
+                        format!("{pods} deleted, removed by force, and their volumes detached"),
+                    )
+                }
+                None => out_of_service(node, ITS_PODS_LEAVE),
+            },
             SuggestionKind::BackInService => back_in_service(node),
             SuggestionKind::ForceDelete => force_delete(&self.stuck),
-            SuggestionKind::DeleteNode => self.delete_node(),
+            SuggestionKind::DeleteNode => self.delete_node(cluster),
             SuggestionKind::RestartKubelet => restart_kubelet(),
             SuggestionKind::Wait
             | SuggestionKind::Evict
@@ -210,15 +221,35 @@ impl NodeCase {
 
     /// Suggests the deletion of the Node object, after which the pod garbage collector removes the node's pods. The
     /// volumes of these pods are detached 6 min after that (docs/upstream/neighbours.md#4).
-    fn delete_node(&self) -> Suggestion {
+    fn delete_node(&self, cluster: &Cluster) -> Suggestion {
         let within = collected_within();
-        let text = format!("its pods are removed {within} later, their volumes detached 6 min after that");
+        let pods = cluster.pods_on(&self.node.name).count();
+        let text = match self.knows_pods(cluster).then(|| counted(pods, "pod is", "pods are")) {
+            Some(_) if pods == 0 => "no pod leaves".to_owned(),
+            Some(pods) => format!("{pods} removed {within} later, their volumes detached 6 min after that"),
+            None => format!("its pods are removed {within} later, their volumes detached 6 min after that"),
+        };
         let suggestion = Suggestion::new(
             SuggestionKind::DeleteNode,
             Means::Plan(Action::DeleteNode { nodes: vec![self.node.name.clone()] }),
             text,
         );
         suggestion.risk("only if the machine is off for good: what runs on it keeps running unseen")
+    }
+
+    /// Number of pods that leave the node because of the out-of-service taint: those that do not tolerate it without a
+    /// limit, and those that are terminating. `None` if the pods of the node are unknown.
+    fn pods_left_by_mark(&self, cluster: &Cluster) -> Option<usize> {
+        let taints = mark().over(&self.node).ok().filter(|_| self.knows_pods(cluster))?;
+        let evicting = || taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute);
+        let leaves = |pod: &&Arc<Pod>| {
+            pod.termination.is_some() || tolerance(&pod.tolerations, evicting()) != Tolerance::Forever
+        };
+        Some(cluster.pods_on(&self.node.name).filter(leaves).count())
+    }
+
+    fn knows_pods(&self, cluster: &Cluster) -> bool {
+        cluster.knows(&Scope::PodsOn(self.node.name.clone()))
     }
 
     fn is_silent(&self) -> bool {
@@ -259,13 +290,19 @@ fn is_kubelets(condition: &str) -> bool {
     PressureCondition::ALL.iter().any(|pressure| pressure.as_str() == condition)
 }
 
+/// Effect of the out-of-service taint on a node whose pods are unknown.
+pub const ITS_PODS_LEAVE: &str = "its pods are deleted, removed by force, and their volumes detached";
+
+/// The edit that adds the out-of-service taint.
+fn mark() -> TaintEdits {
+    let words = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
+    TaintEdits::parse([&*words], false).unwrap_or_default()
+}
+
 /// Suggests the out-of-service taint. docs/upstream/operator-actions.md#2.5 explains its effect, and why the machine
 /// must be off.
-pub fn out_of_service(node: &Node) -> Suggestion {
-    let words = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
-    let edits = TaintEdits::parse([&*words], false).unwrap_or_default();
-    let means = Means::Plan(Action::Taint { nodes: vec![node.name.clone()], edits });
-    let text = "its pods are deleted, removed by force, and their volumes detached";
+pub fn out_of_service(node: &Node, text: impl Into<String>) -> Suggestion {
+    let means = Means::Plan(Action::Taint { nodes: vec![node.name.clone()], edits: mark() });
     Suggestion::new(SuggestionKind::OutOfService, means, text).risk(
         "only if the machine is known to be off, else two writers on one volume; remove it yourself later",
     )
@@ -298,7 +335,9 @@ pub fn restart_kubelet() -> Suggestion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kordon_core::cluster::{Condition, CordonNote, READY, Taint, TaintEffect};
+    use kordon_core::cluster::{
+        Change, Condition, CordonNote, ObjectEvent, READY, Taint, Toleration, TolerationOperator,
+    };
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
@@ -428,6 +467,38 @@ mod tests {
         let wait = &draining.suggestions(&Cluster::default(), NOW)[0];
         let text = "until its drain ends; blocked by PodDisruptionBudget db/mongo: make db/mongo-2 Ready";
         assert_eq!(wait.text, text);
+    }
+
+    #[test]
+    fn the_effects_of_a_taint_and_of_a_deletion_count_the_pods_that_leave() {
+        let texts = |tolerates: bool| {
+            let toleration = Toleration { operator: TolerationOperator::Exists, ..Toleration::default() };
+            let tolerations: Vec<Toleration> = tolerates.then_some(toleration).into_iter().collect();
+            let pod = |name: &str| Pod {
+                key: Key::new("d", name),
+                node: Some("n1".into()),
+                tolerations: tolerations.clone().into(),
+                ..Pod::default()
+            };
+            let mut cluster = Cluster::default();
+            let mut apply = |change| cluster.apply(change, &mut Vec::new());
+            apply(Change::Pod(ObjectEvent::ListStarted));
+            for name in ["a", "b"] {
+                apply(Change::Pod(ObjectEvent::Listed(pod(name))));
+            }
+            apply(Change::Pod(ObjectEvent::ListDone));
+            let suggestions = case(NodeState::Unknown).suggestions(&cluster, NOW);
+            let of = |kind| {
+                let found = suggestions.iter().find(|suggestion| suggestion.kind == kind);
+                found.map(|suggestion| suggestion.text.clone()).unwrap_or_default()
+            };
+            [of(SuggestionKind::OutOfService), of(SuggestionKind::DeleteNode)]
+        };
+        let [taint, deletion] = texts(true);
+        assert_eq!(taint, "no pod leaves: all pods here tolerate it");
+        assert!(deletion.starts_with("2 pods are removed 40s to 1m20s later"), "{deletion}");
+        let [taint, _] = texts(false);
+        assert_eq!(taint, "2 pods are deleted, removed by force, and their volumes detached");
     }
 
     #[test]

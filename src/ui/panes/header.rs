@@ -4,7 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
 use crate::{
     app::{
-        Mode, Playback,
+        Mode, Playback, UserAction,
         maintenance::{MaintenanceEntry, MaintenanceState},
     },
     k8s::feed::{FeedHealth, FeedKind, FeedState},
@@ -20,7 +20,7 @@ use crate::{
 use kordon_core::engine::{Confidence, Origin};
 
 /// ```text
-///  PRODUCTION  prod-eu   v1.36.3   sre@example.com   ▶ drain n-3 3/8 (o)                    grace 40s (override)   DRY-RUN   live 0s
+///  PRODUCTION  prod-eu   v1.36.3   sre@example.com   ▶ drain n-3 3/8 (o shows it)           grace 40s (override)   DRY-RUN   live 0s
 ///  ✖ zone b down (8 of 8) · 44 to be evicted, next in 1m12s
 ///  a ▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖  c ▪▪◌▪▪▪▪▪                                  24 · 8 Unknown · 1 Silent · 15 Ready
 /// ─ 1 Zones …
@@ -154,10 +154,16 @@ fn in_progress_here(scene: &Scene) -> Runs {
     let words = if scene.app.operations.quitting { format!("{words}, then quits") } else { words };
     Runs::new("▶ ", scene.style(Role::FeedBusy))
         .and(&words, scene.style(Role::FeedBusy))
-        .and(" (o)", scene.style(Role::Faint))
+        .join(shown_by(scene, UserAction::Progress))
 }
 
-/// Progress of a maintenance: `▶ maintenance 3 of 12 nodes (m)`.
+/// The key that shows what runs: ` (o shows it)`.
+fn shown_by(scene: &Scene, action: UserAction) -> Runs {
+    let key = scene.app.preferences.keymap.key_for(action);
+    Runs::new(&format!(" ({key} shows it)"), scene.style(Role::Faint))
+}
+
+/// Progress of a maintenance: `▶ maintenance 3 of 12 nodes (m shows it)`.
 fn maintained(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
     let words = match (&entry.state, scene.app.operations.quitting) {
         (_, true) => "maintenance stops, then quits".into(),
@@ -169,7 +175,7 @@ fn maintained(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
     };
     Runs::new("▶ ", scene.style(Role::FeedBusy))
         .and(&words, scene.style(Role::FeedBusy))
-        .and(" (m)", scene.style(Role::Faint))
+        .join(shown_by(scene, UserAction::Maintenance))
 }
 
 /// Freshness of the shown state: `live 0s`, `disconnected 12s`. The verdict says what a lost connection means.

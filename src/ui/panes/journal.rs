@@ -14,8 +14,8 @@ use crate::{
 };
 use kordon_core::{engine::Severity, forecast::accuracy::Judgement, visible};
 
-/// Minimum number of cells of an object's name.
-const NAME: usize = 5;
+/// Minimum number of cells of an object's name. Fewer would not tell the nodes of a zone apart.
+const NAME: usize = 12;
 
 /// ```text
 /// ─ 5 Journal  21 ─────────────────────────────────────────
@@ -94,7 +94,7 @@ pub(super) fn words(entry: &JournalEntry) -> String {
 }
 
 /// Parts of an entry in their order. If space is short, the prediction's accuracy and the detail are dropped, then the
-/// beginning of the name is cut. The text that says what happened always stays.
+/// middle of the name is cut. The text that says what happened always stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Phrase {
     before: String,
@@ -122,7 +122,7 @@ impl Phrase {
         let name = text::width(&phrase.name);
         let fixed = phrase.width() - name;
         let kept = room.saturating_sub(fixed).max(NAME);
-        phrase.name = text::cut_front(&phrase.name, kept).into_owned();
+        phrase.name = text::cut_middle(&phrase.name, kept).into_owned();
         phrase
     }
 
@@ -195,8 +195,8 @@ mod tests {
         assert_eq!(shown(&evicted, 80), whole);
         assert_eq!(shown(&evicted, 60), "evicted pod shop/web-7d9f-x2k: from node a-03");
         assert_eq!(shown(&evicted, 40), "evicted pod shop/web-7d9f-x2k");
-        assert_eq!(shown(&evicted, 22), "evicted pod …-7d9f-x2k");
-        assert_eq!(shown(&evicted, 3), "evicted pod …-x2k");
+        assert_eq!(shown(&evicted, 26), "evicted pod shop/we…9f-x2k");
+        assert_eq!(shown(&evicted, 3), "evicted pod shop/w…f-x2k");
         evicted.judgement = Some(Judgement::NotPredicted);
         assert_eq!(
             shown(&evicted, 50),

@@ -41,7 +41,7 @@ use crate::{
     k8s::feed::{FeedKind, FeedState},
     model::NodeUpgrade,
 };
-use kordon_core::visible;
+use kordon_core::{plan::words::counted, visible};
 
 /// Draws a pane. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
@@ -95,7 +95,7 @@ fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
 /// ```text
 /// ╭─ 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ─╮     with a full frame
 /// ── 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ──     with only a rule
-/// ── [4 Forecast] 5 Journal   next 10m00s ───────────────────     several panes as tabs
+/// ── [4 Forecast] 5 Journal ─ next 10m00s ───────────────────     several panes as tabs
 /// ```
 /// Draws a pane's frame with `facts` in its title and the pane's notes on the right. Returns the inner area.
 fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) -> Rect {
@@ -109,10 +109,13 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
     let rule =
         Rect { x: area.x + 2, width: area.width.saturating_sub(4), height: area.height.min(1), ..area };
     let plain = Style::new();
-    let facts = if facts.is_empty() { facts } else { Runs::new(" ", plain).join(facts).and(" ", plain) };
+    let tabs = tabs(scene, pane);
+    // A line keeps the facts apart from the last tab: a number would look like another tab.
+    let gap = if tabs.len() > 1 { Runs::new("─ ", scene.style(border)) } else { Runs::new(" ", plain) };
+    let facts = if facts.is_empty() { facts } else { gap.join(facts).and(" ", plain) };
     let dash = Span::styled("─", scene.style(border));
     let mut title = Runs::default();
-    for (tab, runs) in tabs(scene, pane) {
+    for (tab, runs) in tabs {
         let cells = |width: usize| u16::try_from(width).unwrap_or(u16::MAX);
         let area = Rect { x: rule.x + cells(title.width()), width: cells(runs.width()), ..rule };
         scene.can_click(area.intersection(rule), ScreenPart::Tab(tab));
@@ -424,6 +427,15 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
     }
     if let Some(word) = filter.regex_without_slashes() {
         let text = format!("no {row} matches; a regular expression is /{word}/ ({back} clears the filter)");
+        return ("○", text, Role::Dim);
+    }
+    let name = scene.screen.filter(pane).text();
+    let is_name = name.chars().all(|letter| letter.is_alphanumeric() || "-./".contains(letter));
+    let pods = (pane == Pane::Nodes && is_name).then(|| scene.app.pods_like_nodes()).flatten();
+    if let Some(pods) = pods {
+        let pods = counted(pods, "pod does", "pods do");
+        let text =
+            format!("no node matches, but {pods}: `:pods {name}` shows where ({back} clears the filter)");
         return ("○", text, Role::Dim);
     }
     let text = match scene.app.near_miss(pane) {

@@ -516,8 +516,9 @@ fn heartbeat_role(silence: &Silence, gap: Span, grace: Span) -> Role {
     }
 }
 
-/// Next event of the node: `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 1 of 7`, `━──── 1 of 7 pods in 5s`. A node
-/// without a next event shows who cordoned or drains it.
+/// Next event of the node: `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 14 %`, `━──── 1 of 7 pods in 5s`. The
+/// percentage is the chance that the node, and not another waiting one, is tainted then. A node without a next event shows
+/// who cordoned or drains it.
 fn next(scene: &Scene, line: &NodeLine) -> Cell {
     let next = &scene.shown.views.leaving.next;
     let Some(due) = next.get(&line.node.name) else { return cordon(scene, line.node) };
@@ -535,9 +536,7 @@ fn next(scene: &Scene, line: &NodeLine) -> Cell {
     let cell =
         bar.and(&what, scene.style(role)).and(preposition, dim).join(scene.countdown(at, due.estimated));
     match &due.chance {
-        Some(chance) if chance.among.len() > 1 => {
-            cell.and(&format!(", 1 of {}", text::count(chance.among.len())), dim)
-        }
+        Some(chance) if chance.among.len() > 1 => cell.and(&format!(", {}", chance.percent()), dim),
         _ => cell,
     }
 }

@@ -240,7 +240,7 @@ fn cells(scene: &Scene, entry: &OperationEntry, row: ProgressRow) -> Vec<Cell> {
 fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> {
     let (since, word, role) = match &row.stage {
         NodeProgressStage::Waiting => (None, "waiting", Role::Dim),
-        NodeProgressStage::Written => (None, "written", Role::NodeMaintenance),
+        NodeProgressStage::Written => (None, row.done, Role::NodeMaintenance),
         NodeProgressStage::Unchanged => (None, "unchanged", Role::Dim),
         NodeProgressStage::Draining { since } => (Some(*since), "draining", Role::CountdownSoon),
         NodeProgressStage::Verifying => (None, "verifying", Role::CountdownSoon),

@@ -28,7 +28,7 @@ use kordon_core::{
 /// ─ 1 Zones  2 · unhealthy from 55% · 1 disrupted ──────────────────────────────────────────────────────────────────
 ///   zone  state              not ready                    unhealthy       eviction rate, next slot    nodes
 /// ✖ eu/a  FullDisruption     8 of 8 not ready             ━━━━╎━━━━ 100%  0.1/s, in 9s: 1 of 7 nodes  ✕✕✕✕✕✕✕✕
-/// · eu/b  Normal             0 of 8 not ready, 1 Silent   ────╎────   0%  0.1/s normal                ▪▪◌▪▪▪▪▪
+/// ◌ eu/b  Normal, Silent     0 of 8 not ready, 1 Silent   ────╎────   0%  0.1/s normal                ▪▪◌▪▪▪▪▪
 /// ```
 /// Draws the zones with their nodes, one cell per node. Returns the number of rows that fit. If the nodes of a zone do
 /// not fit its line and there is space, they get lines of their own:
@@ -109,15 +109,32 @@ impl<'a> ZoneLine<'a> {
         self.states.iter().filter(|state| **state == NodeState::Silent).count()
     }
 
-    /// Glyph of the zone's state. A zone that is not disrupted shows the glyph of its worst node instead, if that node
-    /// needs attention.
-    fn sign(&self) -> (&'static str, Role) {
-        let worst = NodeState::worst(self.states).filter(|state| state.role() < StateRole::Maintenance);
-        match (self.view.state, worst) {
-            (ZoneState::Normal | ZoneState::Initial, Some(worst)) => {
-                (worst.glyph(), Role::for_state(worst.role()))
+    /// State of the worst node of a zone that is not disrupted, if that node needs attention.
+    fn worst_node(&self) -> Option<NodeState> {
+        match self.view.state {
+            ZoneState::Normal | ZoneState::Initial => {
+                NodeState::worst(self.states).filter(|state| state.role() < StateRole::Maintenance)
             }
-            (state, _) => (glyph(state), state_role(state)),
+            ZoneState::PartialDisruption | ZoneState::FullDisruption => None,
+        }
+    }
+
+    /// Glyph of the worst node or, without one, of the zone's state.
+    fn sign(&self) -> (&'static str, Role) {
+        match self.worst_node() {
+            Some(worst) => (worst.glyph(), Role::for_state(worst.role())),
+            None => (glyph(self.view.state), state_role(self.view.state)),
+        }
+    }
+
+    /// State of the zone, with the state of its worst node, whose glyph the zone has: `Normal, Evicting`.
+    fn state(&self, scene: &Scene) -> Cell {
+        let cell = Cell::new(self.view.state.as_str(), scene.style(state_role(self.view.state)));
+        match self.worst_node() {
+            Some(worst) => cell
+                .and(", ", scene.style(Role::Faint))
+                .and(&worst.to_string(), scene.style(Role::for_state(worst.role()))),
+            None => cell,
         }
     }
 }
@@ -239,7 +256,7 @@ fn cells(scene: &Scene, zone: &ZoneLine, nodes_a_cell: Option<usize>) -> Vec<Cel
             .and(" ", dim)
             .and(&view.key.short(), scene.style(Role::Base))
             .copied_as(&view.key.short()),
-        Cell::new(view.state.as_str(), scene.style(state_role(view.state))),
+        zone.state(scene).copied_as(view.state.as_str()),
         not_ready(scene, view, zone.silent()),
         share(scene, view),
         rate(scene, view),

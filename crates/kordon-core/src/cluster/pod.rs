@@ -241,7 +241,8 @@ impl Pod {
     }
 
     /// The cause of the wait of a pod without a node, shortened from the message of its PodScheduled condition: `3
-    /// Insufficient cpu, 21 had untolerated taint {dedicated: gpu}`.
+    /// Insufficient cpu, 21 had untolerated taint {dedicated: gpu}`. What nodes lack comes first, because these nodes
+    /// are nearest to taking the pod.
     pub fn pending_cause(&self) -> String {
         let Some(unscheduled) = self.unscheduled.as_deref() else {
             return "the scheduler has not tried yet".into();
@@ -254,7 +255,7 @@ impl Pod {
             .min()
             .unwrap_or(cause.len());
         let cause = cause[..end].trim().trim_end_matches(['.', ',']).replace("node(s) ", "");
-        if cause.is_empty() { unscheduled.reason.to_string() } else { cause }
+        if cause.is_empty() { unscheduled.reason.to_string() } else { lacks_first(&cause) }
     }
 
     /// Whether two states of a pod are equal in all fields that kordon reads, except the version. This is so after a
@@ -555,6 +556,22 @@ impl<'b, C> Decode<'b, C> for LocalStorage {
     }
 }
 
+/// Moves the reasons of nodes that lack a resource before the other reasons. Each reason begins with a number of nodes.
+fn lacks_first(cause: &str) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for part in cause.split(", ") {
+        match reasons.last_mut() {
+            Some(last) if !part.starts_with(|letter: char| letter.is_ascii_digit()) => {
+                last.push_str(", ");
+                last.push_str(part);
+            }
+            Some(_) | None => reasons.push(part.to_owned()),
+        }
+    }
+    reasons.sort_by_key(|reason| !reason.to_lowercase().contains("insufficient"));
+    reasons.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -578,6 +595,13 @@ mod tests {
                 "0/3 nodes are available: 3 node(s) didn't match pod affinity rules. no new claims to deallocate, "
             ),
             "3 didn't match pod affinity rules"
+        );
+        assert_eq!(
+            cause(
+                "0/24 nodes are available: 18 node(s) didn't match Pod's node affinity/selector, 3 Insufficient cpu, 3 \
+                 node(s) had untolerated taint {a: b}, {c: d}."
+            ),
+            "3 Insufficient cpu, 18 didn't match Pod's node affinity/selector, 3 had untolerated taint {a: b}, {c: d}"
         );
         assert_eq!(
             cause("Scheduling is blocked due to non-empty scheduling gates"),

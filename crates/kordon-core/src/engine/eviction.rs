@@ -453,13 +453,18 @@ impl Evictor {
         }
     }
 
-    /// Cancels a pod's timer and records upstream's event (docs/upstream/node-lifecycle.md#7.7).
+    /// Cancels a pod's timer and records upstream's event (docs/upstream/node-lifecycle.md#7.7). Sends no notice about a
+    /// pod that is terminating, because it leaves all the same.
     fn cancel(&mut self, pod: &Key, cause: Cause, context: &mut Context<'_>) {
         if let Some(Timer::Running(running)) = self.timers.remove(pod) {
             self.by_time.remove(&(running.fires, pod.clone()));
             let why = Why::from(cause);
             context.record_event(pod, "Cancelling deletion of", &why);
-            context.out.notice(Severity::Info, format!("eviction of pod {pod} cancelled"), why, context.now);
+            let terminates = context.cluster.pod(pod).is_some_and(|pod| pod.termination.is_some());
+            if !terminates {
+                let text = format!("eviction of pod {pod} cancelled");
+                context.out.notice(Severity::Info, text, why, context.now);
+            }
         }
         context.out.forget_deletion(pod);
     }

@@ -458,6 +458,7 @@ impl Operation {
         let node = |task: &NodeTask| NodeProgress {
             node: task.node.clone(),
             stage: task.shown.clone(),
+            done: task.done(),
             cordoned: task.cordoned,
         };
         let pod = |task: &PodTask| PodProgress {

@@ -90,6 +90,26 @@ const TRIES: u32 = 10;
 /// Maximum number of attempts to remove a claim.
 const RELEASES: u32 = 3;
 
+impl NodeGoal {
+    /// Says what the operation does to the node, as a word for a node to which it was done: `uncordoned`.
+    pub(super) fn done(&self) -> &'static str {
+        match self {
+            Self::Claim => "claimed",
+            Self::Cordon { on: true } => "cordoned",
+            Self::Cordon { on: false } => "uncordoned",
+            Self::Delete => "deleted",
+            Self::Maintain(MaintenanceWrite::Release | MaintenanceWrite::Leave) => "released",
+            Self::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => "marked",
+            Self::Undo(undo) => match undo.steps[..] {
+                [UndoStep::Uncordon] => "uncordoned",
+                [UndoStep::Cordon] => "cordoned",
+                _ => "undone",
+            },
+            Self::Taints { .. } | Self::Metadata { .. } | Self::Nothing { .. } => "changed",
+        }
+    }
+}
+
 impl NodeTask {
     pub(super) fn new(node: NodeName, uid: Uid, goal: NodeGoal, now: Timestamp) -> Self {
         let (stage, shown) = match &goal {
@@ -120,6 +140,11 @@ impl NodeTask {
             releases: 0,
             sent: None,
         }
+    }
+
+    /// Says what the operation does to the node, as a word for a node to which it was done: `uncordoned`.
+    pub(super) fn done(&self) -> &'static str {
+        self.goal.done()
     }
 
     /// Whether the operation writes the stage of a maintenance to the node.
@@ -276,19 +301,19 @@ impl Operation {
         let text = match self.nodes[place].goal {
             NodeGoal::Claim if self.nodes[place].cordoned => "cordoned and claimed for this drain",
             NodeGoal::Claim => "claimed for this drain; it was cordoned before",
-            NodeGoal::Cordon { on: true } => "cordoned",
-            NodeGoal::Cordon { on: false } => "uncordoned",
             NodeGoal::Taints { .. } => "taints set",
             NodeGoal::Metadata { ref edits } => match edits.field {
                 MetadataField::Labels => "labels set",
                 MetadataField::Annotations => "annotations set",
             },
-            NodeGoal::Delete => "deleted",
             NodeGoal::Maintain(MaintenanceWrite::Release) => "released from the maintenance",
             NodeGoal::Maintain(MaintenanceWrite::Leave) => "released from the maintenance, and left as it is",
             // Send no notice here, because a maintenance reports the stages of its nodes itself.
             NodeGoal::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => return,
-            NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => "undone",
+            ref goal @ (NodeGoal::Cordon { .. }
+            | NodeGoal::Delete
+            | NodeGoal::Undo(_)
+            | NodeGoal::Nothing { .. }) => goal.done(),
         };
         self.notify(now, Severity::Info, self.nodes[place].subject(), text.into());
     }

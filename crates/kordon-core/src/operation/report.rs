@@ -1,11 +1,11 @@
 //! Progress and result of an operation, for the screen, the command line and the journal.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use super::{DrainCount, DrainPart};
 use crate::{
     cluster::{Key, NodeName, OperationId, Uid},
-    plan::Skip,
+    plan::{Skip, words},
 };
 use kordon_time::Timestamp;
 
@@ -83,16 +83,16 @@ impl OperationProgress {
 
     /// Summary of the progress in one line.
     pub fn in_short(&self) -> String {
-        let nodes = |stage: &str| self.nodes.iter().filter(|node| node.stage.word() == stage).count();
-        let counted = [
-            (nodes("drained"), "drained"),
-            (nodes("written"), "written to"),
-            (nodes("unchanged"), "unchanged"),
-            (nodes("incomplete"), "incomplete"),
-        ];
-        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+        let nodes = |stage: &'static str| self.nodes.iter().filter(move |node| node.stage.word() == stage);
+        let mut written: BTreeMap<&str, usize> = BTreeMap::new();
+        for node in nodes("written") {
+            *written.entry(node.done).or_default() += 1;
+        }
+        let drained = [("drained", nodes("drained").count())];
+        let others = ["unchanged", "incomplete"].map(|stage| (stage, nodes(stage).count()));
+        let counted = drained.into_iter().chain(written).chain(others).filter(|(_, count)| *count > 0);
         let mut parts: Vec<String> = counted
-            .map(|(count, fate)| format!("{count} node{} {fate}", if count == 1 { "" } else { "s" }))
+            .map(|(fate, count)| format!("{} {fate}", words::counted(count, "node", "nodes")))
             .collect();
         let count = self.count();
         parts.extend((count.total() > 0).then(|| count.text()));
@@ -110,8 +110,18 @@ impl OperationProgress {
 pub struct NodeProgress {
     pub node: NodeName,
     pub stage: NodeProgressStage,
+    /// What the operation does to the node, as a word for a node to which it was done: `uncordoned`.
+    pub done: &'static str,
     /// Whether this operation has cordoned the node.
     pub cordoned: bool,
+}
+
+impl NodeProgress {
+    /// Says how far the operation is with the node, with the reason. Says of a node that was written to what was done to
+    /// it.
+    pub fn text(&self) -> String {
+        if self.stage == NodeProgressStage::Written { self.done.to_owned() } else { self.stage.to_string() }
+    }
 }
 
 /// How far the operation is with a node.

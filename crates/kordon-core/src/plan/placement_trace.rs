@@ -80,6 +80,9 @@ pub struct Receiver {
     pub node: NodeName,
     pub before: ResourceUse,
     pub after: ResourceUse,
+    /// Number of the replacements whose old pods leave without the plan: pods that are already terminating, or that
+    /// leave lost nodes.
+    pub others: usize,
 }
 
 impl Receiver {

@@ -607,7 +607,7 @@ impl Environment for PlacingEnvironment<'_> {
     fn trace(&self) -> RunTrace {
         let receiver = |node: &NodeName| {
             let (before, after) = (*self.state.before.get(node)?, self.state.snapshot.resource_use(node)?);
-            Some(Receiver { node: node.clone(), before, after })
+            Some(Receiver { node: node.clone(), before, after, others: 0 })
         };
         let receivers = self.state.received.iter().filter_map(receiver).collect();
         RunTrace { placements: self.state.placements.clone(), receivers }

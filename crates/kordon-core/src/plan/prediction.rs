@@ -21,6 +21,7 @@ use super::{
     operator_budgets::operator_of_pod,
     outlook::Outlook,
     owner::{self, NotRecreated, Recreation},
+    placement_trace::Receiver,
     placing_environment::TEMPLATES_ASSUMED,
     plan::{BudgetPlan, Plan},
     pod_plan::{PodPlan, Window},
@@ -364,10 +365,27 @@ impl<'a, E: Environment> Prediction<'a, E> {
         )
     }
 
+    /// Returns the nodes on which replacements land, with the number of replacements whose old pods the removal does not
+    /// remove.
+    fn receivers(&self) -> Vec<Receiver> {
+        let removed: BTreeSet<&Key> =
+            self.input.groups.iter().flat_map(|group| &group.pods).map(|pod| &pod.key).collect();
+        let mut others: BTreeMap<&NodeName, usize> = BTreeMap::new();
+        for (_, result) in self.likely.pods.iter().filter(|(pod, _)| !removed.contains(pod)) {
+            let node = result.replacement.as_ref().and_then(|new| new.landing.node());
+            node.into_iter().for_each(|node| *others.entry(node).or_default() += 1);
+        }
+        let receiver = |receiver: &Receiver| {
+            let others = others.get(&receiver.node).copied().unwrap_or(0);
+            Receiver { others, ..receiver.clone() }
+        };
+        self.likely.trace.receivers.iter().map(receiver).collect()
+    }
+
     /// Completes a plan whose nodes, pods and steps have already been added.
     pub fn complete(&self, plan: &mut Plan) {
         plan.budgets = self.budgets();
-        plan.receivers = self.likely.trace.receivers.clone();
+        plan.receivers = self.receivers();
         if self.undecided.is_empty() {
             plan.timeline = self.likely.moments.clone();
         }

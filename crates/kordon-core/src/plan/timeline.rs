@@ -16,7 +16,8 @@ pub struct PlanMoment {
 pub enum PlanEvent {
     /// The drain of the node starts.
     NodeStarts { node: NodeName },
-    /// The drain of the node ends.
+    /// The drain of the node ends. Its time is the mean of the times at which the last pod is gone. It is later than the
+    /// likely time of each pod, because some pods use their whole grace period.
     NodeEnds { node: NodeName },
     /// The pod's deletion starts.
     Leaves { pod: Key },
@@ -55,7 +56,9 @@ impl PlanEvent {
     pub fn columns(&self) -> (String, &'static str, String) {
         let (word, details) = match self {
             Self::NodeStarts { .. } => ("starts", String::new()),
-            Self::NodeEnds { .. } => ("ends", String::new()),
+            Self::NodeEnds { .. } => {
+                ("ends", "on average, because some pods use their whole grace period".into())
+            }
             Self::Leaves { .. } => ("leaves", String::new()),
             Self::Refused { budget: Some(budget), .. } => ("refused", format!("by {budget}, retried")),
             Self::Refused { budget: None, .. } => ("refused", "retried".into()),
@@ -102,5 +105,17 @@ impl GiveUpReason {
             Self::EvictionFailed => "eviction failed",
             Self::TimedOut => "timeout expired",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_drain_says_why_it_is_later_than_the_end_of_each_pod() {
+        let (subject, word, details) = PlanEvent::NodeEnds { node: "n1".into() }.columns();
+        assert_eq!((&*subject, word), ("n1", "ends"));
+        assert!(details.contains("whole grace period"), "{details}");
     }
 }

@@ -376,17 +376,19 @@ impl Explainer<'_> {
         let step = if self.is_silent(node) {
             let tense = if expires < self.now { Tense::Past } else { Tense::Future };
             let over = if tense == Tense::Past { "is over" } else { "ends" };
-            Step::new(tense, Topic::Grace, format!("{flag} {grace} {over}"))
+            let step = Step::new(tense, Topic::Grace, format!("{flag} {grace} {over}"));
+            step.at(expires).estimated(health.certainty != Certainty::Observed)
         } else if expires < self.now {
             let text = format!(
                 "{flag} {grace} is over: Unknown in the next pass, unless its Lease is renewed before"
             );
-            Step::new(Tense::Past, Topic::Grace, text)
+            let step = Step::new(Tense::Past, Topic::Grace, text);
+            step.at(expires).estimated(health.certainty != Certainty::Observed)
         } else {
             let text = format!("{flag} {grace} does not expire while its Lease is renewed");
             Step::new(Tense::Never, Topic::Grace, text)
         };
-        explanation.push(step.at(expires).estimated(health.certainty != Certainty::Observed));
+        explanation.push(step);
     }
 
     /// Adds why the grace period counts from a later time than the last heartbeat. Returns the later time; `None` if
@@ -642,9 +644,11 @@ impl Explainer<'_> {
         due.sort_unstable();
         if let (Some(first), Some(last)) = (due.first(), due.last()) {
             let leave = if removed == due.len() { "removed by force" } else { "evicted" };
+            let lasts = last.0.since(first.0);
             let mut text = match due.len() {
                 1 => format!("1 pod is {leave}"),
-                pods => format!("{pods} pods are {leave}, the last {} later", last.0.since(first.0)),
+                pods if lasts.as_secs() == 0 => format!("{pods} pods are {leave}"),
+                pods => format!("{pods} pods are {leave}, the last {lasts} later"),
             };
             if self.renews_again(node) {
                 text += ", if its status stays Unknown";
@@ -696,7 +700,7 @@ impl Step {
 
 /// Says who drains a node (`by`), and what blocks the drain.
 fn drain_words(by: &str, blocked: Option<&BlockedDrain>) -> String {
-    let Some(blocked) = blocked else { return format!("drained {by}") };
+    let Some(blocked) = blocked else { return format!("being drained {by}") };
     let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
     let refused = if pods.is_empty() { String::new() } else { format!(": it refuses {}", pods.join(", ")) };
     format!("drain {by} blocked by {blocked}{refused}")

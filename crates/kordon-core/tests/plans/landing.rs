@@ -20,7 +20,7 @@ use kordon_core::{
 
 use kordon_time::Span;
 
-use crate::plan_fixture::{NEWEST, NOW, PlanFixture, of, own, taint, tolerates};
+use crate::plan_fixture::{NEWEST, NOW, PlanFixture, least, of, own, taint, terminating, tolerates};
 
 #[test]
 fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
@@ -38,6 +38,22 @@ fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
         })
         .collect();
     assert_eq!(loads, [("n2", 0, 1000), ("n3", 0, 1000)]);
+}
+
+#[test]
+fn a_receiver_counts_the_pods_that_come_without_the_plan() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    fixture.owner(WorkloadKind::StatefulSet, "db", 2);
+    for (name, node) in [("db-0", "n1"), ("db-1", "n2")] {
+        fixture.pod(name, node, |pod| own(pod, WorkloadKind::StatefulSet, "db"));
+    }
+    fixture.pod("db-1", "n2", |pod| terminating(pod, 20));
+    fixture.budget("db", |budget| budget.min_available = least(1)).sync();
+    replicas(&mut fixture, "web", &["n1"], 1);
+    let plan = drain(&fixture, &["n1"]);
+    let receivers: Vec<_> =
+        plan.receivers.iter().map(|receiver| (&*receiver.node, receiver.others)).collect();
+    assert_eq!(receivers, [("n2", 1)], "db-1 comes back whether or not n1 is drained");
 }
 
 #[test]

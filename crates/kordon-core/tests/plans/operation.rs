@@ -468,14 +468,17 @@ fn the_fresh_claim_of_a_drain_that_was_killed_does_not_block_its_own_undo() {
         let rules = EvictionRules::for_version(ServerVersion::new(1, 36));
         let mut operation = Operation::undo(&undo, options, rules, &harness.cluster, harness.now);
         harness.run(&mut operation);
-        (operation.ended(), harness.nodes["n1"].cordoned, harness.nodes["n1"].claim.is_some())
+        let node = &harness.nodes["n1"];
+        let (end, text) = (operation.ended(), operation.progress().in_short());
+        (end, node.cordoned, node.claim.is_some(), text)
     };
     assert_eq!(
         undo("p1"),
-        (Some(OperationEnd::Done), false, false),
+        (Some(OperationEnd::Done), false, false, "1 node uncordoned".into()),
         "the claim is taken off with the cordon"
     );
-    assert_eq!(undo("p2"), (Some(OperationEnd::ClaimedByOther), true, true), "it is another's");
+    let others = (Some(OperationEnd::ClaimedByOther), true, true, "1 node incomplete".into());
+    assert_eq!(undo("p2"), others, "it is another's");
 }
 
 #[test]

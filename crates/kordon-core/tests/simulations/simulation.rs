@@ -9,8 +9,8 @@ use std::{
 use kordon_core::{
     cluster::{
         AccessModes, Change, Claim, ConditionStatus, FeedKind, Key, Known, NodeName, ObjectEvent, Owner,
-        OwnerKind, SchedulingSpec, TaintEffect, Version, VolumeProperties, Workload, WorkloadKind,
-        WorkloadStage, scheduling::PodVolume,
+        OwnerKind, SchedulingSpec, TaintEffect, Termination, Version, VolumeProperties, Workload,
+        WorkloadKind, WorkloadStage, scheduling::PodVolume,
     },
     engine::{
         Cause, Certainty, Confidence, Deletion, Due, Effect, Engine, NodeStage, Origin, ServerVersion,
@@ -22,7 +22,7 @@ use kordon_core::{
     plan::{Cancellation, TypicalEnvironment},
     why::{Explainer, Step},
 };
-use kordon_time::{Span, Timestamp};
+use kordon_time::{ClusterTime, Span, Timestamp};
 use proptest::prelude::*;
 
 use crate::sim::{RENEWAL, Sim, marks_unknown};
@@ -291,6 +291,30 @@ fn a_disconnected_shadow_marks_no_node_and_says_so() {
     sim.shadow_sees = true;
     sim.run(HOUR);
     assert!(sim.recorded.iter().filter_map(marks_unknown).next().is_none(), "all of them live");
+}
+
+#[test]
+fn the_eviction_of_a_pod_that_terminates_is_not_reported_as_cancelled() {
+    let mut sim = peaceful(6, &settings());
+    sim.attach_shadow(settings());
+    for name in ["stays", "leaves"] {
+        sim.add_pod(name, "n00", Some(300));
+    }
+    sim.add_taint("n00");
+    let mut pod = (**sim.cluster.pod(&Key::new("default", "leaves")).expect("there")).clone();
+    pod.version = Version(pod.version.0 + 100);
+    let deadline = ClusterTime::new(sim.now + pod.grace);
+    pod.termination = Some(Termination { deadline, grace: pod.grace }.into());
+    sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
+    let mut node = (**sim.cluster.node(&"n00".into()).expect("there")).clone();
+    node.version = Version(node.version.0 + 100);
+    node.taints = std::iter::empty().collect();
+    sim.tell(Change::Node(ObjectEvent::Applied(node)));
+    let is_told = |pod: &str| {
+        let text = format!("eviction of pod default/{pod} cancelled");
+        sim.notices.iter().any(|notice| notice.text == text)
+    };
+    assert_eq!((is_told("stays"), is_told("leaves")), (true, false), "{:?}", sim.notices);
 }
 
 #[test]

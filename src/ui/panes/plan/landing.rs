@@ -92,6 +92,10 @@ pub fn receiver(scene: &Scene, receiver: &Receiver) -> EventRow {
             .and(gap, scene.style(Role::Faint))
             .and(resource, scene.style(Role::Dim))
             .and(&format!(" {share}"), scene.style(Role::Base));
+        if resource == "pods" && receiver.others > 0 {
+            let others = format!(", {} of them without the plan", receiver.others);
+            shares = shares.and(&others, scene.style(Role::NodeNotice));
+        }
     }
     EventRow {
         subject: Cell::new(&receiver.node, scene.style(Role::Strong)),

@@ -68,13 +68,14 @@ fn sizes(scene: &Scene, totals: &PlanTotals) -> Runs {
 }
 
 /// Appends the consequences of the plan: `1 lost · 1 lose data`. A wider gap separates them from the parts: a pod that
-/// is lost is also counted there.
+/// is lost is also counted there. Refused pods count as if they left.
 fn with_consequences(scene: &Scene, runs: Runs, totals: &PlanTotals) -> Runs {
     let consequences = totals
         .consequences()
         .into_iter()
         .fold(Runs::default(), |runs, (part, number)| count(scene, runs, number, part.words(), role(part)));
-    if consequences.is_empty() { runs } else { runs.and("   ", scene.style(Role::Dim)).join(consequences) }
+    let gap = if totals.refused_pods > 0 { "   with the options marked !: " } else { "   " };
+    if consequences.is_empty() { runs } else { runs.and(gap, scene.style(Role::Dim)).join(consequences) }
 }
 
 /// Maximum width in cells of the bar of pods.
