@@ -853,7 +853,7 @@ mod tests {
             queue: Vec::new(),
             next_token: None,
         };
-        let down = |zones: &[ZoneView]| zones_down(zones, &ZoneNames::default()).len();
+        let down = |zones: &[ZoneView]| zones_down(zones, &NodeWatchlist::default()).len();
         let full = |not_ready| zone(ZoneState::FullDisruption, not_ready);
         let normal = || zone(ZoneState::Normal, 0);
         assert_eq!((down(&[full(1), normal()]), down(&[full(0), normal()])), (1, 0));

@@ -16,6 +16,7 @@ mod workloads;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     process::Stdio,
 };
 
@@ -122,7 +123,7 @@ struct Done {
     act: Act,
 }
 
-/// The nodes on which the pods of each name were seen, with the time of the first sighting of each pod; by namespace and
+/// The nodes on which the pods of each name were seen, with the time by which each pod had been placed; by namespace and
 /// name of the pod.
 type Homes = BTreeMap<String, Vec<(Timestamp, String)>>;
 
@@ -186,6 +187,8 @@ async fn play(player: &Player<'_>, length: Span, random: &mut Rng, flags: &[Stri
     let last = kordon.last.as_ref().context("kordon has said nothing")?;
     let outcomes = &last["predictions"]["outcomes"];
     let count = |name: &str| outcomes[name].as_u64().unwrap_or_default();
+    let record = format!("{done:#?}\n{homes:#?}\n{:#?}\n", kordon.differences);
+    fs::write(player.plane.folder().join("outcomes"), record)?;
     let (wrong, explained) = (kordon.differences.len(), causes::explain(&kordon.differences, &done, &homes));
     say(&format!(
         "e2e_outcomes: {length}: {} evicted pods: {} as predicted, {} on another of equal nodes, {} otherwise \
@@ -286,7 +289,10 @@ impl Player<'_> {
                 let at = if act == Act::Lost { began } else { clock.now() };
                 done.push(Done { at, node, act });
             }
-            for pod in Api::<Pod>::all(self.client.clone()).list(&ListParams::default()).await?.items {
+            let pods = Api::<Pod>::all(self.client.clone()).list(&ListParams::default()).await?.items;
+            // A pod that is new in the list was placed within the second before.
+            let now = clock.now();
+            for pod in pods {
                 let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
                 let seen = homes.entry(format!("default/{}", pod.name_any())).or_default();
                 if let Some(node) = node.filter(|_| seen_pods.insert(pod.uid())) {

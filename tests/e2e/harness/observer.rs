@@ -200,6 +200,7 @@ fn out_of_order(model: &Model, forecast: &Forecast, clock: Clock) -> Vec<String>
         cluster: &model.cluster,
         forecast: Some(forecast),
         outcomes: None,
+        staying: None,
         preempted: None,
         cordon_waits: &[],
         now: clock.now(),
