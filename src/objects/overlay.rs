@@ -9,7 +9,7 @@ use http::Request;
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 
-use kordon_core::cluster::{BudgetStatus, workload::TEMPLATE_HASH};
+use kordon_core::cluster::{BudgetStatus, UNSCHEDULABLE, workload::TEMPLATE_HASH};
 use kordon_demo::api::{
     kinds::{KINDS, Kind},
     strategic_patch,
@@ -249,9 +249,6 @@ fn stamp_device_taints(before: Option<&Value>, after: &mut Value, now: Timestamp
     }
     stamp(taint);
 }
-
-/// Key of the taint of cordoned nodes.
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// Adds the taint of cordoned nodes to a node that is cordoned, or removes it from any other node, as the node lifecycle
 /// controller does (upstream `doNoScheduleTaintingPass`).

@@ -486,7 +486,7 @@ fn replacement(successor: &Successor, cluster: &Cluster, now: Timestamp) -> Repl
             .pod(&successor.of)
             .map(|pod| {
                 let notes = EvictionNote::for_pod(cluster, pod).into_iter();
-                let notes = notes.filter(|note| !note.is_said_by(&successor.outcome));
+                let notes = notes.filter(|note| !successor.outcome.says(note));
                 notes.map(|note| note.to_string()).collect()
             })
             .unwrap_or_default(),

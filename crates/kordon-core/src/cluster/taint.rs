@@ -9,6 +9,8 @@ use kordon_time::ClusterTime;
 
 /// The key of the taint with which an operator declares that a machine is off.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+/// The key of the taint of cordoned nodes.
+pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// One entry of a node's `spec.taints`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]

@@ -5,14 +5,13 @@ use super::{
     outbox::Outbox,
     why::{Cause, Why},
 };
-use crate::cluster::{ConditionStatus, Name, Node, Taint, TaintEffect};
+use crate::cluster::{ConditionStatus, Name, Node, Taint, TaintEffect, UNSCHEDULABLE};
 use kordon_time::{ClusterClock, ClusterTime, Timestamp};
 
 /// The taint key of a node with Ready=False.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// The taint key of a node with Ready=Unknown.
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// The conditions that require a NoSchedule taint. Each row has the condition, the status that requires the taint, and
 /// the key of the taint.

@@ -14,7 +14,7 @@ use super::{
     targets::{PlanError, nodes_named},
     warning,
 };
-use crate::cluster::{Cluster, Gaps, Node, NodeName, Taint};
+use crate::cluster::{Cluster, Gaps, Node, NodeName, Taint, UNSCHEDULABLE};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CordonChange {
@@ -84,7 +84,7 @@ fn arrivals<E: Environment>(cluster: &Cluster, nodes: &[Arc<Node>], environment:
 /// Returns the node as it is shortly after the uncordon. The node lifecycle controller has then removed the taint of
 /// the cordon.
 fn uncordoned(node: &Node) -> Node {
-    let stays = |taint: &&Taint| *taint.key != *warning::UNSCHEDULABLE;
+    let stays = |taint: &&Taint| *taint.key != *UNSCHEDULABLE;
     let taints = node.taints.iter().filter(stays).cloned().collect();
     Node { unschedulable: false, taints, ..node.clone() }
 }

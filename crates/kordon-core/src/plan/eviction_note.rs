@@ -6,7 +6,6 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 use super::{
     environment::has_running_kubelet,
     forced_removal::is_out_of_service,
-    outcome::{OutcomeKind, PodOutcome},
     owner::{self, Recreation},
 };
 use crate::cluster::{
@@ -98,11 +97,6 @@ impl EvictionNote {
             needs.insert(Scope::CsiDrivers);
         }
         needs
-    }
-
-    /// Returns whether the outcome of the pod already says what this note says: until when there is no replacement.
-    pub fn is_said_by(&self, outcome: &PodOutcome) -> bool {
-        *self == Self::WaitsForOldPod && outcome.kind() == OutcomeKind::Stuck
     }
 
     /// Returns all notes on a pod in one line; `None` if there are no notes.

@@ -601,6 +601,11 @@ pub(super) fn missing(cluster: &Cluster, pod: &Pod) -> Gaps {
 }
 
 impl PodOutcome {
+    /// Returns whether the outcome already says what the note says: until when there is no replacement.
+    pub fn says(&self, note: &EvictionNote) -> bool {
+        *note == EvictionNote::WaitsForOldPod && self.kind() == OutcomeKind::Stuck
+    }
+
     pub const fn kind(&self) -> OutcomeKind {
         match self {
             Self::Moves { preempts, .. } if !preempts.is_empty() => OutcomeKind::Preempts,

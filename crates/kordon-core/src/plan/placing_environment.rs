@@ -17,12 +17,11 @@ use super::{
     placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
     rules::EvictionRules,
     successor,
-    warning::UNSCHEDULABLE,
 };
 use crate::{
     cluster::{
         Cluster, ConditionStatus, Key, Name, Node, NodeName, Pod, Resources, Taint, TaintEffect, Termination,
-        Uid,
+        UNSCHEDULABLE, Uid,
     },
     engine::{NOT_READY, UNREACHABLE},
     placement::{

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::cluster::{
     Cluster, FeedKind, Key, LocalVolume, MaintenanceNotes, Name, Node, NodeName, OperationId, OwnerKind, Pod,
-    Taint, TaintEffect, WorkloadKind, ZoneKey, in_maintenance,
+    Taint, TaintEffect, UNSCHEDULABLE, WorkloadKind, ZoneKey, in_maintenance,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -599,9 +599,6 @@ pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timest
 /// Finalizer with which Karpenter keeps a deleted Node object until Karpenter has drained the node and terminated its
 /// machine (`pkg/controllers/node/termination/controller.go`, `finalize`).
 const KARPENTER: &str = "karpenter.sh/termination";
-
-/// Key of the taint of cordoned nodes.
-pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// Returns the warnings about a pod that the plan removes. `leaving` has all pods that leave. `unprotected` is true if
 /// no budget protects the pod.

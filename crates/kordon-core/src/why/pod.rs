@@ -75,7 +75,7 @@ impl Explainer<'_> {
         self.explain_eviction(pod, node, &mut explanation);
         if explanation.iter().any(is_eviction) {
             let outcome = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key));
-            let is_said = |note: &EvictionNote| outcome.is_some_and(|outcome| note.is_said_by(outcome));
+            let is_said = |note: &EvictionNote| outcome.is_some_and(|outcome| outcome.says(note));
             let notes = EvictionNote::for_pod(self.cluster, pod).into_iter().filter(|note| !is_said(note));
             let note = |note: EvictionNote| Step::new(Tense::Future, Topic::Eviction, note.to_string());
             explanation.extend(notes.map(note));

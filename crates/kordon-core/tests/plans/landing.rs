@@ -233,7 +233,7 @@ fn a_pod_of_a_job_whose_template_names_the_node_comes_back_after_the_back_off() 
     fixture.pod("train-0", "n1", |pod| own(pod, WorkloadKind::Job, "train"));
     let warnings: Vec<String> = drain(&fixture, &["n1"]).warnings.iter().map(ToString::to_string).collect();
     let back =
-        "this drain does not empty n1: 1 pod comes back after 10s, because their template names the node";
+        "this drain does not empty n1: 1 pod comes back after 10s, because its template names the node";
     assert!(warnings.iter().any(|warning| warning == back), "{warnings:?}");
 }
 
