@@ -206,9 +206,12 @@ impl Collector {
             if state == NodeState::Evicting {
                 outage.evicting.get_or_insert(at);
             }
-            // Explain the worst state again when the node changes: a taint follows some time after Unknown.
-            let version = model.cluster.node(name).map(|node| node.version);
-            if state < outage.worst || (state == outage.worst && version != outage.explained) {
+            // Explain the worst state again when the node changes: a taint follows some time after Unknown. Once the node
+            // is Ready again, its object no longer shows why it failed.
+            let node = model.cluster.node(name);
+            let version = node.map(|node| node.version);
+            let has_changed = version != outage.explained && !node.is_some_and(|node| node.is_ready());
+            if state < outage.worst || (state == outage.worst && has_changed) {
                 (outage.worst, outage.explained) = (state, version);
                 outage.why = causes(model, name, at);
             }

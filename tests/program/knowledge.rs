@@ -113,7 +113,9 @@ fn of_what_if(fixture: &DashboardFixture, knows_pods: bool, is_live: bool) -> Ve
     if is_live {
         found.extend(of_forecast(&impact.forecast, &fixture.app.model.cluster, knows_pods));
         if impact.pods_unknown.is_empty() && knows_pods {
-            found.push(format!("{} deleted, {:?} stay", impact.totals.deleted, impact.staying));
+            // In the panel, a pod that stays may be among the replacements instead.
+            let staying = impact.forecast.staying(&fixture.app.model.cluster, &impact.nodes);
+            found.push(format!("{} deleted, {staying:?} stay", impact.totals.deleted));
         }
     }
     if let Some(succession) = impact.succession.as_ref().filter(|_| impact.likely_for.is_empty()) {

@@ -55,6 +55,8 @@ async fn as_many_replicas_are_advised_as_the_budget_needs() {
         let mut objects = cluster(NOW);
         let budget = json!({"minAvailable": least, "selector": {"matchLabels": {"app": "api"}}});
         add_deployment(&mut objects, "api", &["n1", "n2"], budget);
+        let status = &mut objects.named("PodDisruptionBudget", "api")["status"];
+        (status["desiredHealthy"], status["disruptionsAllowed"]) = (least.into(), 0.into());
         let why = objects.answer("why pod api-1-0 -n shop", DONE).await;
         let actions = why["actions"].as_array().expect("actions");
         let scale = actions.iter().find(|action| action["action"] == "scaleUp");

@@ -175,8 +175,9 @@ impl Config {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             (self.line_of(&path), why)
         });
+        // The reader leaves out a value in which it has found an error itself.
         let notify = self.file.notify.options().err();
-        let notify = notify.map(|(key, why)| (self.line_of(&["notify", key]), why));
+        let notify = notify.and_then(|(key, why)| Some((self.line_if_set(&["notify", key])?, why)));
         let read: BTreeSet<usize> = errors.iter().map(ConfigError::line).collect();
         let found: BTreeSet<(usize, String)> = keys.chain(settings).chain(notify).collect();
         let new = found.into_iter().filter(|(line, _)| !read.contains(line));
@@ -192,7 +193,9 @@ impl Config {
             matches!(&value.path()[..], ["theme"] | ["contexts", _, "theme"]) && names.contains(&value.text)
         });
         let broken = chosen.filter_map(|value| Some((value.line(), own.read(&value.text).err()?)));
-        broken.map(|(line, error)| self.error(line, error.to_string())).collect()
+        let mut errors: Vec<_> = broken.map(|(line, error)| self.error(line, error.to_string())).collect();
+        errors.sort_by_key(ConfigError::line);
+        errors
     }
 
     fn error(&self, line: usize, text: String) -> ConfigError {
@@ -201,7 +204,11 @@ impl Config {
 
     /// Line, from 1, at which the file sets a value; 1 if the file does not set it.
     fn line_of(&self, path: &[&str]) -> usize {
-        self.values.iter().find(|value| value.path() == path).map_or(1, ConfigValue::line)
+        self.line_if_set(path).unwrap_or(1)
+    }
+
+    fn line_if_set(&self, path: &[&str]) -> Option<usize> {
+        self.values.iter().find(|value| value.path() == path).map(ConfigValue::line)
     }
 
     /// The notifications that the configuration asks for.
