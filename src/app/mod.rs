@@ -18,6 +18,7 @@ pub mod dialog;
 pub mod event_list;
 pub mod filter;
 pub mod filter_fields;
+mod forecast_lanes;
 mod going_back;
 pub mod groups;
 pub mod help;

@@ -10,11 +10,12 @@ use super::{
     filter_fields::{
         FilterableEviction, FilterableLane, FilterableNode, FilterablePod, FilterableZone, instance_type,
     },
+    forecast_lanes::LanesBasis,
     groups::{self, GroupOrder},
     operations::Operations,
     overlays::Overlay,
     pane::Pane,
-    screen::{LanesBasis, Screen},
+    screen::Screen,
 };
 use crate::model::{
     BudgetList, BudgetRow, DepartureId, EvictionRow, Finding, Model, NextEvent, NodeState, Revision,

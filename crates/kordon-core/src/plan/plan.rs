@@ -15,7 +15,7 @@ use super::{
     kubectl,
     node_plan::{NodeChange, NodePlan},
     not_modelled::NotModelled,
-    outcome::OutcomeKind,
+    outcome_kind::OutcomeKind,
     owner::{self, NotRecreated},
     permission::{self, Permission},
     placement_trace::Receiver,

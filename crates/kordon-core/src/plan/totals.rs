@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     landing::Landing,
-    outcome::{OutcomeCounts, OutcomeKind},
+    outcome_kind::{OutcomeCounts, OutcomeKind},
     pod_plan::{PodPlan, Window},
     verdict::Verdict,
 };

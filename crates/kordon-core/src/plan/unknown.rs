@@ -4,7 +4,7 @@
 use super::{
     action::{Action, RemovalMode},
     gaps::{self, PlanGap, PlanPart},
-    outcome::OutcomeKind,
+    outcome_kind::OutcomeKind,
     plan::{Plan, Prospect},
     warning::Warning,
 };

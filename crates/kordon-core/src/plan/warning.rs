@@ -14,7 +14,7 @@ use super::{
     gaps::PlanGap,
     job_failure::JobFailure,
     job_owner::JobOwner,
-    outcome::OutcomeCounts,
+    outcome_kind::OutcomeCounts,
     owner::{self, OwnerLookup, Recreation},
     pod_group,
     switchover::{Switchover, role_of, switchover},

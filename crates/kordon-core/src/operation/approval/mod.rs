@@ -1,11 +1,15 @@
 //! Decides whether an operation may start, and what the operator has to agree to before the start.
 
+mod decision;
+mod need;
 mod objection;
 mod prior;
 mod question;
 mod refusal;
 mod situation;
 
+pub use decision::{Approved, Decision};
+pub use need::{Checks, Need, StartRequest, Started};
 pub use objection::Objection;
 pub use prior::{PriorOperation, UndoProposal};
 pub use question::{Answer, Prompt, Question};
@@ -22,9 +26,7 @@ use crate::{
     cluster::{Cluster, MaintenanceNotes, NodeName, OperationId, Scope},
     engine::{ServerVersion, Severity},
     placement::SnapshotLease,
-    plan::{
-        Action, EvictionRules, MetadataField, Permission, Plan, PlanJob, Prospect, Warning, needs, words,
-    },
+    plan::{Action, EvictionRules, MetadataField, Plan, PlanJob, Prospect, Warning, needs, words},
 };
 use kordon_time::Timestamp;
 
@@ -101,67 +103,6 @@ pub enum Operator {
     Absent,
 }
 
-/// The next task for the caller that drives the approval.
-#[derive(Clone, Debug)]
-pub enum Need {
-    /// Make a plan of this action from the newest state.
-    Plan(Action),
-    /// Find out which of these permissions are missing, and read the configured guard rails.
-    Checks(Vec<Permission>),
-    /// Ask the operator.
-    Answer(Question),
-    /// Write the start of the operation to the journal, under the operation lock.
-    Start(Box<StartRequest>),
-}
-
-/// The operation whose start is to be written to the journal.
-#[derive(Clone, Debug)]
-pub enum StartRequest {
-    Apply { plan: Box<Plan>, options: OperationOptions, overrides: Overrides },
-    Resume(OperationId),
-    Undo(OperationId),
-}
-
-/// The answer to [`Need::Checks`]: the configured guard rails, and the permissions that are missing.
-#[derive(Clone, Debug, Default)]
-pub struct Checks {
-    pub guards: Guards,
-    pub missing: Vec<Permission>,
-}
-
-/// An operation whose start is in the journal.
-#[derive(Clone, Debug)]
-pub struct Started {
-    pub id: OperationId,
-    /// The user that runs the operation.
-    pub by: String,
-    /// The operation that is resumed or undone, as the journal recorded it. Read under the operation lock.
-    pub prior: Option<PriorOperation>,
-}
-
-/// How an approval ended.
-#[derive(Clone, Debug)]
-pub enum Decision {
-    Approved(Box<Approved>),
-    Refused(ApprovalRefusal),
-    /// The operation would change nothing.
-    NothingToDo(String),
-    /// The operator answered no.
-    Declined,
-}
-
-/// An operation that has started.
-#[derive(Clone, Debug)]
-pub struct Approved {
-    /// Title of the operation, for example `drain n1`.
-    pub title: String,
-    pub operation: Operation,
-    /// The plan that is applied; `None` for an undo.
-    pub plan: Option<Box<Plan>>,
-    /// The operation that is undone; `None` unless this is an undo.
-    pub undoes: Option<PriorOperation>,
-}
-
 /// What an approval waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -197,18 +138,6 @@ enum Stage {
     Waiting(Wait),
     Asking(Question),
     Ended(Decision),
-}
-
-impl Decision {
-    /// Returns why nothing was started, one line per reason; empty if the operation was started.
-    pub fn lines(&self) -> Vec<String> {
-        match self {
-            Self::Approved(_) => Vec::new(),
-            Self::Refused(refusal) => refusal.lines(),
-            Self::NothingToDo(text) => vec![text.clone()],
-            Self::Declined => vec!["not confirmed: nothing was written".into()],
-        }
-    }
 }
 
 impl Approval {

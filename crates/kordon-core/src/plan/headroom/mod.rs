@@ -9,7 +9,7 @@ mod work;
 pub use work::HeadroomWork;
 
 use super::{
-    outcome::{OutcomeCounts, OutcomeKind},
+    outcome_kind::{OutcomeCounts, OutcomeKind},
     words::counted,
 };
 use crate::{

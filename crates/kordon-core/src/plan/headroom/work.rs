@@ -13,7 +13,7 @@ use crate::{
     plan::{
         environment::{Environment, TypicalEnvironment},
         failover::{self, Failover, FailoverPod, FailoverRun, LostNodes, failover},
-        outcome::{OutcomeCounts, OutcomeKind},
+        outcome_kind::{OutcomeCounts, OutcomeKind},
         placing_environment::{PlacingEnvironment, PlacingState},
     },
 };
