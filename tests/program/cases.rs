@@ -174,7 +174,7 @@ async fn files_without_budgets_leave_open_only_whether_pods_leave() {
         ("13-job-backoff-limit-0", "c12b-n1", "failsJob", "BackoffLimitExceeded"),
         ("14-job-indexed", "c12c-n1", "failsJob", "FailedIndexes"),
         ("18-template-names-node", "c14-n1", "sameNode", "c14-n1"),
-        ("33-spread-help-honor", "c27b-a1", "pending", "Pending"),
+        ("33-spread-help-honor", "c27b-b1", "pending", "Pending"),
     ] {
         let plan = Objects::of(case).partial(&["plan", "drain", drain, "-o", "json"]).await;
         for pod in plan["pods"].as_array().expect("pods") {
@@ -189,7 +189,7 @@ async fn files_without_budgets_leave_open_only_whether_pods_leave() {
         assert!(found.contains(text), "{case}: {found}");
     }
     let objects = Objects::of("33-spread-help-honor");
-    let plan = objects.partial(&["plan", "drain", "c27b-a1", "-o", "json"]).await;
+    let plan = objects.partial(&["plan", "drain", "c27b-b1", "-o", "json"]).await;
     assert!(
         plan["pods"][0]["ifItLeaves"]["help"].to_string().contains("nodeTaintsPolicy: Honor"),
         "{plan:#}"

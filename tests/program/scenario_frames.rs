@@ -67,7 +67,7 @@ const WORST: [(&str, [&str; 3]); 15] = [
     ),
     (
         "blocked-drain",
-        ["node memory-1b-01 Draining", "drain of memory-1b-01 blocked", "drain of memory-1b-01 blocked"],
+        ["drain of memory-1b-01 blocked", "drain of memory-1b-01 blocked", "drain of memory-1b-01 blocked"],
     ),
     ("restart", ["no active kube-controller-manager", "2 of 24 nodes Evicting", "2 of 24 nodes Evicting"]),
     ("quota", ["Draining", "Drained", "Drained"]),

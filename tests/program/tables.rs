@@ -171,9 +171,7 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
         let line = [line, &of_server].concat();
         heads.extend(check(&shell, &line, &known).await);
     }
-    for head in
-        ["NODE", "POD", "BUDGET", "WAVE", "LEFT OUT", "MOVED POD", "DRY RUN", "CORDONED NODE", "OPERATION"]
-    {
+    for head in ["NODE", "POD", "BUDGET", "WAVE", "LEFT OUT", "DRY RUN", "CORDONED NODE", "OPERATION"] {
         assert!(heads.contains(head), "no table begins with {head}: {heads:?}");
     }
 }
@@ -405,6 +403,7 @@ impl Known {
             | "CONDITIONS"
             | "REASON"
             | "OWNER"
+            | "LOCAL DATA"
             | "FINALIZERS"
             | "NODE STATES"
             | "FIRST CAUSE"
