@@ -101,7 +101,7 @@ impl App {
         let Some(dialog) = self.screen.overlays.close_question() else { return };
         let (subject, message) = match dialog.subject {
             DialogSubject::Maintenance(proposal) => {
-                (StartSubject::New(proposal.request), "starts the maintenance")
+                (StartSubject::New(Box::new(proposal.request)), "starts the maintenance")
             }
             DialogSubject::Stopped(proposal) => {
                 let StoppedProposal { notes, way, prompt: _ } = *proposal;

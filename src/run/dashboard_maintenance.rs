@@ -124,7 +124,7 @@ impl Starting {
         let context = self.context.clone().ok_or("nothing can be applied here")?;
         let watched = WatchedModel::Shown(&mut shown);
         match self.start.subject.clone() {
-            StartSubject::New(request) => self.begin(request, context, watched, operator).await,
+            StartSubject::New(request) => self.begin(*request, context, watched, operator).await,
             StartSubject::Stopped(id, StoppedWay::Resume) => {
                 self.resume(id, context, watched, operator).await
             }

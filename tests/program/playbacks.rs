@@ -223,7 +223,7 @@ async fn a_replay_says_what_happened_when_and_never_writes() {
         ("$:enforce<Enter>", "nothing can be written to a recording"),
         ("$jy", "a recording has no whole objects"),
         ("$f", "p pauses a recording"),
-        ("$jd/recording has<Enter>", "a recording has only what watches report"),
+        ("$jd<End>", "a recording has only what watches report"),
         ("$]", "no notable moment after this"),
         ("$jrD", "replay: as of then"),
         ("$:at 12h<Enter>", "is not in it"),

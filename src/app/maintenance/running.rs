@@ -46,7 +46,7 @@ pub struct MaintenanceStart {
 
 #[derive(Clone, Debug)]
 pub enum StartSubject {
-    New(MaintenanceRequest),
+    New(Box<MaintenanceRequest>),
     Stopped(OperationId, StoppedWay),
 }
 
