@@ -4,7 +4,7 @@ use super::{
     Cluster, Node, Pod, Taint,
     drain_markers::{DrainMarker, DrainStage, Meaning},
     taint_owner,
-    upgrade_plan::UpgradePlan,
+    upgrade_plan::{KUBECTL, UpgradePlan},
 };
 use kordon_time::Timestamp;
 
@@ -49,10 +49,6 @@ impl ForeignDrain {
         matches!(Self::stage(node), Some(DrainStage::Draining | DrainStage::Maintaining))
     }
 }
-
-/// The field manager of `kubectl cordon` and `kubectl drain` (kubectl 0.37.1: `pkg/drain/cordon.go` names none, so the
-/// API server takes the name of the executable from the User-Agent).
-const KUBECTL: &str = "kubectl";
 
 /// What a drain by another project does with a pod on the drained node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -132,7 +132,9 @@ pub use sorted_walk::SortedWalk;
 pub use stateful_set::StatefulRules;
 pub use storage::{AccessModes, Claim, CsiDriver, CsiNode, StorageClass, Volume, VolumeProperties};
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
-pub use taint::{OUT_OF_SERVICE, Taint, TaintEffect, Toleration, TolerationOperator, UNSCHEDULABLE};
+pub use taint::{
+    OUT_OF_SERVICE, Taint, TaintEffect, Toleration, TolerationOperator, UNSCHEDULABLE, tolerates_no_schedule,
+};
 pub use taint_owner::TaintOwner;
 pub use uid::Uid;
 pub use workload::{NamespaceObject, PriorityClass, Workload, WorkloadStage};

@@ -15,7 +15,7 @@ use super::{
     resources::Resources,
     shared_list::SharedList,
     table::{TableObject, Version},
-    taint::Taint,
+    taint::{Taint, UNSCHEDULABLE},
     uid::Uid,
 };
 use kordon_time::ClusterTime;
@@ -154,7 +154,7 @@ impl Node {
 
     /// The taint that the node lifecycle controller adds to a cordoned node.
     pub fn cordon_taint(&self) -> Option<&Taint> {
-        self.taints.iter().find(|taint| taint.key == *"node.kubernetes.io/unschedulable")
+        self.taints.iter().find(|taint| taint.key == *UNSCHEDULABLE)
     }
 
     /// The value of a well-known annotation of another project; none if the node does not have it.

@@ -159,6 +159,12 @@ fn compare(taint: &Taint, toleration: &Toleration, holds: impl Fn(i64, i64) -> b
     taint.value.parse().is_ok_and(|taint| toleration.value.parse().is_ok_and(|own| holds(taint, own)))
 }
 
+/// Returns whether one of the tolerations tolerates a NoSchedule taint with this key.
+pub fn tolerates_no_schedule(tolerations: &[Toleration], key: &str) -> bool {
+    let taint = Taint { key: key.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
+    tolerations.iter().any(|toleration| toleration.tolerates(&taint))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! The component that adds a taint to nodes, as far as the taint's key shows.
 
-use super::taint::Taint;
+use super::taint::{Taint, UNSCHEDULABLE};
 
 /// The component that adds a taint to nodes, and the meaning of the taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ const KNOWN: [(Pattern, &str, &str); 38] = [
     (Pattern::Key("node.kubernetes.io/disk-pressure"), LIFECYCLE, "short of disk"),
     (Pattern::Key("node.kubernetes.io/pid-pressure"), LIFECYCLE, "short of process ids"),
     (Pattern::Key("node.kubernetes.io/network-unavailable"), LIFECYCLE, "its network is not set up"),
-    (Pattern::Key("node.kubernetes.io/unschedulable"), LIFECYCLE, "cordoned"),
+    (Pattern::Key(UNSCHEDULABLE), LIFECYCLE, "cordoned"),
     (
         Pattern::Key("node.kubernetes.io/out-of-service"),
         "an operator",

@@ -12,8 +12,9 @@ const PLAN: &str = "upgrade.cattle.io/plan";
 /// stays after the upgrade (`pkg/upgrade/handle_batch.go`).
 const APPLIED: &str = "plan.upgrade.cattle.io/";
 
-/// The name of the field manager under which kubectl writes.
-const KUBECTL: &str = "kubectl";
+/// The field manager of `kubectl cordon` and `kubectl drain` (kubectl 0.37.1: `pkg/drain/cordon.go` names none, so the
+/// API server takes the name of the executable from the User-Agent).
+pub(super) const KUBECTL: &str = "kubectl";
 
 /// What the system-upgrade-controller does with a node, or may have done.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     cluster::{
         Name, NodeName, OUT_OF_SERVICE, Requests, SchedulingSpec, Taint, Toleration, TolerationOperator,
-        quantity,
+        UNSCHEDULABLE, quantity,
         scheduling::{NodeOperator, SpreadConstraint},
     },
     engine::{NOT_READY, UNREACHABLE},
@@ -127,7 +127,7 @@ impl Constraint {
         let spec = &request.spec;
         let with = |spec: SchedulingSpec| Some(SchedulingRequest { spec: Arc::new(spec), ..request.clone() });
         match self {
-            Self::Cordon => Some(request.tolerating(Some("node.kubernetes.io/unschedulable"))),
+            Self::Cordon => Some(request.tolerating(Some(UNSCHEDULABLE))),
             Self::Taints => Some(request.tolerating(None)),
             Self::NodeSelector | Self::NodeAffinity | Self::NodeSelectorAndAffinity
                 if self.selects_nodes_of()

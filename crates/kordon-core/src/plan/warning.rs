@@ -22,7 +22,7 @@ use super::{
 };
 use crate::cluster::{
     Cluster, FeedKind, Key, LocalVolume, MaintenanceNotes, Name, Node, NodeName, OperationId, OwnerKind, Pod,
-    Taint, TaintEffect, UNSCHEDULABLE, WorkloadKind, ZoneKey, in_maintenance,
+    UNSCHEDULABLE, WorkloadKind, ZoneKey, in_maintenance, tolerates_no_schedule,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -651,11 +651,10 @@ fn all_ready_leave(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> boo
 
 /// Returns whether the pod's replacement may land on the same node, although this node is cordoned.
 fn may_return(cluster: &Cluster, pod: &Pod) -> bool {
-    let cordon = Taint { key: UNSCHEDULABLE.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
     match owner::recreation(cluster, pod) {
         Recreation::OnSameNode => true,
         Recreation::Immediately | Recreation::WhenGone => {
-            pod.tolerations.iter().any(|toleration| toleration.tolerates(&cordon))
+            tolerates_no_schedule(&pod.tolerations, UNSCHEDULABLE)
         }
         Recreation::Never(_) | Recreation::Unknown => false,
     }

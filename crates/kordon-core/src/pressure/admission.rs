@@ -1,7 +1,7 @@
 //! Admission of pods by the kubelet of a node under pressure.
 
 use super::PressureCondition;
-use crate::cluster::{Node, Pod, QosClass, Taint, TaintEffect};
+use crate::cluster::{Node, Pod, QosClass, tolerates_no_schedule};
 
 /// Returns whether the kubelet of a node rejects a new pod because of the pressure conditions that the node reports
 /// (upstream `Admit` of the eviction manager). Static pods are not considered, because their kubelet does not reject
@@ -17,9 +17,7 @@ pub fn rejects(node: &Node, pod: &Pod) -> bool {
 }
 
 fn tolerates_memory_pressure(pod: &Pod) -> bool {
-    let key = PressureCondition::Memory.taint_key().into();
-    let taint = Taint { key, effect: TaintEffect::NoSchedule, ..Taint::default() };
-    pod.tolerations.iter().any(|toleration| toleration.tolerates(&taint))
+    tolerates_no_schedule(&pod.tolerations, PressureCondition::Memory.taint_key())
 }
 
 #[cfg(test)]

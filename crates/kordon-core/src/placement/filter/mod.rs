@@ -25,7 +25,7 @@ use super::{
     snapshot::{Resident, Snapshot},
 };
 use crate::{
-    cluster::{Taint, TaintEffect, Toleration},
+    cluster::{Taint, TaintEffect, Toleration, UNSCHEDULABLE, tolerates_no_schedule},
     engine::ServerVersion,
 };
 
@@ -292,10 +292,5 @@ impl Hypothesis {
 
 /// Returns whether a toleration matches the taint of cordoned nodes.
 fn tolerates_cordons(tolerations: &[Toleration]) -> bool {
-    let taint = Taint {
-        key: "node.kubernetes.io/unschedulable".into(),
-        effect: TaintEffect::NoSchedule,
-        ..Taint::default()
-    };
-    tolerations.iter().any(|toleration| toleration.tolerates(&taint))
+    tolerates_no_schedule(tolerations, UNSCHEDULABLE)
 }
