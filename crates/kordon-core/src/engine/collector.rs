@@ -16,10 +16,10 @@ use kordon_time::{ClusterTime, Span, Timestamp};
 /// Time from one pass of the pod garbage collector to the next.
 const PERIOD: Span = Span::from_secs(20);
 /// How long a node's name must be missing before its pods are orphans.
-const QUARANTINE: Span = Span::from_secs(40);
+pub const QUARANTINE: Span = Span::from_secs(40);
 /// Maximum time from the deletion of a node to the deletion of its pods: the node goes just after a pass, and its
 /// quarantine ends just after a later pass.
-const LONGEST: Span = Span::from_secs(80);
+pub const COLLECTED_WITHIN: Span = Span::from_secs(80);
 /// The reason of a pod that its kubelet evicted under resource pressure.
 const EVICTED: &str = "Evicted";
 
@@ -196,7 +196,7 @@ impl Collector {
         for node in names {
             let until = match self.certainty(&node) {
                 Certainty::Observed | Certainty::Estimated => pass + QUARANTINE,
-                Certainty::AtLatest => pass + LONGEST,
+                Certainty::AtLatest => pass + COLLECTED_WITHIN,
             };
             self.quarantine.insert(node, until);
         }
@@ -329,7 +329,7 @@ mod tests {
         cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
         let mut collector = Collector::new(&cluster, start, Certainty::Estimated, start);
         assert_eq!(collector.update_quarantine(&cluster, start), []);
-        let due = Due::At { at: start + LONGEST, certainty: Certainty::AtLatest };
+        let due = Due::At { at: start + COLLECTED_WITHIN, certainty: Certainty::AtLatest };
         assert_eq!(
             collector.pending(&cluster).iter().map(|eviction| eviction.due).collect::<Vec<_>>(),
             [due]

@@ -36,6 +36,7 @@ use std::{
 };
 
 pub use audit::WOULD_EXPLAIN;
+pub use collector::{COLLECTED_WITHIN, QUARANTINE};
 pub use device_taints::{
     DEVICE_TAINT_RULES, DEVICE_TAINTS, DeviceEviction, TaintRulePreview, device_evictions,
     taint_rule_previews,
@@ -47,7 +48,7 @@ pub use effect::{
 pub use eviction::{FirstTimer, Tolerance, first_timer, no_execute, tolerance};
 pub use eviction_status::EvictionStatus;
 pub use health::rewritten;
-pub use heartbeats::{Heartbeats, Silence, longest_interval, silent_by_lease};
+pub use heartbeats::{Heartbeats, Silence, silent_by_lease};
 pub use node_shutdown::{ShutdownEnd, ShutdownGroup, shutdown_ends, shutdown_groups};
 pub use queue::QueueChange;
 pub use queue_events::QueueEvent;

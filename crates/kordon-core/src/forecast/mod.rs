@@ -286,11 +286,6 @@ impl Forecast {
     pub fn of_node(&self, node: &NodeName) -> impl Iterator<Item = &ForecastStep> {
         self.by_node.get(node).into_iter().flatten().map(|place| &self.steps[*place])
     }
-
-    /// The next event of the node itself (Unknown, NoExecute taint) within the horizon.
-    pub fn next_of_node(&self, node: &NodeName) -> Option<&ForecastStep> {
-        self.of_node(node).find(|step| step.kind.pod().is_none())
-    }
 }
 
 /// The state that a forecast starts from.

@@ -8,7 +8,7 @@ use std::{
 
 use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
-    cluster::{Cluster, Key, NodeName, Pod, ZoneKey},
+    cluster::{Cluster, Key, Node, NodeName, Pod, ZoneKey},
     plan::{
         self, Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod, LostNodes,
         OutcomeCounts, OutcomeKind, PodOutcome, Recreation, RunTrace, StuckReason, TerminatingPods,
@@ -418,21 +418,20 @@ impl Forecast {
         let left_alone = self.left_alone(&Assumptions::default(), cluster);
         let down = self.down.iter().filter(|node| !left_alone.contains(node));
         let is_stuck = |pod: &&Arc<Pod>| {
-            let belongs_to_node = pod.is_of_daemon_set() || pod.mirror;
             pod.lives()
-                && !belongs_to_node
                 && outcome::is_never_evicted(pod)
                 && !self.has_kubelet(cluster, pod)
                 && Departing::from_lost_node(cluster, pod, true).decide(pod, None).kind()
                     == OutcomeKind::Stuck
         };
-        down.flat_map(|node| cluster.pods_on(node)).filter(is_stuck).cloned().collect()
+        down.flat_map(|node| cluster.workload_pods(node)).filter(is_stuck).cloned().collect()
     }
 
     /// Whether the node is down at the end of the forecast, which has no assumptions, and no taint evicts its pods,
     /// because the evictions of its zone are paused.
     pub fn leaves_alone(&self, cluster: &Cluster, node: &NodeName) -> bool {
-        self.left_alone(&Assumptions::default(), cluster).contains(node)
+        let is_paused = |node: &Arc<Node>| self.paused_zones().contains(&node.zone());
+        self.down.contains(node) && cluster.node(node).is_some_and(is_paused)
     }
 
     /// Returns the zones whose evictions are paused at the end of the forecast

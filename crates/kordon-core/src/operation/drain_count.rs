@@ -123,8 +123,7 @@ impl DrainCount {
 
     /// The count in words, for example `5 of 7 pods gone (1 terminating, 1 waiting)`.
     pub fn text(&self) -> String {
-        let plural = if self.total() == 1 { "" } else { "s" };
-        format!("{} of {} pod{plural} gone{}", self.gone, self.total(), self.parts_text())
+        format!("{} of {} gone{}", self.gone, counted(self.total(), "pod", "pods"), self.parts_text())
     }
 
     /// The pods that are left in words, for example `2 pods left (1 terminating, 1 waiting)`.

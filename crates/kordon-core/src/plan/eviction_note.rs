@@ -9,7 +9,7 @@ use super::{
     owner::{self, Recreation},
 };
 use crate::cluster::{
-    Cluster, FeedKind, Key, Name, Namespace, NodeName, OwnerKind, Phase, Pod, Scope, scheduling::PodVolume,
+    Cluster, FeedKind, Key, Name, Namespace, NodeName, Phase, Pod, Scope, scheduling::PodVolume,
 };
 
 /// A fact about the eviction of a pod by a taint.
@@ -80,21 +80,24 @@ impl EvictionNote {
 
     /// Returns the scopes, that is, the sets of objects, that have to be known for the notes on a pod.
     pub fn needs(cluster: &Cluster, pod: &Pod) -> BTreeSet<Scope> {
+        let mut needs = Self::needs_of_replacement(cluster, pod);
+        needs.insert(Scope::BudgetsIn(pod.key.namespace.clone()));
+        if attached_once(cluster, pod).is_some() {
+            needs.insert(Scope::CsiDrivers);
+        }
+        needs
+    }
+
+    /// Returns the scopes that decide whether a pod is recreated and where its volumes can be reached.
+    pub fn needs_of_replacement(cluster: &Cluster, pod: &Pod) -> BTreeSet<Scope> {
         let namespace = &pod.key.namespace;
-        let owner = pod.owner.as_ref().and_then(|owner| match owner.kind {
-            OwnerKind::Workload(kind) => Some(Scope::Workload(kind, key(namespace, &owner.name))),
-            OwnerKind::Node | OwnerKind::Other { .. } => None,
-        });
-        let mut needs: BTreeSet<Scope> =
-            owner.into_iter().chain([Scope::BudgetsIn(namespace.clone())]).collect();
+        let owner = pod.owner.as_ref().and_then(|owner| owner::scope(namespace, owner));
+        let mut needs: BTreeSet<Scope> = owner.into_iter().collect();
         for name in lasting_claims(pod) {
             let claim = key(namespace, name);
             let volume = cluster.claims().get(&claim).map(|claim| claim.volume.clone());
             needs.extend(volume.filter(|volume| !volume.is_empty()).map(Scope::Volume));
             needs.insert(Scope::Claim(claim));
-        }
-        if attached_once(cluster, pod).is_some() {
-            needs.insert(Scope::CsiDrivers);
         }
         needs
     }

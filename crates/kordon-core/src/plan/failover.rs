@@ -107,7 +107,7 @@ impl Failover {
 pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, &PreemptedPod)> {
     trace.placements.iter().flat_map(|(pod, placement)| {
         let victims = placement.preempts.iter();
-        victims.map(move |victim| (victim.in_turn_for.as_ref().unwrap_or(pod), victim))
+        victims.map(move |victim| (victim.preempted_for(pod), victim))
     })
 }
 

@@ -5,7 +5,10 @@ use super::{
     environment::{self, Estimate, Quality},
     rules::EvictionRules,
 };
-use crate::cluster::{Cluster, Node, NodeName, OUT_OF_SERVICE};
+use crate::{
+    cluster::{Cluster, Node, NodeName, OUT_OF_SERVICE},
+    engine::{COLLECTED_WITHIN, QUARANTINE},
+};
 use kordon_time::{Span, Timestamp};
 
 /// Time from a pod's deletion until the pod garbage collector removes it by force from a node out of service. The
@@ -21,9 +24,9 @@ pub const FORCED_REMOVAL: Estimate = Estimate {
 /// 20 s, and leaves a missing node in quarantine for 40 s (`gcOrphaned`). A run just before the end of the quarantine
 /// is too early; the next run then removes the pods.
 pub const COLLECTED: Estimate = Estimate {
-    soonest: Some(Span::from_secs(40)),
+    soonest: Some(QUARANTINE),
     likely: Some(Span::from_secs(50)),
-    latest: Some(Span::from_secs(80)),
+    latest: Some(COLLECTED_WITHIN),
     quality: Quality::Declared,
 };
 

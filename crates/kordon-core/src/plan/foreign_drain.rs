@@ -35,13 +35,19 @@ pub fn unmarked_drain(
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Option<ForeignDrain> {
-    let is_of_kordon = node.cordon().is_some() || node.drain_claim.is_some() || node.maintenance.is_some();
-    if !node.unschedulable || is_of_kordon || ForeignDrain::stage(node).is_some() {
+    if !may_have_unmarked_drain(node) {
         return None;
     }
     let evidence = evictions_in_progress(cluster, node)
         .or_else(|| refuses_all(cluster, node, rules, now).then(|| REFUSED.to_owned()))?;
     Some(ForeignDrain::without_mark(node, evidence, cordoned_at(cluster, node)))
+}
+
+/// Whether the evictions of its pods decide whether a node is drained: it is cordoned, but not by kordon, and no
+/// component marks it.
+pub fn may_have_unmarked_drain(node: &Node) -> bool {
+    let is_of_kordon = node.cordon().is_some() || node.drain_claim.is_some() || node.maintenance.is_some();
+    node.unschedulable && !is_of_kordon && ForeignDrain::stage(node).is_none()
 }
 
 /// Returns when the rest of a drain by another client ends, if the client evicts the pods that are left at once and

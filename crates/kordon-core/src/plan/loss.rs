@@ -51,7 +51,7 @@ impl Plan {
                 Some(Loss {
                     pod: preempted.pod.clone(),
                     why: preempted.lost?,
-                    preempted_for: Some(preempted.in_turn_for.as_ref().unwrap_or(&row.pod).clone()),
+                    preempted_for: Some(preempted.preempted_for(&row.pod).clone()),
                 })
             });
             removed.into_iter().chain(preempted)

@@ -105,7 +105,7 @@ pub use eviction_loop::{
 pub use eviction_note::EvictionNote;
 pub use failover::{Failover, FailoverPod, FailoverRun, LeavingPod, LostNodes, failover};
 pub use filter::{DrainFlag, DrainRefusal, Skip};
-pub use foreign_drain::{foreign_drain, foreign_time_left, unmarked_drain};
+pub use foreign_drain::{foreign_drain, foreign_time_left, may_have_unmarked_drain, unmarked_drain};
 pub use gaps::{PlanGap, PlanPart, can_place, failover_gaps, succession_gaps};
 pub use headroom::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, HeadroomWork, headroom};
 pub use job::{PlanJob, PlanResult};

@@ -24,8 +24,7 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, FeedKind, Gaps, Key, Name, NodeName, OUT_OF_SERVICE, Pod, PodResources, Scope, Taint,
-        TaintEffect,
+        Cluster, FeedKind, Gaps, Key, Name, NodeName, OUT_OF_SERVICE, Pod, PodResources, Taint, TaintEffect,
     },
     engine::{Tolerance, UNREACHABLE, tolerance},
     placement::TiedNodes,
@@ -373,22 +372,24 @@ impl Departing {
 /// Returns whether the taint of an unreachable node never evicts the pod (`getMinTolerationTime`,
 /// docs/upstream/node-lifecycle.md).
 pub fn is_never_evicted(pod: &Pod) -> bool {
-    let unreachable = Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
-    matches!(tolerance(&pod.tolerations, &[unreachable]), Tolerance::Forever)
+    tolerates_forever(pod, UNREACHABLE)
 }
 
 /// Returns whether a pod tolerates the out-of-service taint without a limit, so that the taint does not evict it.
 pub fn tolerates_fencing(pod: &Pod) -> bool {
-    let taint = Taint { key: OUT_OF_SERVICE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
+    tolerates_forever(pod, OUT_OF_SERVICE)
+}
+
+/// Returns whether a pod tolerates a NoExecute taint without a limit.
+fn tolerates_forever(pod: &Pod, key: &str) -> bool {
+    let taint = Taint { key: key.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
     tolerance(&pod.tolerations, [&taint]) == Tolerance::Forever
 }
 
 /// Returns the unknown kinds of the objects that decide whether a pod is recreated and where its volumes can be
 /// reached.
 pub(super) fn missing(cluster: &Cluster, pod: &Pod) -> Gaps {
-    // Neither budgets nor CSIDrivers decide this.
-    let decides = |scope: &Scope| !matches!(scope, Scope::BudgetsIn(_) | Scope::CsiDrivers);
-    cluster.gaps_in(EvictionNote::needs(cluster, pod).into_iter().filter(decides)).unknown()
+    cluster.gaps_in(EvictionNote::needs_of_replacement(cluster, pod)).unknown()
 }
 
 impl PodOutcome {

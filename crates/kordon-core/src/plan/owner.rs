@@ -33,6 +33,12 @@ pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> OwnerLoo
     }
 }
 
+/// Returns the scope of an owner; `None` if owners of its kind are not read.
+pub fn scope(namespace: &Namespace, owner: &Owner) -> Option<Scope> {
+    let OwnerKind::Workload(kind) = owner.kind else { return None };
+    Some(Scope::Workload(kind, Key { namespace: namespace.clone(), name: owner.name.clone() }))
+}
+
 /// Returns whether kordon has read this workload, or has found that it does not exist.
 pub fn is_read(cluster: &Cluster, kind: WorkloadKind, namespace: &Namespace, name: &Name) -> bool {
     let key = Key { namespace: namespace.clone(), name: name.clone() };

@@ -254,6 +254,11 @@ impl fmt::Display for PreemptedFor {
 }
 
 impl PreemptedPod {
+    /// The pod for whose replacement this pod is preempted; `traced` is the pod whose placement lists this one.
+    pub fn preempted_for<'a>(&'a self, traced: &'a Key) -> &'a Key {
+        self.in_turn_for.as_ref().unwrap_or(traced)
+    }
+
     /// Describes what becomes of the preempted pod.
     fn afterwards(&self) -> Cow<'static, str> {
         match (&self.landing, self.lost) {

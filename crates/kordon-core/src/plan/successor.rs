@@ -1,6 +1,6 @@
 //! The pod that an owner creates in place of another one: the owner's template after admission.
 
-use std::{borrow::Cow, cmp::Reverse, sync::Arc};
+use std::{borrow::Cow, cell::LazyCell, cmp::Reverse, sync::Arc};
 
 use super::owner::{self, OwnerLookup};
 use crate::cluster::{
@@ -19,7 +19,7 @@ pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
     let Some(template) = &workload.template else { return Cow::Borrowed(pod) };
     let Priority { value, never_preempts } = priority(cluster, pod, template);
     let is_of_template = is_of_template(&workload, template, pod);
-    let tolerations = tolerations(cluster, pod, &workload, template);
+    let tolerations = tolerations(cluster, pod, &workload, template, is_of_template);
     let mut scheduling = SchedulingSpec {
         volumes: pod.scheduling.volumes.clone(),
         never_preempts,
@@ -132,19 +132,24 @@ const ADMITTED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io
 /// `podtolerationrestriction`), or by a webhook, and then to all pods of the template: a toleration that a sibling lacks
 /// was added later, for example by `kubectl edit`. The DaemonSet controller adds tolerations of the taints for node
 /// conditions (upstream `AddOrUpdateDaemonPodTolerations`).
-fn tolerations(cluster: &Cluster, pod: &Pod, workload: &Workload, template: &Pod) -> Vec<Toleration> {
-    let sibling = || {
+fn tolerations(
+    cluster: &Cluster,
+    pod: &Pod,
+    workload: &Workload,
+    template: &Pod,
+    is_current: bool,
+) -> Vec<Toleration> {
+    let sibling = LazyCell::new(|| {
         let is_sibling = |other: &&Arc<Pod>| {
             other.key != pod.key && other.lives() && is_of_template(workload, template, other)
         };
         cluster.pods_owned_by(&workload.uid).find(is_sibling)
-    };
+    });
     let is_admitted = |toleration: &Toleration| {
         let key = toleration.key.as_str();
         ADMITTED.contains(&key)
             || (pod.is_of_daemon_set() && key.starts_with("node.kubernetes.io/"))
-            || (is_of_template(workload, template, pod)
-                && sibling().is_none_or(|sibling| sibling.tolerations.contains(toleration)))
+            || (is_current && sibling.is_none_or(|sibling| sibling.tolerations.contains(toleration)))
     };
     let is_added =
         |toleration: &&Toleration| !template.tolerations.contains(toleration) && is_admitted(toleration);

@@ -13,7 +13,7 @@ use super::{
     owner::{self, OwnerLookup},
     rules::EvictionRules,
 };
-use crate::cluster::{Cluster, Key, Node, NodeName, OwnerKind, Phase, Pod, Scope, Selector};
+use crate::cluster::{Cluster, Key, Node, NodeName, Phase, Pod, Scope, Selector, UNSCHEDULABLE};
 use kordon_time::{Span, Timestamp};
 
 /// Time from the cordon of a node until an operator has moved the primary role from a pod on this node to a replica
@@ -25,12 +25,8 @@ pub const SWITCHOVER: Span = Span::from_secs(11);
 const PATIENCE: Span = Span::from_secs(300);
 
 /// Keys of the taints that CloudNativePG treats as the start of a drain, like a cordon (upstream `DefaultDrainTaints`).
-const DRAIN_TAINTS: [&str; 4] = [
-    "node.kubernetes.io/unschedulable",
-    "ToBeDeletedByClusterAutoscaler",
-    "karpenter.sh/disrupted",
-    "karpenter.sh/disruption",
-];
+const DRAIN_TAINTS: [&str; 4] =
+    [UNSCHEDULABLE, "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"];
 
 /// What a Kubernetes operator does with the role of a pod whose node is cordoned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,12 +99,7 @@ pub fn instance_scopes(pod: &Pod) -> BTreeSet<Scope> {
         return BTreeSet::new();
     }
     let namespace = &pod.key.namespace;
-    let owner = pod.owner.as_ref().and_then(|owner| match owner.kind {
-        OwnerKind::Workload(kind) => {
-            Some(Scope::Workload(kind, Key { namespace: namespace.clone(), name: owner.name.clone() }))
-        }
-        OwnerKind::Node | OwnerKind::Other { .. } => None,
-    });
+    let owner = pod.owner.as_ref().and_then(|owner| owner::scope(namespace, owner));
     let pods = Scope::PodsWith(Some(namespace.clone()), Selector::default());
     owner.into_iter().chain([Scope::Nodes, pods]).collect()
 }

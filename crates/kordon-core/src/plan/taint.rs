@@ -33,7 +33,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, Key, Node, NodeName, OUT_OF_SERVICE, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind,
+        Cluster, Key, Node, NodeName, OUT_OF_SERVICE, OwnerKind, Pod, Taint, TaintEffect, UNSCHEDULABLE,
+        WorkloadKind,
     },
     engine::{Tolerance, first_timer, tolerance},
 };
@@ -272,7 +273,7 @@ fn no_execute(taints: &[Taint]) -> Vec<Taint> {
 const CONTROLLER_TAINTS: [&str; 7] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
-    "node.kubernetes.io/unschedulable",
+    UNSCHEDULABLE,
     "node.kubernetes.io/memory-pressure",
     "node.kubernetes.io/disk-pressure",
     "node.kubernetes.io/pid-pressure",

@@ -3,6 +3,11 @@
 use crate::cluster::Key;
 use kordon_time::Span;
 
+/// Says what becomes of an undecided pod if it leaves: `if it leaves: n2`. `outcome` is the text of the outcome.
+pub fn if_it_leaves(outcome: &str) -> String {
+    format!("if it leaves: {}", outcome.trim_start_matches("→ "))
+}
+
 /// Describes when an action ends, as words that follow a verb. `likely` and `latest` are its likely and latest
 /// duration. `likely` is `None` if the action is not expected to end, `latest` is `None` if it may never end.
 pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {

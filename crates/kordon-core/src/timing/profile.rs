@@ -1,6 +1,6 @@
 //! The flags that decide how soon the death of a node is noticed.
 
-use crate::engine::{Origin, ServerVersion, Setting, Settings, longest_interval};
+use crate::engine::{Origin, ServerVersion, Setting, Settings, ShortGrace};
 use kordon_time::Span;
 
 /// Names of the four standard profiles (docs/upstream/node-lifecycle.md#11.2). `low` reacts slowest.
@@ -135,12 +135,10 @@ impl TimingProfile {
     /// The number of heartbeats within the grace period; zero if jitter can delay a Lease renewal until the grace
     /// period is over.
     pub fn heartbeats_in_grace(&self) -> i64 {
-        let grace = self.settings.node_monitor_grace_period.value;
-        if self.kubelet.heartbeat == HeartbeatKind::Lease
-            && grace <= longest_interval(self.kubelet.interval())
-        {
+        let by_lease = self.kubelet.heartbeat == HeartbeatKind::Lease;
+        if by_lease && ShortGrace::find(&self.settings, self.kubelet.interval()).is_some() {
             return 0;
         }
-        grace.as_nanos() / self.kubelet.interval().as_nanos().max(1)
+        self.settings.node_monitor_grace_period.value.as_nanos() / self.kubelet.interval().as_nanos().max(1)
     }
 }

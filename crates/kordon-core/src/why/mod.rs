@@ -373,22 +373,19 @@ impl Explainer<'_> {
             return self.explain_ended_grace(flag, health, heartbeat, restarted, since, explanation);
         }
         let (grace, expires) = (health.grace, health.expires());
-        let step = if self.is_silent(node) {
-            let tense = if expires < self.now { Tense::Past } else { Tense::Future };
-            let over = if tense == Tense::Past { "is over" } else { "ends" };
-            let step = Step::new(tense, Topic::Grace, format!("{flag} {grace} {over}"));
-            step.at(expires).estimated(health.certainty != Certainty::Observed)
-        } else if expires < self.now {
-            let text = format!(
-                "{flag} {grace} is over: Unknown in the next pass, unless its Lease is renewed before"
-            );
-            let step = Step::new(Tense::Past, Topic::Grace, text);
-            step.at(expires).estimated(health.certainty != Certainty::Observed)
-        } else {
-            let text = format!("{flag} {grace} does not expire while its Lease is renewed");
-            Step::new(Tense::Never, Topic::Grace, text)
+        let (tense, what) = match (self.is_silent(node), expires < self.now) {
+            (true, true) => (Tense::Past, "is over"),
+            (true, false) => (Tense::Future, "ends"),
+            (false, true) => {
+                (Tense::Past, "is over: Unknown in the next pass, unless its Lease is renewed before")
+            }
+            (false, false) => (Tense::Never, "does not expire while its Lease is renewed"),
         };
-        explanation.push(step);
+        let step = Step::new(tense, Topic::Grace, format!("{flag} {grace} {what}"));
+        explanation.push(match tense {
+            Tense::Never => step,
+            _ => step.at(expires).estimated(health.certainty != Certainty::Observed),
+        });
     }
 
     /// Adds why the grace period counts from a later time than the last heartbeat. Returns the later time; `None` if

@@ -247,21 +247,21 @@ impl Explainer<'_> {
 
     /// Returns when a held volume is detached, in words that follow the name of its node.
     fn until_detached(&self, HeldVolume { node, holder, .. }: &HeldVolume) -> String {
+        let within = collected_within();
         match (self.cluster.node(node), holder) {
             (None, Some(holder)) => format!(
-                "whose Node object is gone: {holder} is removed {} after that, and the volume is detached by force 6m \
-                 later",
-                collected_within()
+                "whose Node object is gone: {holder} is removed {within} after that, and the volume is detached by \
+                 force 6m later"
             ),
-            (_, Some(holder)) if keeps_pods(self.cluster, node) => format!(
-                "whose kubelet is down: detached by force 6m after {holder} is gone, at once if {node} is Ready or \
-                 tainted out-of-service"
-            ),
+            _ if keeps_pods(self.cluster, node) => {
+                let gone = holder.as_ref().map(|holder| format!("{holder} is gone"));
+                let gone = gone.unwrap_or_else(|| "the pod that used it was gone".into());
+                format!(
+                    "whose kubelet is down: detached by force 6m after {gone}, at once if {node} is Ready or tainted \
+                     out-of-service"
+                )
+            }
             (_, Some(holder)) => format!("detached once {holder} is gone"),
-            (_, None) if keeps_pods(self.cluster, node) => format!(
-                "whose kubelet is down: detached by force 6m after the pod that used it was gone, at once if {node} is \
-                 Ready or tainted out-of-service"
-            ),
             (_, None) => "detached once it is unmounted there".into(),
         }
     }
