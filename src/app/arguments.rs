@@ -120,9 +120,7 @@ impl App {
         }
         self.screen.show_pods(node);
         self.arrange(now);
-        if let Some(place) = self.screen.pods.list.keys().iter().position(|listed| *listed == key) {
-            self.screen.select_row(Pane::Pods, place);
-        }
+        self.screen.pods.list.select(&key);
         Ok(())
     }
 

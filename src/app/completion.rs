@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kordon_core::{
-    cluster::{Cluster, Name, NodeName, TaintEffect},
+    cluster::{Cluster, Name, NodeName, TaintEffect, UNSCHEDULABLE},
     plan::MetadataField,
 };
 
@@ -21,7 +21,7 @@ const EFFECTS: [TaintEffect; 3] =
 const TAINTS: [&str; 4] = [
     "dedicated",
     "node.kubernetes.io/out-of-service",
-    "node.kubernetes.io/unschedulable",
+    UNSCHEDULABLE,
     "node-role.kubernetes.io/control-plane",
 ];
 

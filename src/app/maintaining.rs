@@ -82,9 +82,7 @@ impl App {
     /// Asks the operator to confirm that a maintenance which was stopped is resumed or released, or says why that is
     /// not possible.
     pub(in crate::app) fn ask_for_stopped(&mut self, way: StoppedWay, now: Timestamp) {
-        let running = self.operations.running_maintenance();
-        let fault = running.map(|running| format!("{} runs here already", running.id));
-        if let Some(fault) = fault.or_else(|| self.why_not_now()) {
+        if let Some(fault) = self.why_not_now() {
             self.screen.message = Some(fault);
             return;
         }

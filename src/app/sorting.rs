@@ -65,8 +65,12 @@ pub fn check_sort(pane: Pane, text: &str) -> Result<(), String> {
         | Pane::Forecast
         | Pane::Pending
         | Pane::Departures
-        | Pane::Audit => Err(format!("the {} cannot be sorted", pane.title().to_lowercase())),
+        | Pane::Audit => Err(fixed_order(pane)),
     }
+}
+
+fn fixed_order(pane: Pane) -> String {
+    format!("the {} cannot be sorted", pane.title().to_lowercase())
 }
 
 impl<C: SortColumn> PaneSort for Sort<C> {
@@ -160,7 +164,7 @@ impl Screen {
     pub(super) fn sort_by(&mut self, typed: &str) -> Result<(), String> {
         let pane = self.focus;
         let Some(sort) = self.sort_mut(pane) else {
-            return Err(format!("the {} cannot be sorted", pane.title().to_lowercase()));
+            return Err(fixed_order(pane));
         };
         if typed.is_empty() {
             sort.next();

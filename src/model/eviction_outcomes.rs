@@ -204,7 +204,7 @@ impl EvictionCounts {
                 EvictionState::Cancelled { .. } => counts.cancelled += 1,
                 EvictionState::Never => {
                     counts.never += 1;
-                    let Some(pod) = stuck_without_eviction(cluster, key, outcomes) else { continue };
+                    let Some(pod) = stuck_pod(cluster, key, outcomes) else { continue };
                     counts.never_stuck += 1;
                     if !has_running_kubelet(cluster, &row.node) {
                         counts.hanging.count(OutcomeKind::Stuck);
@@ -229,7 +229,7 @@ impl EvictionCounts {
 }
 
 /// Returns a pod that nothing evicts, if it is stuck.
-fn stuck_without_eviction<'a>(
+fn stuck_pod<'a>(
     cluster: &'a Cluster,
     pod: &Key,
     outcomes: Option<&EvictionOutcomes>,

@@ -89,7 +89,7 @@ use kordon_core::{
 use kordon_time::{ClusterClock, Span, Timestamp};
 
 /// Error of a measured difference of the clocks: half the resolution of a Date header.
-const IN_SYNC: Span = Span::from_millis(500);
+pub const IN_SYNC: Span = Span::from_millis(500);
 
 /// Delay after which an overdue timeout counts as a sleep of the machine.
 const ASLEEP: Span = Span::from_secs(10);
@@ -356,16 +356,16 @@ impl Model {
     pub fn scopes_on_demand(&self) -> impl Iterator<Item = Scope> + use<> {
         let (cluster, version) = (&self.cluster, self.settings.version);
         let is_known = [FeedKind::Nodes, FeedKind::Pods].iter().all(|kind| cluster.known(*kind).is_known());
-        let has_devices = version >= SchedulerRules::FIRST_WITH_DEVICES;
+        let has_devices = is_known && version >= SchedulerRules::FIRST_WITH_DEVICES;
         let devices = has_devices && cluster.needs_devices();
         let templates = has_devices && cluster.needs_claim_templates();
-        let cron_jobs = version >= ServerVersion::new(1, 21) && cluster.needs_cron_jobs();
+        let cron_jobs = is_known && version >= ServerVersion::new(1, 21) && cluster.needs_cron_jobs();
         let is_needed = move |kind: &FeedKind| match kind {
             FeedKind::ClaimTemplates => templates,
             FeedKind::CronJobs => cron_jobs,
             _ => devices,
         };
-        FeedKind::ON_DEMAND.into_iter().filter(move |_| is_known).filter(is_needed).filter_map(Scope::all_of)
+        FeedKind::ON_DEMAND.into_iter().filter(is_needed).filter_map(Scope::all_of)
     }
 
     /// Whether the headroom has all its inputs, so that more data could not change it.
@@ -412,8 +412,8 @@ impl Model {
     }
 
     /// Stores the difference of the clocks. If it is within the error of its measurement, the times of objects are used
-    /// as they are written, so that they are shown as kubectl shows them. At the first measurement, the engine reads all times again, because it had
-    /// read them without the difference.
+    /// as they are written, so that they are shown as kubectl shows them. At the first measurement, the engine reads all
+    /// times again, because it had read them without the difference.
     fn on_clock_difference(&mut self, difference: Span, now: Timestamp) {
         let is_first = self.feeds.clock_difference.replace(difference).is_none();
         let is_in_sync = (-IN_SYNC..=IN_SYNC).contains(&difference);

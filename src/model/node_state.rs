@@ -10,7 +10,10 @@ use kordon_core::{
     },
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     operation::DrainCount,
-    plan::{EvictionRules, cordoned_at, drain_began, foreign_drain, unmarked_drain},
+    plan::{
+        BlockedDrain, EvictionRules, cordoned_at, drain_began, foreign_drain, may_have_unmarked_drain,
+        unmarked_drain,
+    },
 };
 use kordon_time::{Span, Timestamp};
 
@@ -257,7 +260,7 @@ impl NodeFacts<'_> {
         };
         // The number of pods may become known or unknown at any time, and budgets change what a drain can evict,
         // without a change of a node or pod.
-        let is_counted = (may_be_drained || node.unschedulable) && node.is_ready();
+        let is_counted = (may_be_drained || may_have_unmarked_drain(node)) && node.is_ready();
         let of_count = if is_counted { Expiry::AnyTime } else { Expiry::OnChange };
         let of_claim =
             node.drain_claim.as_ref().map(|claim| claim.fresh_until()).filter(|until| *until > now);
@@ -313,11 +316,14 @@ impl Model {
     /// Returns the state of a node with its details; `None` until the engine has started.
     pub fn node_status(&self, node: &Node) -> Option<NodeStateView> {
         let state = self.watchlist.state(&node.name)?;
-        let drain = (state == NodeState::Draining).then(|| self.drain_count(node)).flatten();
-        let is_of_kordon = drain.is_some() && node.drain_claim.is_some();
+        let is_draining = state == NodeState::Draining;
+        let of_kordon = is_draining.then(|| self.drain_count(node)).flatten();
         let is_maintained = matches!(state, NodeState::Rebooting | NodeState::Draining | NodeState::Drained);
-        let foreign = || self.foreign_drain(node)?.by;
-        let by = (is_maintained && !is_of_kordon).then(foreign).flatten();
+        let foreign = (is_maintained && of_kordon.is_none()).then(|| self.foreign_drain(node)).flatten();
+        let is_counted = is_draining && node.drain_claim.is_none();
+        let counted = foreign.as_ref().filter(|_| is_counted);
+        let drain = of_kordon.or_else(|| self.foreign_count(node, counted?));
+        let by = foreign.and_then(|foreign| foreign.by);
         Some(NodeStateView { state, since: self.state_since(node, state), drain, by })
     }
 
@@ -327,23 +333,29 @@ impl Model {
         foreign_drain(&self.cluster, node, &rules, self.views.taken)
     }
 
-    /// Returns the progress of a drain. If the operation runs in this process, it reports the progress itself.
+    /// Returns the progress of a drain by kordon. If the operation runs in this process, it reports the progress itself.
     /// Otherwise the progress is read from the drain's annotation on the node, with the budgets that blocked the drain
-    /// at the last refresh. The progress of a drain by another client is known once a pod was seen leaving.
+    /// at the last refresh.
     pub fn drain_count(&self, node: &Node) -> Option<DrainCount> {
-        let blocked = || self.views.blocked_drains.iter().find(|drain| drain.node == node.name);
-        let Some(claim) = node.drain_claim.as_ref() else {
-            let gone = self.gone_by_foreign_drain(node).filter(|gone| *gone > 0)?;
-            return DrainCount::of_foreign(node, &self.cluster, gone, blocked());
-        };
+        let claim = node.drain_claim.as_ref()?;
         let of_ours = self.maintenance.drain(&node.name, &claim.operation);
-        of_ours.or_else(|| DrainCount::from_claim(claim, &node.name, &self.cluster, blocked()))
+        let of_claim = || DrainCount::from_claim(claim, &node.name, &self.cluster, self.blocked_drain(node));
+        of_ours.or_else(of_claim)
     }
 
-    /// Returns the number of pods that were seen leaving a node since another client drains it; `None` if no other client
-    /// does, or if the start of its drain is unknown. Pods that a drain does not remove are not counted.
-    fn gone_by_foreign_drain(&self, node: &Node) -> Option<usize> {
-        let drain = self.foreign_drain(node)?;
+    /// Returns the progress of a drain by another client, which is known once a pod was seen leaving.
+    fn foreign_count(&self, node: &Node, drain: &ForeignDrain) -> Option<DrainCount> {
+        let gone = self.gone_by_foreign_drain(node, drain).filter(|gone| *gone > 0)?;
+        DrainCount::of_foreign(node, &self.cluster, gone, self.blocked_drain(node))
+    }
+
+    fn blocked_drain(&self, node: &Node) -> Option<&BlockedDrain> {
+        self.views.blocked_drains.iter().find(|drain| drain.node == node.name)
+    }
+
+    /// Returns the number of pods that were seen leaving a node since another client drains it; `None` if the start of
+    /// its drain is unknown. Pods that a drain does not remove are not counted.
+    fn gone_by_foreign_drain(&self, node: &Node, drain: &ForeignDrain) -> Option<usize> {
         if !matches!(drain.stage, DrainStage::Draining | DrainStage::Maintaining) {
             return None;
         }
@@ -355,10 +367,10 @@ impl Model {
         let is_gone = |entry: &&DepartureEntry| {
             entry.node.as_ref() == Some(&node.name)
                 && matches!(entry.stage, DepartureStage::Gone { .. })
-                && entry.at.is_some_and(|at| at >= began)
                 && is_removed(entry)
         };
-        Some(self.departures.newest().map(|(_, entry)| entry).filter(is_gone).count())
+        let since = self.departures.newest().take_while(|(id, _)| id.at() >= began);
+        Some(since.map(|(_, entry)| entry).filter(is_gone).count())
     }
 
     fn state_since(&self, node: &Node, state: NodeState) -> Option<Timestamp> {

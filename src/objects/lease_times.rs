@@ -2,26 +2,22 @@
 //! `kubectl get` leaves out unless it is called with `--show-managed-fields`.
 
 use kordon_core::cluster::READY;
-use kordon_demo::api::kinds::{KINDS, Kind};
+use kordon_demo::api::kinds::{self, Kind};
 use kordon_time::{Span, Timestamp};
 use serde_json::{Value, json};
 
 use super::set::{ObjectName, ObjectSet};
-use crate::k8s::leadership::MANAGER_LEASE;
+use crate::k8s::leadership::{ElectionOptions, MANAGER_LEASE};
 
 /// Time without a heartbeat after which a running controller has certainly set Ready to Unknown. It is longer than
 /// every grace period in use: 40 s and 50 s by default, 5 min with flags that tolerate long outages.
 const MARKED_WITHIN: Span = Span::from_secs(600);
 
-/// Time for which the Lease of a controller is valid if it has no `leaseDurationSeconds`.
-const LEASE_SECONDS: i64 = 15;
-
 /// Sets the write time of Leases that do not state it, if their kubelets must be alive: kube-controller-manager runs,
 /// and Ready of their nodes is not Unknown although their heartbeats seem older than any grace period (upstream
 /// `tryUpdateNodeHealth`). The clocks of these kubelets are behind. Their Leases count as written at `now`.
 pub fn infer(set: &mut ObjectSet, now: Timestamp) {
-    let kind = |plural: &str| KINDS.iter().find(|kind| kind.plural == plural);
-    let (Some(nodes), Some(leases)) = (kind("nodes"), kind("leases")) else { return };
+    let (nodes, leases) = (kinds::named("nodes"), kinds::named("leases"));
     let (namespace, name) = MANAGER_LEASE;
     let manager = set.object(leases, &(namespace.to_owned(), name.to_owned()));
     if !manager.is_some_and(|lease| has_led(lease, now)) {
@@ -36,7 +32,8 @@ pub fn infer(set: &mut ObjectSet, now: Timestamp) {
 /// Whether the holder of the controller's Lease renews it, and has held it long enough to mark every dead node.
 fn has_led(lease: &Value, now: Timestamp) -> bool {
     let spec = &lease["spec"];
-    let valid = Span::from_secs(spec["leaseDurationSeconds"].as_i64().unwrap_or(LEASE_SECONDS));
+    let default = ElectionOptions::for_manager().lease_duration;
+    let valid = spec["leaseDurationSeconds"].as_i64().map_or(default, Span::from_secs);
     let (acquired, renewed) = (time(&spec["acquireTime"]), time(&spec["renewTime"]));
     let is_held = spec["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty());
     is_held

@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{Scene, panes::header, text, text_sheet, theme::Role, widgets::segments::Runs};
 use crate::{
     app::HistoryState,
-    model::{ControllerRole, Leadership},
+    model::{ControllerRole, IN_SYNC, Leadership},
 };
 use kordon_core::{
     engine::Origin,
@@ -145,14 +145,13 @@ fn history(scene: &Scene) -> Option<String> {
 /// Difference between the API server's clock and ours, accurate to half a second. It matters because other clocks write
 /// renewTime and timeAdded.
 fn clock_difference(difference: Option<Span>) -> String {
-    const HALF_A_SECOND: Span = Span::from_millis(500);
     let Some(difference) = difference else { return "not measured".into() };
     let (apart, to) =
         if difference.is_negative() { (-difference, "behind") } else { (difference, "ahead of") };
-    if apart <= HALF_A_SECOND {
+    if apart <= IN_SYNC {
         return "as ours, to half a second".into();
     }
-    let whole = Span::from_secs((apart + HALF_A_SECOND).as_secs());
+    let whole = Span::from_secs((apart + IN_SYNC).as_secs());
     format!("{whole} {to} ours")
 }
 

@@ -215,7 +215,7 @@ fn notes(pod: &PlanPodReport) -> String {
 
 fn lands_on(pod: &PlanPodReport) -> String {
     if let Some(outcome) = &pod.if_it_leaves {
-        return format!("if it leaves: {}", outcome.outcome_text.trim_start_matches("→ "));
+        return words::if_it_leaves(&outcome.outcome_text);
     }
     match (pod.landing, &pod.landing_node, &pod.landing_reason) {
         (Some("node"), Some(node), Some(reason)) => format!("{node} ({reason})"),

@@ -506,8 +506,7 @@ impl Status<'_> {
         let statuses = self.init_container_statuses.iter().chain(self.container_statuses.iter());
         let is_unready =
             |condition: &&WireCondition<'_>| *condition.kind == *"Ready" && *condition.status != *"True";
-        let unready = self.conditions.iter().find(is_unready);
-        let unready_since = unready.and_then(|condition| condition.last_transition_time.time());
+        let unready_since = || self.conditions.iter().find(is_unready)?.last_transition_time.time();
         let trouble = |status: &WireContainerStatus<'_>| -> Option<String> {
             if status.ready.0 {
                 return None;
@@ -521,7 +520,7 @@ impl Status<'_> {
                 return Some(format!("exited with {}", ended.exit_code.or(0)));
             }
             let restarts = status.restart_count.or(0);
-            let is_starting_badly = restarts > 0 && status.last_run_began_after(unready_since);
+            let is_starting_badly = restarts > 0 && status.last_run_began_after(unready_since());
             let crashes = (restarts >= MANY_RESTARTS || is_starting_badly) && !status.last_run_was_long();
             crashes.then(|| match restarts {
                 1 => "restarted once".to_owned(),

@@ -132,8 +132,7 @@ pub(super) fn within(model: &Model) -> String {
 
 /// Returns `, more later` if more pods are evicted after the end of the forecast.
 fn later(model: &Model) -> &'static str {
-    let goes_on = model.predictions.forecast().is_some_and(|forecast| goes_on(model, forecast));
-    if goes_on { ", more later" } else { "" }
+    if within(model).is_empty() { "" } else { ", more later" }
 }
 
 /// Whether pods that are not in the list of evictions are evicted after the end of a forecast: their tolerations end
@@ -148,22 +147,28 @@ fn goes_on(model: &Model, forecast: &Forecast) -> bool {
 
 /// Number of pods of a node that are to be evicted, and the time of the first eviction.
 pub(super) fn node_leaving(model: &Model, node: &NodeName) -> (usize, Option<Timestamp>) {
+    times_on(model, node, EvictionState::leaves_at)
+}
+
+/// Number of pods on a node whose state has this time, and the earliest of these times.
+fn times_on(
+    model: &Model,
+    node: &NodeName,
+    time: impl Fn(&EvictionState) -> Option<Timestamp>,
+) -> (usize, Option<Timestamp>) {
     let rows = model.views.leaving.evictions.values().filter(|row| row.node == *node);
-    let times: Vec<Timestamp> = rows.filter_map(|row| row.state.leaves_at()).collect();
+    let times: Vec<Timestamp> = rows.filter_map(|row| time(&row.state)).collect();
     (times.len(), times.iter().min().copied())
 }
 
 /// Number of terminating pods of a node that the pod garbage collector removes by force, and the time of the first
 /// removal; `None` if there are no such pods.
 fn removed_by_force(model: &Model, node: &NodeName) -> Option<(usize, Timestamp)> {
-    let rows = model.views.leaving.evictions.values().filter(|row| row.node == *node);
-    let times: Vec<Timestamp> = rows
-        .filter_map(|row| match row.state {
-            EvictionState::Terminating { removed, .. } => removed,
-            _ => None,
-        })
-        .collect();
-    Some((times.len(), times.iter().min().copied()?))
+    let (pods, first) = times_on(model, node, |state| match state {
+        EvictionState::Terminating { removed, .. } => *removed,
+        _ => None,
+    });
+    Some((pods, first?))
 }
 
 /// Whether the time of every eviction on the node is known: the node has its taint, and the pods are known.

@@ -195,7 +195,7 @@ fn scale_up(
         let allowed = budget::numbers(&later, budget, rules, now).ok()?.allowed;
         (allowed > 0).then_some((more, allowed))
     };
-    let (more, allowed) = [1, missing]
+    let (more, allowed) = BTreeSet::from([1, missing])
         .into_iter()
         .filter(|more| (1..=replicas.max(1)).contains(more))
         .find_map(allowed_with)?;

@@ -173,7 +173,6 @@ struct LeavingPods {
 impl LeavingPods {
     /// Returns the counts as text: `7 pods leave: 1 lost, 1 Pending, 5 move; 1 is blocked`.
     fn text(self) -> String {
-        let data_lost = joined([(self.data_lost, "loses data", "lose data")]);
         let others = joined([
             (self.blocked, "is blocked", "are blocked"),
             (self.wait, "waits for its budget", "wait for their budgets"),
@@ -193,7 +192,9 @@ impl LeavingPods {
             pods if pods > 0 && pods == moved && self.data_lost == 0 => {
                 counted(pods, "pod moves", "pods move")
             }
-            _ if self.data_lost > 0 => format!("{}, {data_lost}", leaving(&self.leave)),
+            _ if self.data_lost > 0 => {
+                format!("{}, {}", leaving(&self.leave), counted(self.data_lost, "loses data", "lose data"))
+            }
             _ => leaving(&self.leave),
         };
         let parts = [leave, forced.unwrap_or_default(), others];

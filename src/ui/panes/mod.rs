@@ -429,7 +429,7 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
         let text = format!("no {row} matches; a regular expression is /{word}/ ({back} clears the filter)");
         return ("○", text, Role::Dim);
     }
-    let name = scene.screen.filter(pane).text();
+    let name = filter.text();
     let is_name = name.chars().all(|letter| letter.is_alphanumeric() || "-./".contains(letter));
     let pods = (pane == Pane::Nodes && is_name).then(|| scene.app.pods_like_nodes()).flatten();
     if let Some(pods) = pods {

@@ -153,7 +153,7 @@ fn pod(scene: &Scene, pod: &PodPlan, made: Timestamp) -> EventRow {
         text = text.and(" → ", dim).and(node, dim);
     }
     if let Some(outcome) = &pod.if_it_leaves {
-        text = text.and(" · if it leaves: ", dim).and(outcome.short().trim_start_matches("→ "), dim);
+        text = text.and(" · ", dim).and(&words::if_it_leaves(&outcome.short()), dim);
     }
     for note in pod.notes() {
         text = text.and(" · ", scene.style(Role::Faint)).and(&note, scene.style(Role::NodeNotice));
@@ -238,7 +238,7 @@ fn full_pod(pod: &PodPlan, made: Timestamp) -> String {
         parts.push(format!("replacement lands on {node} ({why})"));
     }
     if let Some(outcome) = &pod.if_it_leaves {
-        parts.push(format!("if it leaves: {}", outcome.to_string().trim_start_matches("→ ")));
+        parts.push(words::if_it_leaves(&outcome.to_string()));
     }
     if let Some(ready) = pod.ready_again {
         parts.push(format!("Ready again ~{}", after(ready, made)));
