@@ -95,7 +95,7 @@ async fn why_pod_reads_the_pods_of_its_node_its_budgets_and_its_owner() {
     let is_of_pod = |uri: &String| {
         uri.starts_with(&format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"))
             || uri.contains("/namespaces/shop/")
-            || uri.starts_with("/api/v1/namespaces?fieldSelector=metadata.name")
+            || uri.starts_with("/api/v1/namespaces?fieldSelector=metadata.name%3Dshop")
             || uri.starts_with("/api/v1/persistentvolumes?fieldSelector=metadata.name")
     };
     let other: Vec<&String> = reads.iter().filter(is_of_engine).filter(|uri| !is_of_pod(uri)).collect();

@@ -1,4 +1,4 @@
-//! Facts of each demo scenario at three moments: numbers and sets that were computed by hand from the specification and
+//! Facts of each demo scenario at three or four moments: numbers and sets that were computed by hand from the specification and
 //! the scenario's script, never taken from kordon's output. They are compared with the model, the JSON and the drawn
 //! frame of the dashboard's real loop, on a virtual clock.
 //!
@@ -378,7 +378,12 @@ async fn full_outage() {
     facts.equal("after second 260 all are Ready", at_290.with_ready("True").len(), 24);
     facts.equal("and the zones Normal", at_290.zone_states(), ["Normal"; 3].map(str::to_owned).to_vec());
     facts.equal(
-        "and the pods of the start have not left, those of Jobs aside",
+        "with the pods of the start, those of Jobs aside",
+        at_290.objects.lasting_uids(),
+        start.lasting_uids(),
+    );
+    facts.equal(
+        "and they have not left",
         at_290.departed(|_| true).intersection(&start.lasting()).cloned().collect::<BTreeSet<_>>(),
         set([]),
     );
@@ -438,6 +443,13 @@ async fn kernel_upgrade() {
         1.0,
         8.0,
     );
+    facts.within(
+        "and at most three by second 120",
+        at_120.number_after(&format!("kernel {NEW_KERNEL} on ")) as f64,
+        0.0,
+        3.0,
+    );
+    facts.equal("pods of DaemonSets stay", at_280.objects.daemon_pods(), start.daemon_pods());
     facts.equal(
         "no pod of a DaemonSet has left (docs/upstream/operator-actions.md#3.3)",
         at_280.departed(|_| true).intersection(&start.daemon_pods()).cloned().collect::<BTreeSet<_>>(),
@@ -602,7 +614,7 @@ async fn quota() {
         all.iter().filter(|pod| is_api(pod)).cloned().collect(),
     );
     facts.equal("exactly one", evicted.len(), 1);
-    let terminating = at_8.evictions_on(&node, "terminating").into_keys();
+    let terminating = at_8.pods_by(&node, is_deleted).into_iter();
     let counted = ["shop/", "payments/", "search/"];
     let held: BTreeSet<String> =
         terminating.filter(|pod| counted.iter().any(|namespace| pod.starts_with(namespace))).collect();
@@ -613,6 +625,11 @@ async fn quota() {
         held,
     );
     facts.equal("when they are gone, nothing is waited for", at_90.with_outcome("replacedWhenGone"), set([]));
+    facts.equal(
+        "there are five again",
+        at_90.objects.named("payments", "api-").filter(|pod| !is_deleted(pod)).count(),
+        5,
+    );
     for moment in &moments {
         facts.equal(
             &format!("what a quota refuses is not Pending at {} s", moment.at),
@@ -888,6 +905,11 @@ impl ClusterObjects {
     }
 
     /// Returns the pods that end only if they are removed: all pods except those of Jobs.
+    fn lasting_uids(&self) -> BTreeSet<String> {
+        self.pods.iter().filter(|pod| owner(pod) != "Job").filter_map(ResourceExt::uid).collect()
+    }
+
+    /// Returns the names of the same pods.
     fn lasting(&self) -> BTreeSet<String> {
         self.pods.iter().filter(|pod| owner(pod) != "Job").map(key_of).collect()
     }
@@ -1215,7 +1237,7 @@ impl Surface for MomentSurface {
     }
 }
 
-/// Plays a scenario as `kordon demo` does, until the last of three moments in seconds after its start. Also returns the
+/// Plays a scenario as `kordon demo` does, until the last of some moments in seconds after its start. Also returns the
 /// objects at the start.
 async fn play<const N: usize>(name: &'static str, times: [i64; N]) -> (Facts, ClusterObjects, [Moment; N]) {
     let scenario = Scenario::named(name).expect("there is one");

@@ -288,7 +288,7 @@ impl Known {
             }
             "POD" | "POD NOT EVICTED" | "STAYS PENDING" | "PENDING POD" | "BUDGET" => kind == Kind::Pod,
             // The name of a pod that moves again is made up.
-            "MOVED POD" => matches!(kind, Kind::Pod | Kind::Other),
+            "MOVED POD" => kind == Kind::Pod || (kind == Kind::Other && cell.contains('/')),
             "LEFT OUT" | "TO" => kind == Kind::Node,
             "ZONE" => kind == Kind::Zone,
             // The column NODES has a number, or names in the list of operations and in waves.
@@ -339,11 +339,10 @@ impl Known {
             "EVICTION RATE" | "EVICTION RATE AT END" => cell.ends_with("/s"),
             "AT" | "STARTED" | "NEXT SLOT" | "PROBE" => kind == Kind::Clock,
             "IN" | "EVICTION" => kind == Kind::Span || is_words(&["now", "stuck ", "never"]),
-            "RAN NOWHERE" | "NOT BACK: NOWHERE" | "HEARTBEAT" | "GRACE LEFT" | "REPLACED IN" | "READY IN"
-            | "READY AGAIN" | "LEAVES" | "DELETED" | "FOR" | "GRACE" | "PERIOD" | "STATUS" | "LAST"
-            | "BEST" | "TYPICAL" | "WORST" | "BLIP OF" | "AGE" | "AGO" | "FIRST" | "TAKES" => {
-                kind == Kind::Span || is_words(&["now", "never", "from death"])
-            }
+            "GRACE LEFT" | "REPLACED IN" | "READY IN" => kind == Kind::Span || is_words(&["now", "never"]),
+            "RAN NOWHERE" | "NOT BACK: NOWHERE" | "HEARTBEAT" | "READY AGAIN" | "LEAVES" | "DELETED"
+            | "FOR" | "GRACE" | "PERIOD" | "STATUS" | "LAST" | "BEST" | "TYPICAL" | "WORST" | "BLIP OF"
+            | "AGE" | "AGO" | "FIRST" | "TAKES" => kind == Kind::Span || is_words(&["never", "from death"]),
             "EVENT" => kind == Kind::Other && !cell.starts_with(char::is_numeric),
             "STATE AT END" => {
                 is_words(&["normal", "partial", "full", "initial", "Normal", "Partial", "Full"])

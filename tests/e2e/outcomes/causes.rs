@@ -100,14 +100,16 @@ pub fn explain(
             Cause::OtherReplaced => {
                 let after = |(seen, _): &&(Timestamp, String)| *seen > began;
                 let own = homes.get(pod).and_then(|homes| homes.iter().find(after)).map(|(seen, _)| *seen)?;
-                let is_replaced = |other: &String| {
+                let is_replaced = |((at, other), difference): &(&(String, String), &Value)| {
+                    let read = difference["readAt"].as_str().and_then(Timestamp::parse);
+                    let Some((at, read)) = Timestamp::parse(at).zip(read) else { return false };
                     let mut homes = homes.get(other).into_iter().flatten();
-                    homes.any(|(seen, _)| *seen > began && *seen <= own)
+                    homes.any(|(seen, _)| *seen > began.max(at) && *seen <= own.min(read))
                 };
                 let mut others = differences.iter().filter(|((_, other), difference)| {
                     other != pod && owner(other) == owner(pod) && difference["predicted"] != "moves"
                 });
-                let other = others.find(|((_, other), _)| is_replaced(other));
+                let other = others.find(is_replaced);
                 other.map(|((_, other), _)| format!("{other} was replaced first"))
             }
             Cause::JobFailedAgain => {
