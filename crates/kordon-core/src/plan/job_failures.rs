@@ -17,7 +17,7 @@ use super::{
 use crate::cluster::{
     Cluster, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, ExitCodes, IndexFailures,
     JobLimits, Key, Name, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule, Uid, Workload,
-    WorkloadKind,
+    WorkloadKind, WorkloadStage,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -65,10 +65,13 @@ impl JobLedger {
     /// without a Job, and pods of a Job that has already ended, are ignored. `finished` is the time from which the
     /// back-off counts ([`finished`]).
     pub fn on_failure(&mut self, cluster: &Cluster, pod: &Pod, is_disrupted: bool, finished: Timestamp) {
-        if pod.is_finished() || owner::has_ended(cluster, pod) {
+        if pod.is_finished() {
             return;
         }
         let Some(workload) = job_of(cluster, pod) else { return };
+        if workload.stage == WorkloadStage::Finished {
+            return;
+        }
         let Some(job) = &workload.job else { return };
         let record =
             self.jobs.entry(workload.uid.clone()).or_insert_with(|| JobRecord::new(cluster, &workload));
@@ -419,7 +422,7 @@ mod tests {
     use super::*;
     use crate::cluster::{
         Change, Condition, KubeletSpec, Labels, Node, ObjectEvent, Owner, PodEnding,
-        PodFailureAction::Ignore, PodResources, READY, Termination, WorkloadStage, pod::JOB_TRACKING,
+        PodFailureAction::Ignore, PodResources, READY, Termination, pod::JOB_TRACKING,
     };
 
     /// A cluster with one Job that has `pods` running pods, indexed from 0.
