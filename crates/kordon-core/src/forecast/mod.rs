@@ -70,7 +70,7 @@ pub struct Forecast {
     pub later: BTreeMap<Key, Timestamp>,
     /// Pods whose evictions are scheduled when the forecast is made, but do not happen: the controller removes the
     /// taints of their nodes first, because the nodes are Ready again or because every zone is down.
-    pub cancelled: BTreeSet<Key>,
+    cancelled: BTreeSet<Key>,
     /// The chart of the forecast; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,
     /// The chances with which nodes get the tokens of their zones' rate limiters, for [`Forecast::deleted`].
@@ -280,6 +280,11 @@ impl Forecast {
         forecast.silent.retain(|node| !heard.contains(node));
         forecast.chart.lanes.retain(|lane| lane.nodes.iter().all(|node| !fallen.contains(node)));
         forecast.by_node = baseline::by_node(&forecast.steps);
+    }
+
+    /// Whether the pod's eviction was scheduled when the forecast was made, but does not happen.
+    pub fn cancels(&self, pod: &Key) -> bool {
+        self.cancelled.contains(pod)
     }
 
     /// The predicted events of a node and its pods, sorted by time.
