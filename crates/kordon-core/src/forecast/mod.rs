@@ -219,13 +219,7 @@ impl Forecast {
                 ended.insert(pod.key.clone(), ForecastStep { at, kind, why, not_ready: 0, chance: None });
             }
         }
-        for step in &self.steps {
-            if let Some(pod) = step.kind.pod()
-                && ended.get(pod).is_some_and(|end| step.at <= end.at)
-            {
-                ended.remove(pod);
-            }
-        }
+        self.leave_out_later(&mut ended);
         self.steps.extend(ended.into_values());
         self.steps.sort_by_key(|step| step.at);
     }
@@ -243,15 +237,21 @@ impl Forecast {
         if evicted.is_empty() {
             return;
         }
-        for step in &self.steps {
-            let Some(pod) = step.kind.pod() else { continue };
-            if evicted.get(pod).is_some_and(|eviction| step.at <= eviction.at) {
-                evicted.remove(pod);
-            }
-        }
+        self.leave_out_later(&mut evicted);
         self.steps.retain(|step| step.kind.pod().is_none_or(|pod| !evicted.contains_key(pod)));
         self.steps.extend(evicted.into_values());
         self.steps.sort_by_key(|step| step.at);
+    }
+
+    /// Removes the pods that another step ends, deletes or removes first, or at the same time.
+    fn leave_out_later(&self, leaving: &mut BTreeMap<Key, ForecastStep>) {
+        for step in &self.steps {
+            if let Some(pod) = step.kind.pod()
+                && leaving.get(pod).is_some_and(|later| step.at <= later.at)
+            {
+                leaving.remove(pod);
+            }
+        }
     }
 
     /// Returns how many pods are deleted before the end, over all orders in which waiting nodes may be tainted.
