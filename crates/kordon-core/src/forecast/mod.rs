@@ -257,7 +257,7 @@ impl Forecast {
     /// Returns how many pods are deleted before the end, over all orders in which waiting nodes may be tainted.
     /// `cluster` is the cluster of the forecast. Reads all pods of the waiting nodes.
     pub fn deleted(&self, cluster: &Cluster) -> DeletedRange {
-        let predicted = self.totals(self.made).deleted + self.subtracted;
+        let predicted = self.deletions() + self.subtracted;
         self.chances.deleted(cluster, predicted, self.until).without(self.subtracted)
     }
 
