@@ -467,7 +467,7 @@ pub const COMMANDS: &[Command] = &[
     maintain("window", "Maintenance: type at which times of day waves may run.",
         &[char('D')], MaintenanceOption::Window).takes("[FROM-TO ZONE]"),
     maintain("max-duration", "Maintenance: type how long all waves may take.", &[], MaintenanceOption::MaxDuration).takes("[SPAN]"),
-    maintain("control-planes-together", "Maintenance: let control-plane nodes be in a wave together.",
+    maintain("control-planes-together", "Maintenance: let control plane nodes be in a wave together.",
         &[], MaintenanceOption::ControlPlanesTogether).takes(""),
     maintain("allow-worse-loss", "Maintenance: include nodes after which the loss of a node or zone would strand more pods.",
         &[], MaintenanceOption::AllowWorseLoss).takes(""),

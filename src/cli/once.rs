@@ -454,7 +454,7 @@ impl OneShot {
     pub async fn read_devices(&mut self) {
         if self.model.settings.version >= SchedulerRules::FIRST_WITH_DEVICES {
             let kinds = [FeedKind::ResourceSlices, FeedKind::ResourceClaims];
-            self.read_near(kinds.map(Scope::Devices).into()).await;
+            self.read_near(kinds.map(Scope::Whole).into()).await;
         }
     }
 

@@ -235,12 +235,13 @@ impl Sources<'_> {
             .iter()
             .filter(|name| cluster.node(name).is_some_and(|node| engine.untaints_soon(cluster, node, now)))
             .collect();
+        let is_cancelled = |pod: &Key| self.forecast.is_some_and(|forecast| forecast.cancels(pod));
         for eviction in engine.evictions(cluster) {
             if untainted.contains(&eviction.node) && !engine.is_before_next_pass(eviction.due, now) {
                 continue;
             }
             let state = match eviction.due {
-                Due::At { .. } if self.is_cancelled_later(&eviction.pod) => continue,
+                Due::At { .. } if is_cancelled(&eviction.pod) => continue,
                 Due::At { at, certainty } => EvictionState::Scheduled { at, certainty },
                 Due::Never => EvictionState::Never,
             };
@@ -291,21 +292,17 @@ impl Sources<'_> {
         }
     }
 
-    /// Whether the forecast has no deletion of a pod whose eviction is scheduled.
-    fn is_cancelled_later(self, pod: &Key) -> bool {
-        self.forecast.is_some_and(|forecast| forecast.cancelled.contains(pod))
-    }
-
     /// Adds the cancelled evictions. A cancelled eviction was scheduled and is not scheduled any more, and its pod
     /// still exists.
     ///
     /// A forecast that is older than the cancellation does not bring the eviction back.
     fn remember_cancelled(self, rows: &mut BTreeMap<Key, EvictionRow>) {
         let Self { cluster, before, now, .. } = self;
+        let is_cancelled = |pod: &Key| self.forecast.is_some_and(|forecast| forecast.cancels(pod));
         let predicted_at = self.forecast.map_or(Timestamp::EPOCH, |forecast| forecast.made);
         for (key, row) in &before.evictions {
             let (at, why) = match row.state {
-                EvictionState::Scheduled { at, .. } if at > now && !self.is_cancelled_later(key) => {
+                EvictionState::Scheduled { at, .. } if at > now && !is_cancelled(key) => {
                     (now, Why::from(Cause::TaintsGone))
                 }
                 EvictionState::Cancelled { at } if now.since(at) < REMEMBERED => (at, row.why.clone()),

@@ -50,9 +50,7 @@ const fn leads_on(scope: &Scope) -> bool {
             | Scope::Namespace(_)
             | Scope::Quotas
             | Scope::QuotasIn(_)
-            | Scope::Devices(_)
-            | Scope::CronJobs
-            | Scope::CsiDrivers
+            | Scope::Whole(_)
     )
 }
 

@@ -9,9 +9,9 @@ use kordon::{
 };
 use kordon_core::{
     cluster::{
-        AccessModes, Budget, Change, Claim, Cluster, Condition, ConditionStatus, Key, LeaderLease, Lease,
-        Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, READY, Scope, Selector,
-        Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid, Version, Volume,
+        AccessModes, Budget, Change, Claim, Cluster, Condition, ConditionStatus, FeedKind, Key, LeaderLease,
+        Lease, Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, READY, Scope,
+        Selector, Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid, Version, Volume,
         VolumeProperties, Workload, WorkloadKind, WorkloadStage,
         scheduling::{PodVolume, SchedulingSpec},
     },
@@ -230,7 +230,8 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
 /// Returns all scopes (sets of objects) that explanations may read.
 fn all() -> Vec<Scope> {
     let workloads = WorkloadKind::ALL.map(Scope::Workloads);
-    let others = [Scope::Pods, Scope::Budgets, Scope::Claims, Scope::Volumes, Scope::CsiDrivers];
+    let others =
+        [Scope::Pods, Scope::Budgets, Scope::Claims, Scope::Volumes, Scope::Whole(FeedKind::CsiDrivers)];
     others.into_iter().chain(workloads).collect()
 }
 

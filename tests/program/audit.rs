@@ -425,6 +425,36 @@ async fn pods_that_replacements_preempt_are_causes_and_counted() {
     assert_eq!(waves["waves"][0]["lost"], json!(["s/tool"]), "{waves:#}");
 }
 
+/// `api` takes the place of `middle` on n2, whose replacement takes the place of `tool` on n3.
+#[tokio::test]
+async fn a_pod_that_is_preempted_in_turn_names_the_pod_whose_replacement_preempts_it() {
+    let mut objects = three_nodes();
+    let big = json!({"kind": "big"});
+    let n2 = objects.0.iter_mut().find(|object| object["metadata"]["name"] == "n2").expect("a node");
+    n2["metadata"]["labels"] = big.clone();
+    let scheduling = [
+        ("api", "n1", json!({"priority": 1000, "nodeSelector": big})),
+        ("middle", "n2", json!({"priority": 100})),
+    ];
+    for (name, node, scheduling) in scheduling {
+        let labels = json!({"labels": {"app": name}});
+        let mut spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": labels, "spec": scheduling}});
+        spec["template"]["spec"]["containers"] =
+            json!([{"name": "app", "image": "app", "resources": {"requests": {"cpu": "3"}}}]);
+        let (set, reference) = owner("apps/v1", "ReplicaSet", name, spec, json!({}));
+        objects.0.push(set);
+        let more = json!({"metadata": labels, "spec": scheduling});
+        objects.0.push(pod(&format!("{name}-0"), node, 3, &reference, more));
+    }
+    objects.0.push(pod("tool", "n3", 3, &json!([]), json!({})));
+    let report = audit(&objects).await;
+    let lost = finding(&report, "notRecreated Pod s/tool");
+    assert_eq!(texts(&lost["nodes"]), ["n1", "n2", "n3"].into(), "{lost:#}");
+    let says = lost["says"].as_str().expect("a text");
+    assert!(says.starts_with("preempted by the replacement of s/middle-0;"), "{says}");
+}
+
 /// kubernetes/autoscaler cluster-autoscaler-1.36.1,
 /// `cluster-autoscaler/simulator/drainability/rules/notsafetoevict/rule.go`: the Cluster Autoscaler does not drain a node
 /// with such a pod.

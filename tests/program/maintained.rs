@@ -131,7 +131,7 @@ async fn the_plan_says_that_control_plane_nodes_have_a_wave_each() {
     let output = harness.run(&nodes).await;
     assert_eq!(output.code, DONE, "{}", output.err);
     assert!(output.out.contains(", in 2 waves\n"), "{}", output.out);
-    assert!(output.out.contains("2 nodes are control-plane nodes: a wave has only one"), "{}", output.out);
+    assert!(output.out.contains("2 nodes are control plane nodes: a wave has only one"), "{}", output.out);
     let output = harness.run(&[&nodes[..], &["--control-planes-together"]].concat()).await;
     assert!(output.out.contains(", in 1 wave\n"), "{}", output.out);
 }

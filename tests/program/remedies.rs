@@ -68,6 +68,30 @@ async fn as_many_replicas_are_advised_as_the_budget_needs() {
     }
 }
 
+/// A drain with `--surge` scales the Deployment up, so that the budget then allows the eviction.
+#[tokio::test]
+async fn a_drain_that_scales_a_deployment_up_is_waited_for_until_it_ends() {
+    let mut objects = cluster(NOW);
+    let budget = json!({"minAvailable": 1, "selector": {"matchLabels": {"app": "api"}}});
+    add_deployment(&mut objects, "api", &["n1"], budget);
+    let status = &mut objects.named("PodDisruptionBudget", "api")["status"];
+    (status["desiredHealthy"], status["disruptionsAllowed"]) = (1.into(), 0.into());
+    let cordon = json!({"by": "ann", "at": NOW, "why": "disk", "operation": "drain-1"});
+    let surges = json!([{"deployment": "shop/api", "uid": "api", "replicas": 1}]);
+    let claim = json!({
+        "by": "ann", "operation": "drain-1", "renewed": NOW, "pods": 1, "stay": 0, "surges": surges,
+    });
+    let node = objects.named("Node", "n1");
+    node["spec"]["unschedulable"] = true.into();
+    node["metadata"]["annotations"] =
+        json!({"kordon.dev/cordon": cordon.to_string(), "kordon.dev/drain": claim.to_string()});
+    let why = objects.answer("why node n1", DONE).await;
+    let mut actions = why["actions"].as_array().expect("actions").iter();
+    let wait = actions.find(|action| action["action"] == "wait").expect("a wait");
+    let text = wait["text"].as_str().expect("a text");
+    assert!(text.starts_with("until its drain ends") && !text.contains("does not end"), "{text}");
+}
+
 /// A Kubernetes operator reverts changes of its budget and of the scale of its workload.
 #[tokio::test]
 async fn what_an_operator_owns_is_left_to_it() {

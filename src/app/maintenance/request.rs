@@ -33,7 +33,7 @@ pub struct MaintenanceRequest {
     pub window: Option<DailyWindow>,
     /// Maximum time from the start of the first wave to the end of the last; `None` for no limit.
     pub max_duration: Option<Span>,
-    /// Whether control-plane nodes may be in a wave together.
+    /// Whether control plane nodes may be in a wave together.
     pub control_planes_together: bool,
     /// Whether the loss of a node or zone may be worse between waves than before the start.
     pub allow_worse_loss: bool,

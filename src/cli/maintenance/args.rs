@@ -35,7 +35,7 @@ pub struct MaintenanceArgs {
     /// Maximum number of nodes of one zone maintained at the same time
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u32).range(1..))]
     max_per_zone: Option<u32>,
-    /// Let control-plane nodes be maintained at the same time; otherwise a wave has at most one of them
+    /// Let control plane nodes be maintained at the same time; otherwise a wave has at most one of them
     #[arg(long)]
     control_planes_together: bool,
     /// How long the schedule assumes that the work on an empty node takes, until the node is back

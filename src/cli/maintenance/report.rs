@@ -31,7 +31,7 @@ pub struct MaintenanceReport {
     pub waves: Vec<WaveReport>,
     /// Nodes that are in no wave.
     pub left_out: Vec<LeftOutReport>,
-    /// Warning about control-plane nodes in the waves, as text; `null` if there are none.
+    /// Warning about control plane nodes in the waves, as text; `null` if there are none.
     pub control_plane: Option<String>,
     /// The assumptions of the plan, as text.
     pub assumptions: Vec<String>,

@@ -108,9 +108,7 @@ pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
         | Scope::Claims
         | Scope::Volumes
         | Scope::Quotas
-        | Scope::Devices(_)
-        | Scope::CronJobs
-        | Scope::CsiDrivers => all(),
+        | Scope::Whole(_) => all(),
         Scope::NodesWith(selector) | Scope::PodsWith(None, selector) => {
             all().with("labelSelector", &selector.to_string())
         }
@@ -184,9 +182,7 @@ pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<
         | Scope::Volumes
         | Scope::Budgets
         | Scope::Quotas
-        | Scope::Devices(_)
-        | Scope::CronJobs
-        | Scope::CsiDrivers
+        | Scope::Whole(_)
         | Scope::Namespaces
         | Scope::Workloads(
             WorkloadKind::ReplicaSet

@@ -37,7 +37,7 @@ pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) 
     found
 }
 
-/// Returns the finding about a pod that the replacement of a drained pod preempts; `None` if the preempted pod is
+/// Returns the finding about a pod that is preempted because a drained pod is replaced; `None` if the preempted pod is
 /// recreated and finds a node.
 fn of_preempted(row: &PodPlan, preempted: &PreemptedPod, cluster: &Cluster) -> Option<Finding> {
     let kind = match (OutcomeKind::of_preempted(preempted), preempted.lost) {
@@ -47,9 +47,10 @@ fn of_preempted(row: &PodPlan, preempted: &PreemptedPod, cluster: &Cluster) -> O
         (_, Some(_)) => FindingKind::NotRecreated,
         (_, None) => return None,
     };
+    let replaced = preempted.preempted_for(&row.pod);
     let text = match preempted.lost {
-        Some(why) => format!("preempted by the replacement of {}; {}", row.pod, why.says()),
-        None => format!("{preempted}, by the replacement of {}", row.pod),
+        Some(why) => format!("preempted by the replacement of {replaced}; {}", why.says()),
+        None => format!("{preempted}, by the replacement of {replaced}"),
     };
     let subject = match cluster.pod(&preempted.pod) {
         Some(pod) => workload_of(cluster, pod),

@@ -213,13 +213,6 @@ impl SuggestionJob {
             }
             Case::Pod(_) | Case::Node(_) => return,
         };
-        if let (Case::Node(case), [budget, ..]) = (&self.case, &refusing[..])
-            && case.state == NodeState::Draining
-            && case.blocked.is_none()
-        {
-            let wait = suggestions.iter_mut().filter(|suggestion| suggestion.kind == SuggestionKind::Wait);
-            wait.for_each(|wait| wait.text += &format!("; it does not end while {}", budget.numbers));
-        }
         if let (Case::Pod(_), [budget]) = (&self.case, &refusing[..]) {
             let wait = suggestions.iter_mut().filter(|suggestion| suggestion.kind == SuggestionKind::Wait);
             wait.for_each(|wait| wait.text = format!("until more of its pods are Ready: {}", budget.numbers));

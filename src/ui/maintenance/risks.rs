@@ -16,7 +16,7 @@ const REASON_LINES: usize = 2;
 /// ▲ 4 pods lose data in volumes that are deleted with their pods
 /// ▲ wave 1: 1 pod may take longer than 2h: the maintenance then stops
 /// ```
-/// Lines that warn of lost pods, of lost data, of late drains and of control-plane nodes; empty if there are none.
+/// Lines that warn of lost pods, of lost data, of late drains and of control plane nodes; empty if there are none.
 /// `timeout` is the maximum time for the drain of a node.
 pub fn warnings(scene: &Scene, plan: &MaintenancePlan, timeout: Span, width: usize) -> Vec<Runs> {
     let lost = plan.waves.iter().map(|wave| wave.losses.len()).sum::<usize>();

@@ -285,9 +285,7 @@ pub fn watch(scene: &Scene, kind: FeedKind, health: &FeedHealth) -> Runs {
         }
         FeedState::Live => ("●", heard, Role::FeedLive),
         FeedState::Broken { .. } => ("✗", format!("stale {heard}"), Role::FeedBroken),
-        state @ FeedState::Forbidden { .. } if state.is_absent() => {
-            ("○", "not in the files".into(), Role::Dim)
-        }
+        state if state.is_absent() => ("○", "not in the files".into(), Role::Dim),
         FeedState::Forbidden { .. } => ("✗", "forbidden".into(), Role::FeedBroken),
     };
     let words_role = if role == Role::FeedLive { Role::Dim } else { role };

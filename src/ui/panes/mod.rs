@@ -284,9 +284,7 @@ fn feed_note(scene: &Scene, kind: FeedKind) -> Option<Runs> {
             let since = health.last_heard.map_or(*since, |heard| heard.min(*since));
             (format!("{kind} stale {}", text::age(scene.now, since)), Role::FeedBroken)
         }
-        state @ FeedState::Forbidden { .. } if state.is_absent() => {
-            (format!("{kind} not in the files"), Role::Dim)
-        }
+        state if state.is_absent() => (format!("{kind} not in the files"), Role::Dim),
         FeedState::Forbidden { .. } => (format!("{kind} forbidden"), Role::FeedBroken),
         FeedState::Off => (format!("{kind} not watched"), Role::Dim),
         FeedState::Connecting | FeedState::Live => return None,
@@ -396,9 +394,7 @@ fn nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str) -> Nothing {
             let info = scene.app.preferences.keymap.key_for(UserAction::Info);
             ("✗", format!("no {kind}: {error}; retrying ({info} shows all watches)"), Role::FeedBroken)
         }
-        Some(state @ FeedState::Forbidden { .. }) if state.is_absent() => {
-            ("○", format!("{kind} are not in the files"), Role::Dim)
-        }
+        Some(state) if state.is_absent() => ("○", format!("{kind} are not in the files"), Role::Dim),
         Some(FeedState::Forbidden { error }) => {
             let text = format!("listing {kind} is forbidden: {error} (kordon doctor checks all rights)");
             ("✗", text, Role::FeedBroken)

@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, mem, sync::Arc};
 
 use super::{
-    Applied, Change, Cluster, CronJob, Delta, Key, Known, NamespaceObject, Node, NodeLoad, NodeName,
-    ObjectEvent, Pod, ReadBy, Scope, ScopeRead, Table, TableObject, Uid, Volume, Workload, WorkloadKind,
-    cow_map::CowMap, device_tables::DeviceDemand, node_load, pod_groups::PodGroups,
+    Applied, Change, Cluster, CronJob, Delta, FeedKind, Key, Known, NamespaceObject, Node, NodeLoad,
+    NodeName, ObjectEvent, Pod, ReadBy, Scope, ScopeRead, Table, TableObject, Uid, Volume, Workload,
+    WorkloadKind, cow_map::CowMap, device_tables::DeviceDemand, node_load, pod_groups::PodGroups,
 };
 
 impl Cluster {
@@ -181,16 +181,16 @@ impl Cluster {
                 let gone = read.gone(&self.quotas, |quota| scope.has_quota(quota), |quota| quota.key.clone());
                 gone.map(|quota| Change::Quota(Deleted(quota))).collect()
             }
-            Scope::Devices(kind) => {
-                self.devices.gone_since(kind, read).into_iter().map(Change::Device).collect()
-            }
-            Scope::CronJobs => {
+            Scope::Whole(FeedKind::CronJobs) => {
                 let gone = read.gone(&self.cron_jobs, |_| true, |cron_job| cron_job.key.clone());
                 gone.map(|cron_job| Change::CronJob(Deleted(cron_job))).collect()
             }
-            Scope::CsiDrivers => {
+            Scope::Whole(FeedKind::CsiDrivers) => {
                 let gone = read.gone(&self.csi_drivers, |_| true, |driver| Key::new("", &driver.name));
                 gone.map(|driver| Change::CsiDriver(Deleted(driver))).collect()
+            }
+            Scope::Whole(kind) => {
+                self.devices.gone_since(kind, read).into_iter().map(Change::Device).collect()
             }
         }
     }

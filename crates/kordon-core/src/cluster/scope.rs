@@ -44,10 +44,9 @@ pub enum Scope {
     Volume(Name),
     Quotas,
     QuotasIn(Namespace),
-    /// All objects of one of the [kinds of devices](FeedKind::DEVICES), or all templates of claims.
-    Devices(FeedKind),
-    CronJobs,
-    CsiDrivers,
+    /// All objects of a kind of which no parts are read: a [kind of devices](FeedKind::DEVICES), templates of claims,
+    /// CronJobs or CSIDrivers.
+    Whole(FeedKind),
 }
 
 /// A scope (set of objects) that was read completely.
@@ -84,9 +83,7 @@ impl Scope {
             Self::Claims | Self::Claim(_) => Self::Claims,
             Self::Volumes | Self::Volume(_) => Self::Volumes,
             Self::Quotas | Self::QuotasIn(_) => Self::Quotas,
-            Self::Devices(kind) => Self::Devices(*kind),
-            Self::CronJobs => Self::CronJobs,
-            Self::CsiDrivers => Self::CsiDrivers,
+            Self::Whole(kind) => Self::Whole(*kind),
         }
     }
 
@@ -211,9 +208,9 @@ impl Scope {
             | FeedKind::ResourceClaims
             | FeedKind::ResourceSlices
             | FeedKind::DeviceTaintRules
-            | FeedKind::ClaimTemplates => Some(Self::Devices(kind)),
-            FeedKind::CronJobs => Some(Self::CronJobs),
-            FeedKind::CsiDrivers => Some(Self::CsiDrivers),
+            | FeedKind::ClaimTemplates
+            | FeedKind::CronJobs
+            | FeedKind::CsiDrivers => Some(Self::Whole(kind)),
         }
     }
 
@@ -230,9 +227,7 @@ impl Scope {
             Self::Claims | Self::Claim(_) => FeedKind::Claims,
             Self::Volumes | Self::Volume(_) => FeedKind::Volumes,
             Self::Quotas | Self::QuotasIn(_) => FeedKind::Quotas,
-            Self::Devices(kind) => *kind,
-            Self::CronJobs => FeedKind::CronJobs,
-            Self::CsiDrivers => FeedKind::CsiDrivers,
+            Self::Whole(kind) => *kind,
         }
     }
 }
@@ -266,9 +261,7 @@ impl fmt::Display for Scope {
             Self::Volume(name) => write!(f, "persistentvolume {name}"),
             Self::Quotas => f.write_str("resourcequotas"),
             Self::QuotasIn(namespace) => write!(f, "resourcequotas of namespace {namespace}"),
-            Self::Devices(kind) => write!(f, "{kind}"),
-            Self::CronJobs => f.write_str("cronjobs"),
-            Self::CsiDrivers => f.write_str("csidrivers"),
+            Self::Whole(kind) => write!(f, "{kind}"),
         }
     }
 }

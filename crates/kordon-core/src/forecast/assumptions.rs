@@ -112,7 +112,7 @@ fn posted(condition: &Condition, now: ClusterTime) -> Condition {
     }
     Condition {
         status: well,
-        reason: if condition.kind == *READY { "KubeletReady".into() } else { condition.reason.clone() },
+        reason: if is_ready { "KubeletReady".into() } else { condition.reason.clone() },
         last_heartbeat: Some(now),
         last_transition: Some(now),
         ..condition.clone()

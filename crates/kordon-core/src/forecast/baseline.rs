@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Forecast, ForecastStep, ForecastTotals};
+use super::{Forecast, ForecastStep};
 use crate::cluster::{Cluster, Key, NodeName};
 
 impl Forecast {
@@ -19,10 +19,9 @@ impl Forecast {
         self.by_node = by_node(&self.steps);
     }
 
-    fn deletions(&self) -> usize {
-        let mut totals = ForecastTotals::default();
-        self.steps.iter().for_each(|step| totals.add(&step.kind));
-        totals.deleted
+    /// Number of all predicted deletions.
+    pub(super) fn deletions(&self) -> usize {
+        self.totals(self.made).deleted
     }
 
     /// The running pods on these nodes that the forecast does not delete, each with its node.

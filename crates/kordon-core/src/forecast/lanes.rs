@@ -76,9 +76,13 @@ pub struct LanePods {
 impl Lane {
     /// Time of the lane's first event, past or predicted.
     pub fn start(&self) -> Timestamp {
-        let states = [self.silent, self.not_ready, self.unknown, self.tainted];
         let pods = self.pods.first().map(|pods| pods.range);
-        states.into_iter().flatten().chain(pods).map(|range| range.first).min().unwrap_or_default()
+        self.states().into_iter().flatten().chain(pods).map(|range| range.first).min().unwrap_or_default()
+    }
+
+    /// Times of the states of the nodes, without the events of pods.
+    const fn states(&self) -> [Option<TimeRange>; 4] {
+        [self.silent, self.not_ready, self.unknown, self.tainted]
     }
 
     /// Returns the lane with the outcomes of its pods that have nowhere to run. `of_node` returns these outcomes for a
@@ -180,8 +184,7 @@ impl Lane {
     fn likeness(&self, unit: Span) -> (&ZoneKey, Vec<Option<(i64, i64)>>) {
         let rounded = |at: Timestamp| at.as_nanos().div_euclid(unit.as_nanos().max(1));
         let range = |range: TimeRange| (rounded(range.first), rounded(range.last));
-        let states = [self.silent, self.not_ready, self.unknown, self.tainted];
-        let mut times: Vec<_> = states.into_iter().map(|state| state.map(range)).collect();
+        let mut times: Vec<_> = self.states().into_iter().map(|state| state.map(range)).collect();
         times.extend(self.pods.iter().map(|pods| Some(range(pods.range))));
         times.dedup();
         (&self.zone, times)
@@ -241,8 +244,7 @@ impl Forecast {
             }
         }
         lane.tainted = lane.tainted.or(turns);
-        let states = [lane.silent, lane.not_ready, lane.unknown, lane.tainted];
-        (states.iter().any(Option::is_some) || !lane.pods.is_empty()).then_some(lane)
+        (lane.states().iter().any(Option::is_some) || !lane.pods.is_empty()).then_some(lane)
     }
 }
 

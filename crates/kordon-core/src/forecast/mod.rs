@@ -70,7 +70,7 @@ pub struct Forecast {
     pub later: BTreeMap<Key, Timestamp>,
     /// Pods whose evictions are scheduled when the forecast is made, but do not happen: the controller removes the
     /// taints of their nodes first, because the nodes are Ready again or because every zone is down.
-    pub cancelled: BTreeSet<Key>,
+    cancelled: BTreeSet<Key>,
     /// The chart of the forecast; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,
     /// The chances with which nodes get the tokens of their zones' rate limiters, for [`Forecast::deleted`].
@@ -219,13 +219,7 @@ impl Forecast {
                 ended.insert(pod.key.clone(), ForecastStep { at, kind, why, not_ready: 0, chance: None });
             }
         }
-        for step in &self.steps {
-            if let Some(pod) = step.kind.pod()
-                && ended.get(pod).is_some_and(|end| step.at <= end.at)
-            {
-                ended.remove(pod);
-            }
-        }
+        self.leave_out_later(&mut ended);
         self.steps.extend(ended.into_values());
         self.steps.sort_by_key(|step| step.at);
     }
@@ -243,21 +237,27 @@ impl Forecast {
         if evicted.is_empty() {
             return;
         }
-        for step in &self.steps {
-            let Some(pod) = step.kind.pod() else { continue };
-            if evicted.get(pod).is_some_and(|eviction| step.at <= eviction.at) {
-                evicted.remove(pod);
-            }
-        }
+        self.leave_out_later(&mut evicted);
         self.steps.retain(|step| step.kind.pod().is_none_or(|pod| !evicted.contains_key(pod)));
         self.steps.extend(evicted.into_values());
         self.steps.sort_by_key(|step| step.at);
     }
 
+    /// Removes the pods that another step ends, deletes or removes first, or at the same time.
+    fn leave_out_later(&self, leaving: &mut BTreeMap<Key, ForecastStep>) {
+        for step in &self.steps {
+            if let Some(pod) = step.kind.pod()
+                && leaving.get(pod).is_some_and(|later| step.at <= later.at)
+            {
+                leaving.remove(pod);
+            }
+        }
+    }
+
     /// Returns how many pods are deleted before the end, over all orders in which waiting nodes may be tainted.
     /// `cluster` is the cluster of the forecast. Reads all pods of the waiting nodes.
     pub fn deleted(&self, cluster: &Cluster) -> DeletedRange {
-        let predicted = self.totals(self.made).deleted + self.subtracted;
+        let predicted = self.deletions() + self.subtracted;
         self.chances.deleted(cluster, predicted, self.until).without(self.subtracted)
     }
 
@@ -280,6 +280,11 @@ impl Forecast {
         forecast.silent.retain(|node| !heard.contains(node));
         forecast.chart.lanes.retain(|lane| lane.nodes.iter().all(|node| !fallen.contains(node)));
         forecast.by_node = baseline::by_node(&forecast.steps);
+    }
+
+    /// Whether the pod's eviction was scheduled when the forecast was made, but does not happen.
+    pub fn cancels(&self, pod: &Key) -> bool {
+        self.cancelled.contains(pod)
     }
 
     /// The predicted events of a node and its pods, sorted by time.

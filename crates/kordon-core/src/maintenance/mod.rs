@@ -47,7 +47,7 @@ pub struct MaintenanceOptions {
     pub parallel: Option<usize>,
     /// Maximum number of nodes of a zone at a time; `None` for no limit.
     pub max_per_zone: Option<usize>,
-    /// Whether control-plane nodes may be in a wave together. If not, a wave has at most one of them.
+    /// Whether control plane nodes may be in a wave together. If not, a wave has at most one of them.
     pub control_planes_together: bool,
     /// Whether pods may leave although no other node takes them. They stay Pending until their node is back.
     pub allows_pending: bool,
@@ -276,7 +276,7 @@ impl MaintenancePlan {
         MaintenanceCost::new(&self.waves)
     }
 
-    /// Says that control-plane nodes are maintained, and how many of them at a time; `None` if there are none.
+    /// Says that control plane nodes are maintained, and how many of them at a time; `None` if there are none.
     pub fn control_plane_warning(&self) -> Option<String> {
         let of_wave = |wave: &MaintenanceWave| {
             wave.nodes.iter().filter(|node| self.control_planes.contains(*node)).count()
@@ -285,13 +285,13 @@ impl MaintenancePlan {
         let first = self.control_planes.first()?;
         let nodes = self.control_planes.len();
         Some(match (nodes, most) {
-            (1, _) => format!("{first} is a control-plane node"),
+            (1, _) => format!("{first} is a control plane node"),
             (_, 1) => format!(
-                "{nodes} nodes are control-plane nodes: a wave has only one of them, so that the others serve the API and \
+                "{nodes} nodes are control plane nodes: a wave has only one of them, so that the others serve the API and \
                  etcd keeps its majority; --control-planes-together lifts this"
             ),
             _ => format!(
-                "{nodes} nodes are control-plane nodes, and up to {most} of them are down at the same time: the API may not \
+                "{nodes} nodes are control plane nodes, and up to {most} of them are down at the same time: the API may not \
                  answer, and etcd may lose its majority"
             ),
         })

@@ -90,26 +90,6 @@ const TRIES: u32 = 10;
 /// Maximum number of attempts to remove a claim.
 const RELEASES: u32 = 3;
 
-impl NodeGoal {
-    /// Says what the operation does to the node, as a word for a node to which it was done: `uncordoned`.
-    pub(super) fn done(&self) -> &'static str {
-        match self {
-            Self::Claim => "claimed",
-            Self::Cordon { on: true } => "cordoned",
-            Self::Cordon { on: false } => "uncordoned",
-            Self::Delete => "deleted",
-            Self::Maintain(MaintenanceWrite::Release | MaintenanceWrite::Leave) => "released",
-            Self::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => "marked",
-            Self::Undo(undo) => match undo.steps[..] {
-                [UndoStep::Uncordon] => "uncordoned",
-                [UndoStep::Cordon] => "cordoned",
-                _ => "undone",
-            },
-            Self::Taints { .. } | Self::Metadata { .. } | Self::Nothing { .. } => "changed",
-        }
-    }
-}
-
 impl NodeTask {
     pub(super) fn new(node: NodeName, uid: Uid, goal: NodeGoal, now: Timestamp) -> Self {
         let (stage, shown) = match &goal {
@@ -144,7 +124,20 @@ impl NodeTask {
 
     /// Says what the operation does to the node, as a word for a node to which it was done: `uncordoned`.
     pub(super) fn done(&self) -> &'static str {
-        self.goal.done()
+        match &self.goal {
+            NodeGoal::Claim => "claimed",
+            NodeGoal::Cordon { on: true } => "cordoned",
+            NodeGoal::Cordon { on: false } => "uncordoned",
+            NodeGoal::Delete => "deleted",
+            NodeGoal::Maintain(MaintenanceWrite::Release | MaintenanceWrite::Leave) => "released",
+            NodeGoal::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => "marked",
+            NodeGoal::Undo(undo) => match undo.steps[..] {
+                [UndoStep::Uncordon] => "uncordoned",
+                [UndoStep::Cordon] => "cordoned",
+                _ => "undone",
+            },
+            NodeGoal::Taints { .. } | NodeGoal::Metadata { .. } | NodeGoal::Nothing { .. } => "changed",
+        }
     }
 
     /// Whether the operation writes the stage of a maintenance to the node.
@@ -310,10 +303,9 @@ impl Operation {
             NodeGoal::Maintain(MaintenanceWrite::Leave) => "released from the maintenance, and left as it is",
             // Send no notice here, because a maintenance reports the stages of its nodes itself.
             NodeGoal::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => return,
-            ref goal @ (NodeGoal::Cordon { .. }
-            | NodeGoal::Delete
-            | NodeGoal::Undo(_)
-            | NodeGoal::Nothing { .. }) => goal.done(),
+            NodeGoal::Cordon { .. } | NodeGoal::Delete | NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => {
+                self.nodes[place].done()
+            }
         };
         self.notify(now, Severity::Info, self.nodes[place].subject(), text.into());
     }

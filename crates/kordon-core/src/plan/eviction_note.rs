@@ -83,7 +83,7 @@ impl EvictionNote {
         let mut needs = Self::needs_of_replacement(cluster, pod);
         needs.insert(Scope::BudgetsIn(pod.key.namespace.clone()));
         if attached_once(cluster, pod).is_some() {
-            needs.insert(Scope::CsiDrivers);
+            needs.insert(Scope::Whole(FeedKind::CsiDrivers));
         }
         needs
     }

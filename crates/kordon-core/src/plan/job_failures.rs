@@ -12,12 +12,11 @@ use super::{
     departure::Departure,
     environment,
     job_failure::JobFailure,
-    owner::{self, NotRecreated, OwnerLookup, Recreation},
+    owner::{self, NotRecreated, Recreation, job_of},
 };
 use crate::cluster::{
     Cluster, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, ExitCodes, IndexFailures,
-    JobLimits, Key, Name, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule, Uid, Workload,
-    WorkloadKind,
+    JobLimits, Key, Name, Phase, Pod, PodFailureAction, PodFailureRule, Uid, Workload, WorkloadStage,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -65,10 +64,13 @@ impl JobLedger {
     /// without a Job, and pods of a Job that has already ended, are ignored. `finished` is the time from which the
     /// back-off counts ([`finished`]).
     pub fn on_failure(&mut self, cluster: &Cluster, pod: &Pod, is_disrupted: bool, finished: Timestamp) {
-        if pod.is_finished() || owner::has_ended(cluster, pod) {
+        if pod.is_finished() {
             return;
         }
         let Some(workload) = job_of(cluster, pod) else { return };
+        if workload.stage == WorkloadStage::Finished {
+            return;
+        }
         let Some(job) = &workload.job else { return };
         let record =
             self.jobs.entry(workload.uid.clone()).or_insert_with(|| JobRecord::new(cluster, &workload));
@@ -289,15 +291,6 @@ fn action(rules: &[PodFailureRule], is_disrupted: bool, codes: &[(Name, i32)]) -
     matching.map_or(PodFailureAction::Count, |rule| rule.action)
 }
 
-/// The Job of a pod, if it has one.
-fn job_of(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
-    let owner = pod.owner.as_ref().filter(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::Job))?;
-    match owner::find(cluster, &pod.key.namespace, owner) {
-        OwnerLookup::Found(job) => Some(job),
-        OwnerLookup::Gone | OwnerLookup::Unknown => None,
-    }
-}
-
 /// Returns whether the pod is unfinished and its Job has `podReplacementPolicy: Failed`. The Job controller then keeps
 /// the object of the deleted pod until its phase is Failed or Succeeded. Only a kubelet or the pod garbage collector
 /// sets this phase.
@@ -418,8 +411,8 @@ impl JobConsequences {
 mod tests {
     use super::*;
     use crate::cluster::{
-        Change, Condition, KubeletSpec, Labels, Node, ObjectEvent, Owner, PodEnding,
-        PodFailureAction::Ignore, PodResources, READY, Termination, WorkloadStage, pod::JOB_TRACKING,
+        Change, Condition, KubeletSpec, Labels, Node, ObjectEvent, Owner, OwnerKind, PodEnding,
+        PodFailureAction::Ignore, PodResources, READY, Termination, WorkloadKind, pod::JOB_TRACKING,
     };
 
     /// A cluster with one Job that has `pods` running pods, indexed from 0.

@@ -2,11 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{
-    owner::{self, OwnerLookup},
-    words::counted,
-};
-use crate::cluster::{Cluster, CronJob, FeedKind, Key, Name, Owner, OwnerKind, Pod, Workload, WorkloadKind};
+use super::{owner, words::counted};
+use crate::cluster::{Cluster, CronJob, FeedKind, Key, Name, Owner, Pod, Workload, WorkloadKind};
 
 /// The owner of a Job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,9 +119,7 @@ pub struct FailedJob {
 impl FailedJob {
     /// Returns the consequences of a failure of the pod's Job.
     pub fn new(cluster: &Cluster, pod: &Pod) -> Self {
-        let job = pod.owner.as_ref().filter(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::Job));
-        let found = job.map(|owner| owner::find(cluster, &pod.key.namespace, owner));
-        let Some(OwnerLookup::Found(job)) = found else { return Self::default() };
+        let Some(job) = owner::job_of(cluster, pod) else { return Self::default() };
         let is_elsewhere = |other: &&Arc<Pod>| other.node.is_some() && other.node != pod.node;
         Self {
             elsewhere: live_pods(cluster, &job).filter(is_elsewhere).count(),

@@ -245,7 +245,7 @@ impl<'a> Needs<'a> {
         self.scopes.insert(Scope::QuotasIn(namespace.clone()));
         let owner = self.owner(pod);
         if owner.and_then(|owner| owner.owner.as_ref()).is_some_and(CronJob::is_owner) {
-            self.scopes.insert(Scope::CronJobs);
+            self.scopes.insert(Scope::Whole(FeedKind::CronJobs));
         }
         if let Some(owner) = owner
             && let Some(selector) = owner.selector.as_ref().filter(|_| owner.kind != WorkloadKind::DaemonSet)

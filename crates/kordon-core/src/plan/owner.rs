@@ -135,6 +135,15 @@ pub fn workload_of(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> O
     }
 }
 
+/// Returns the Job of a pod, if it has one that is known.
+pub fn job_of(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
+    let owner = pod.owner.as_ref().filter(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::Job))?;
+    match find(cluster, &pod.key.namespace, owner) {
+        OwnerLookup::Found(job) => Some(job),
+        OwnerLookup::Gone | OwnerLookup::Unknown => None,
+    }
+}
+
 /// Returns the Deployment above a ReplicaSet, if it has one that is known.
 pub fn deployment_of(cluster: &Cluster, workload: &Workload) -> Option<Arc<Workload>> {
     let owner = workload.owner.as_ref()?;

@@ -722,7 +722,7 @@ pub fn of_cordons<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<I
     })
 }
 
-/// Returns the warnings about zones, the cluster and control-plane nodes that a cordon of these nodes causes.
+/// Returns the warnings about zones, the cluster and control plane nodes that a cordon of these nodes causes.
 pub fn of_closing(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
     let closing: BTreeSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
     let is_open = |node: &&Arc<Node>| node.is_ready() && !node.unschedulable;

@@ -600,11 +600,6 @@ impl Explainer<'_> {
         }
     }
 
-    /// Whether the forecast has no deletion of a pod whose eviction is scheduled.
-    fn is_cancelled_later(&self, pod: &Key) -> bool {
-        self.forecast.is_some_and(|forecast| forecast.cancelled.contains(pod))
-    }
-
     /// Adds a summary of the evictions from the node.
     fn explain_evictions(&self, node: &Node, explanation: &mut Vec<Step>) {
         let gaps = self.cluster.gaps_in([Scope::PodsOn(node.name.clone())]).unknown();
@@ -614,7 +609,8 @@ impl Explainer<'_> {
         }
         let mut pending = self.engine.evictions_left_on(self.cluster, node, self.now);
         let scheduled = pending.len();
-        pending.retain(|eviction| eviction.due == Due::Never || !self.is_cancelled_later(&eviction.pod));
+        let is_cancelled = |pod: &Key| self.forecast.is_some_and(|forecast| forecast.cancels(pod));
+        pending.retain(|eviction| eviction.due == Due::Never || !is_cancelled(&eviction.pod));
         let cancelled = scheduled - pending.len();
         let mut due: Vec<(Timestamp, bool)> = Vec::new();
         let mut removed = 0;

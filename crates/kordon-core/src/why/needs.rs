@@ -90,7 +90,7 @@ fn is_of_kured(pod: &Pod) -> bool {
 fn of_devices(pod: &Pod, settings: &Settings) -> impl Iterator<Item = Scope> + use<> {
     let is_served = settings.version >= SchedulerRules::FIRST_WITH_DEVICES;
     let needs = is_served && pod.scheduling.claims_devices;
-    FeedKind::DEVICES.into_iter().filter(move |_| needs).map(Scope::Devices)
+    FeedKind::DEVICES.into_iter().filter(move |_| needs).map(Scope::Whole)
 }
 
 fn of_its_pods(node: &NodeName, settings: &Settings) -> BTreeSet<Scope> {

@@ -371,7 +371,9 @@ impl Explainer<'_> {
         let pending = self.engine.evictions_left_on(self.cluster, node, self.now);
         let pending = pending.into_iter().find(|eviction| eviction.pod == pod.key);
         match (pending.map(|eviction| (eviction.due, eviction.why)), predicted) {
-            (Some((Due::At { .. }, _)), _) if self.is_cancelled_later(&pod.key) => {
+            (Some((Due::At { .. }, _)), _)
+                if self.forecast.is_some_and(|forecast| forecast.cancels(&pod.key)) =>
+            {
                 let text = "the controller removes the taint before its toleration ends: it is not evicted";
                 explanation.push(Step::new(Tense::Never, Topic::Eviction, text.into()));
             }

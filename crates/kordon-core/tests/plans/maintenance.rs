@@ -198,13 +198,13 @@ fn control_plane_nodes_have_a_wave_each_unless_they_may_go_together() {
     };
     let (apart, warning) = plan(&MaintenanceOptions { guards: without_last_ready(), ..all.clone() });
     assert_eq!(apart, [vec!["n0", "n3"], vec!["n1"], vec!["n2"]]);
-    assert!(warning.expect("a text").starts_with("3 nodes are control-plane nodes: a wave has only one"));
+    assert!(warning.expect("a text").starts_with("3 nodes are control plane nodes: a wave has only one"));
     let together =
         MaintenanceOptions { control_planes_together: true, guards: without_last_ready(), ..all.clone() };
     let (waves, warning) = plan(&together);
     assert_eq!(waves, [["n0", "n1", "n2", "n3"]]);
     assert!(warning.expect("a text").contains("up to 3 of them are down at the same time"));
-    assert_eq!(plan(&options(&["n0"])).1.as_deref(), Some("n0 is a control-plane node"));
+    assert_eq!(plan(&options(&["n0"])).1.as_deref(), Some("n0 is a control plane node"));
     assert_eq!(plan(&options(&["n3"])).1, None);
 }
 

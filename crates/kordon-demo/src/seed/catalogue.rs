@@ -112,7 +112,7 @@ pub const NODE_AGENTS: &[NodeAgent] = &[
     },
 ];
 
-/// The static pods of a control-plane node.
+/// The static pods of a control plane node.
 ///
 /// kube-controller-manager is missing: kordon's own controller runs beside the embedded cluster.
 pub const STATIC_PODS: &[(&str, &str)] = &[

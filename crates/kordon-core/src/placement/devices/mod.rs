@@ -17,7 +17,7 @@ pub(super) use pod_devices::PodDevices;
 
 use super::rules::SchedulerRules;
 use crate::cluster::{
-    Cluster, FeedKind, Gap, Gaps, Key, Known, Name, NodeName, Pod, Uid,
+    Cluster, FeedKind, Gap, Gaps, Key, Known, Name, NodeName, Pod, ResourceClaimTemplate, Table, Uid,
     device::{ClaimOwner, DeviceClaimSpec},
     device_tables::{Claimants, extended_resources, is_extended},
     scheduling::{NodeOperator, NodeRequirement, NodeTerm},
@@ -32,8 +32,8 @@ pub(super) struct Devices {
     /// Extended resources that nodes of the cluster offer. Only filled while the device objects are unknown.
     on_nodes: Arc<[Name]>,
     state: Arc<DeviceState>,
-    /// What the templates of claims ask for; `None` if the templates are unknown.
-    templates: Option<Arc<BTreeMap<Key, Arc<DeviceClaimSpec>>>>,
+    /// The templates of claims; `None` if they are unknown.
+    templates: Option<Table<ResourceClaimTemplate>>,
     /// Whether DeviceTaintRules are unknown. Most clusters have none, so placement goes on without them.
     lacks_rules: bool,
 }
@@ -96,9 +96,8 @@ impl Devices {
             return Self { unknown, on_nodes: on_nodes.into(), ..Self::default() };
         }
         let tables = cluster.devices();
-        let templates = tables.templates.iter().map(|template| (template.key.clone(), template.spec.clone()));
         let are_known = cluster.known(FeedKind::ClaimTemplates).is_known();
-        let templates = are_known.then(|| Arc::new(templates.collect()));
+        let templates = are_known.then(|| tables.templates.clone());
         if tables.slices.is_empty() && tables.claims.is_empty() && tables.classes.is_empty() {
             return Self { templates, lacks_rules, ..Self::default() };
         }

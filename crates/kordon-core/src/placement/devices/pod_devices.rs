@@ -2,7 +2,6 @@
 
 use std::{
     cell::{Cell, OnceCell},
-    collections::BTreeMap,
     sync::Arc,
 };
 
@@ -18,7 +17,7 @@ use crate::{
         device::{
             ConstraintRule, DeviceAlternative, DeviceAmount, DeviceClaimSpec, DeviceNodes, DeviceRequest,
         },
-        scheduling::{NodeRequirement, NodeTerm, PodDeviceClaim, SchedulingSpec},
+        scheduling::{NodeRequirement, NodeTerm, PodDeviceClaim},
     },
     placement::{
         reason::{FilterRefusal, NodeRefusal, Reason, Remedy},
@@ -32,7 +31,6 @@ use crate::{
 pub(in crate::placement) struct PodDevices {
     inventory: Arc<Inventory>,
     state: Arc<DeviceState>,
-    templates: Option<Arc<BTreeMap<Key, Arc<DeviceClaimSpec>>>>,
     /// Claims that need devices. A claim for an extended resource needs devices only on nodes that do not have the
     /// resource.
     wanted: Vec<Wanted>,
@@ -54,9 +52,6 @@ pub(in crate::placement) struct PodDevices {
 
 impl PodDevices {
     pub fn new(devices: &Devices, request: &SchedulingRequest, rules: &SchedulerRules) -> Self {
-        let (inventory, state) = (devices.inventory.clone(), devices.state.clone());
-        let (templates, lacks_rules) = (devices.templates.clone(), devices.lacks_rules);
-        let mut needs = Self { inventory, state, templates, lacks_rules, ..Self::default() };
         let spec = &request.spec;
         let scalars = request.resources.requests.scalars.iter();
         let extended: Vec<&(Name, i64)> = scalars
@@ -65,6 +60,8 @@ impl PodDevices {
         if !spec.claims_devices && extended.is_empty() {
             return Self::default();
         }
+        let (inventory, state) = (devices.inventory.clone(), devices.state.clone());
+        let mut needs = Self { inventory, state, lacks_rules: devices.lacks_rules, ..Self::default() };
         if !rules.claims_get_devices {
             needs.obstacle("claimed devices are not modelled before Kubernetes 1.34");
         } else if !devices.unknown.is_empty() {
@@ -76,7 +73,7 @@ impl PodDevices {
             return needs;
         }
         for entry in &spec.device_claims {
-            needs.add_entry(entry, request);
+            needs.add_entry(entry, devices, request);
         }
         for (resource, amount) in extended {
             needs.add_resource(resource, *amount);
@@ -88,11 +85,10 @@ impl PodDevices {
         self.obstacle.get_or_insert_with(|| why.into());
     }
 
-    fn add_entry(&mut self, entry: &PodDeviceClaim, request: &SchedulingRequest) {
+    fn add_entry(&mut self, entry: &PodDeviceClaim, devices: &Devices, request: &SchedulingRequest) {
         let key = |name: &Name| Key { namespace: request.namespace.clone(), name: name.clone() };
-        let state = self.state.clone();
         if let Some(name) = &entry.claim {
-            let Some((key, claim)) = state.claims.get_key_value(&key(name)) else {
+            let Some((key, claim)) = devices.state.claims.get_key_value(&key(name)) else {
                 self.refusal.get_or_insert(Reason::DeviceClaimMissing(name.clone()));
                 return;
             };
@@ -102,11 +98,11 @@ impl PodDevices {
             }
             return;
         }
-        if let Some(old) = &request.replaces {
-            self.add_new_claim(entry, old, request);
+        if request.replaces.is_some() {
+            self.add_new_claim(entry, devices, request);
             return;
         }
-        match state.own_claim(&request.uid, &entry.entry) {
+        match devices.state.own_claim(&request.uid, &entry.entry) {
             Some((key, claim)) => match &claim.allocation {
                 Some(allocation) => self.use_allocated(key, allocation),
                 None => self.want(key.clone(), claim.spec.clone(), None),
@@ -118,22 +114,22 @@ impl PodDevices {
     }
 
     /// Adds the claim that a new pod gets from a template (upstream's resource claim controller, `handleClaim`). While
-    /// templates are unknown, the claim of the old pod `old` shows what the template asks for, unless the new pod has
-    /// another template.
-    fn add_new_claim(&mut self, entry: &PodDeviceClaim, old: &SchedulingSpec, request: &SchedulingRequest) {
+    /// templates are unknown, the claim of the old pod shows what the template asks for, unless the new pod has another
+    /// template.
+    fn add_new_claim(&mut self, entry: &PodDeviceClaim, devices: &Devices, request: &SchedulingRequest) {
         let key = |name: &str| Key { namespace: request.namespace.clone(), name: name.into() };
-        let (state, templates) = (self.state.clone(), self.templates.clone());
-        let spec = match (&templates, &entry.template) {
+        let spec = match (&devices.templates, &entry.template) {
             (Some(templates), Some(template)) => {
-                let Some(spec) = templates.get(&key(template)) else {
+                let Some(found) = templates.get(&key(template)) else {
                     self.refusal.get_or_insert(Reason::DeviceTemplateMissing(template.clone()));
                     return;
                 };
-                Some(spec)
+                Some(&found.spec)
             }
             (None, _) | (_, None) => {
-                let of_old = || state.own_claim(&request.uid, &entry.entry);
-                old.device_claims.contains(entry).then(of_old).flatten().map(|(_, claim)| &claim.spec)
+                let old = request.replaces.as_ref().filter(|old| old.device_claims.contains(entry));
+                let of_old = old.and_then(|_| devices.state.own_claim(&request.uid, &entry.entry));
+                of_old.map(|(_, claim)| &claim.spec)
             }
         };
         match spec {
