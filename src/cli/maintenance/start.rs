@@ -38,7 +38,7 @@ use kordon_time::Span;
 
 /// Carries out a maintenance.
 pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    args.once.refuse_files(session::FILES_ARE_READ_ONLY)?;
+    args.once.refuse_writes()?;
     session::require_operator(&args.once.source, &args.agreement)?;
     match (args.resume.clone(), args.release.clone()) {
         (Some(id), _) => resume(id, args, connection).await,
