@@ -292,12 +292,8 @@ async fn lock(
     is_journaled: bool,
     nodes: &[NodeName],
 ) -> Result<(), CliError> {
-    let lock = if is_journaled {
-        session.context.resume_maintenance(&id).await?
-    } else {
-        let start = new_start(session, args, nodes);
-        session.context.start_maintenance(Some(id), start).await?
-    };
+    let start = (!is_journaled).then(|| new_start(session, args, nodes));
+    let lock = session.context.lock_maintenance(id, start).await?;
     session.set_lock(lock);
     Ok(())
 }
