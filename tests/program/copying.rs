@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 
 use kordon::{
     app::{ChosenColumn, Pane, Reaction, UserAction, chosen_columns, update},
+    model::JournalEntry,
     ui::snapshot,
 };
-use kordon_core::cluster::{Key, Name};
+use kordon_core::{
+    cluster::{Key, Name},
+    engine::{Severity, Why},
+};
 
 use super::{
     cells::{add_devices, add_gates, add_gpus, choose},
@@ -59,6 +63,18 @@ fn the_name_of_a_pod_that_is_gone_is_copied() {
     assert!(departures.iter().any(|text| gone(text) == Some(true)), "{departures:?}");
     let (text, message) = copied(DashboardFixture::incident(), "5j");
     assert!(text.is_some(), "{message}");
+}
+
+#[test]
+fn an_entry_without_an_object_is_copied_as_it_is_printed() {
+    let mut fixture = DashboardFixture::incident();
+    let text = "cannot be written";
+    let mut entry = JournalEntry::new(fixture.now, Severity::Warning, "journal", text, Why::default());
+    entry.detail = "no space left on device".into();
+    fixture.app.model.journal.add(entry);
+    let (text, message) = copied(fixture, "5/written<Enter>");
+    let expected = "journal cannot be written: no space left on device";
+    assert_eq!((text.as_deref(), message.as_str()), (Some(expected), "copied the entry"));
 }
 
 #[test]
