@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Means, Suggestion, SuggestionKind,
-    nodes::{
-        ITS_PODS_LEAVE, force_delete, is_for_silent, is_overdue, is_silent, out_of_service, restart_kubelet,
-    },
+    nodes::{force_delete, is_for_silent, is_overdue, is_silent, out_of_service, restart_kubelet},
 };
 use crate::model::{node_state::NodeState, pending_pods::until_gone};
 use kordon_core::{
@@ -201,7 +199,7 @@ impl PodCase {
                 };
                 Suggestion::new(kind, means, text)
             }
-            SuggestionKind::OutOfService => out_of_service(node?, ITS_PODS_LEAVE),
+            SuggestionKind::OutOfService => out_of_service(node?, None),
             SuggestionKind::ForceDelete => force_delete(&pods),
             SuggestionKind::DeleteNode => {
                 let text = format!("removes all pods of its node {} later", collected_within());
