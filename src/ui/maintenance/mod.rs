@@ -19,12 +19,19 @@ use kordon_core::{
     operation::Guards,
     plan::words::counted,
 };
+use moves::WaveLine;
 
 /// Maximum width of the maintenance sheet in cells.
 const WIDEST: u16 = 110;
 
 /// Maximum number of lines for the reason why a node is left out.
 const REASON_LINES: usize = 3;
+
+/// A line of the sheet.
+enum SheetLine<'a> {
+    Text(Runs),
+    Wave(WaveLine<'a>),
+}
 
 /// ```text
 /// ╭ Maintenance ─────────────────────────────────────────────────────────────────╮
@@ -52,7 +59,16 @@ pub fn draw(scene: &Scene, sheet: &MaintenanceSheet, area: Rect, buf: &mut Buffe
         lines.push(Runs::default());
     }
     lines.extend(planned(scene, sheet, cells));
-    text_sheet::draw(scene, "Maintenance", (lines, sheet.scrolled), width, area, buf);
+    let mut lines: Vec<SheetLine> = lines.into_iter().map(SheetLine::Text).collect();
+    if let Some(plan) = sheet.plan() {
+        lines.extend(moves::lines(plan).map(SheetLine::Wave));
+        lines.extend(assumptions(scene, sheet, cells).into_iter().map(SheetLine::Text));
+    }
+    let runs = |line: SheetLine| match line {
+        SheetLine::Text(runs) => runs,
+        SheetLine::Wave(line) => line.runs(scene, cells),
+    };
+    text_sheet::draw(scene, "Maintenance", (lines, sheet.scrolled), runs, width, area, buf);
     options::draw_line(scene, sheet, width, area, buf)
 }
 
@@ -119,7 +135,7 @@ const fn bar(stage: MaintenanceStage) -> &'static str {
     }
 }
 
-/// The waves of the nodes for which the sheet was opened.
+/// The waves of the nodes for which the sheet was opened, without what each wave does.
 fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
     let (base, dim) = (scene.style(Role::Base), scene.style(Role::Dim));
     if sheet.request.nodes.is_empty() {
@@ -162,13 +178,15 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         let reasons = text::wrap(&reason.to_string(), width.saturating_sub(2), REASON_LINES);
         lines.extend(reasons.iter().map(|line| Runs::new(&format!("  {line}"), base)));
     }
-    for (place, wave) in plan.waves.iter().enumerate() {
-        lines.extend(moves::lines(scene, place + 1, wave, width));
-    }
+    lines
+}
+
+/// The assumptions under which the waves were computed.
+fn assumptions(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
     let nodes = scene.shown.cluster.nodes().len();
     let assumptions = sheet.request.options(Guards::default(), nodes, scene.now).assumptions();
-    lines.extend(assumptions.iter().map(|text| Runs::new(&format!("assumed: {text}"), dim).fitted(width)));
-    lines
+    let dim = scene.style(Role::Dim);
+    assumptions.iter().map(|text| Runs::new(&format!("assumed: {text}"), dim).fitted(width)).collect()
 }
 
 /// Summary of the waves: `3 nodes in 2 waves, 19m: 24 pods move`.
