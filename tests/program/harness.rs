@@ -57,7 +57,7 @@ impl Harness {
     pub async fn enforced(&self, line: &[&str]) -> Value {
         let output = self.enforce(&[line, &["-o", "json"]].concat()).await;
         assert_eq!(output.code, 0, "{line:?}: {}", output.err);
-        serde_json::from_str(&output.out).expect("a report")
+        output.json()
     }
 
     pub fn journal(&self) -> Journal {

@@ -95,7 +95,7 @@ async fn every_node_is_drained_worked_on_and_back_once() {
     let exec = runs.command("0.2");
     let output = harness.enforce(&line(&exec, &[])).await;
     assert_eq!(output.code, DONE, "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let report = output.json();
     assert_eq!((&report["end"], report["nodes"].as_array().map(Vec::len)), (&"done".into(), Some(3)));
     for node in report["nodes"].as_array().expect("nodes") {
         assert_eq!(node["end"], "done", "{node}");
@@ -144,7 +144,7 @@ async fn a_node_in_no_wave_is_reported_and_not_touched() {
     let words: Vec<&str> = line(&exec, &[]).into_iter().filter(|word| *word != "--force").collect();
     let output = harness.enforce(&words).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let report = output.json();
     let ends = |end: &str| {
         let nodes = report["nodes"].as_array().into_iter().flatten().filter(|node| node["end"] == end);
         nodes.filter_map(|node| node["node"].as_str()).collect::<Vec<_>>()
@@ -177,7 +177,7 @@ async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
     let exec = format!("sh -c '{fails}; echo ends $1 >>{file}' - {{node}}");
     let output = harness.enforce(&line(&exec, &["--parallel", "1"])).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let report = output.json();
     assert_eq!(report["end"], "paused");
     assert!(report["says"].as_str().expect("a text").contains("exit status: 7"), "{report:#}");
     assert_eq!(ends_of(&report), ["failed", "waiting", "waiting"], "{report:#}");
@@ -341,7 +341,7 @@ async fn a_gate_holds_the_next_wave_and_a_rollback_gives_back_what_is_not_draine
         line(&exec, &gate).into_iter().filter(|word| *word != "--gate-timeout=2m").collect();
     let output = harness.enforce(&words).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let report = output.json();
     assert_eq!(report["end"], "rolledBack");
     assert!(
         report["says"].as_str().expect("a text").contains("--gate-timeout): command: false: exit status: 1"),
@@ -358,7 +358,7 @@ async fn a_maintenance_that_was_rolled_back_is_over_for_the_node_that_failed_too
     let harness = Harness::start(SPEED).await;
     let output = harness.enforce(&line("false", &["--parallel", "1", "--on-failure", "rollback"])).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let report = output.json();
     assert_eq!(report["end"], "rolledBack");
     let failed = report["nodes"].as_array().expect("nodes").iter().filter(|node| node["end"] == "failed");
     let failed: Vec<&str> = failed.filter_map(|node| node["node"].as_str()).collect();
@@ -392,7 +392,7 @@ async fn a_maintenance_that_was_stopped_can_be_ended() {
         format!("which was stopped: `kordon maintenance --resume={id} --enforce` goes on, {release} ends it");
     assert!(output.out.contains(&next), "{}", output.out);
     let output = harness.run(&["status", "-o", "json"]).await;
-    let status: Value = serde_json::from_str(&output.out).expect("a report");
+    let status = output.json();
     let node = status["nodes"].as_array().into_iter().flatten().find(|node| node["name"] == *left[0]);
     let maintenance = &node.expect("a node")["maintenance"];
     assert!(maintenance["operation"] == *id && maintenance["running"] == false, "{maintenance}");

@@ -62,7 +62,7 @@ async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
     let line = [&["plan"][..], &drain(&["general-1a-02"]), &["--dry-run=server", "-o", "json"]].concat();
     let output = harness.run(&line).await;
     assert_eq!(output.code, DONE, "{}", output.err);
-    let plan: Value = serde_json::from_str(&output.out).expect("a plan");
+    let plan = output.json();
     let steps = plan["steps"].as_array().expect("steps");
     assert!(steps.len() > 3 && steps[0]["text"] == json!("cordon node/general-1a-02"), "{steps:?}");
     for step in steps {

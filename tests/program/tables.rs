@@ -67,7 +67,7 @@ async fn tables_over_a_recording_say_below_each_head_what_the_head_says() {
     let file = file.to_str().expect("text");
     let of_recording = ["--recording", file, "--at", "1m"];
     let status = shell.run(&[&["status", "-o", "json"][..], &of_recording].concat()).await;
-    let status: Value = serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err));
+    let status = status.json();
     let known = Known::new(&status);
     let lost = known.nodes.iter().find(|node| node.contains("1c")).expect("a node of the last zone");
     let zone = known.zones.iter().next_back().expect("a zone");
@@ -127,7 +127,7 @@ async fn the_table_of_pending_pods_says_below_each_head_what_the_head_says() {
     std::fs::write(&file, recording).expect("written");
     let of_recording = ["--recording", file.to_str().expect("text"), "--at", "2m"];
     let status = shell.run(&[&["status", "-o", "json"][..], &of_recording].concat()).await;
-    let known = Known::new(&serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err)));
+    let known = Known::new(&status.json());
     let heads = check(&shell, &[&["pending"][..], &of_recording].concat(), &known).await;
     assert!(heads.contains("POD"), "{heads:?}");
 }
@@ -137,7 +137,7 @@ async fn the_table_of_events_says_below_each_head_what_the_head_says() {
     let shell = Shell::new();
     let file = shell.file("objects.json", &event_list::objects().list());
     let status = shell.run(&["status", "-o", "json", "--from", &file]).await;
-    let known = Known::new(&serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err)));
+    let known = Known::new(&status.json());
     let heads = check(&shell, &["events", "--from", &file], &known).await;
     assert!(heads.contains("LAST"), "{heads:?}");
 }
@@ -148,7 +148,7 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
     let _world = server.inhabit();
     let of_server = ["--server", &*server.url];
     let status = shell.run(&[&["status", "-o", "json"][..], &of_server].concat()).await;
-    let known = Known::new(&serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err)));
+    let known = Known::new(&status.json());
     let node = "general-1a-02";
     let drain = ["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
     let drain = [&["plan", "drain", node][..], &drain].concat();
