@@ -89,9 +89,8 @@ impl NodeCase {
         kinds
     }
 
-    /// Whether the node has the out-of-service taint.
     fn is_marked(&self) -> bool {
-        self.node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
+        self.node.is_tainted_out_of_service()
     }
 
     /// Whether nothing but the evictions of pods shows that the node is drained, so that the client may have stopped.
