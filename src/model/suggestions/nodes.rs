@@ -217,12 +217,7 @@ impl NodeCase {
             Some(pods) => format!("{pods} removed {within} later, their volumes detached 6 min after that"),
             None => "no pod leaves".to_owned(),
         };
-        let suggestion = Suggestion::new(
-            SuggestionKind::DeleteNode,
-            Means::Plan(Action::DeleteNode { nodes: vec![self.node.name.clone()] }),
-            text,
-        );
-        suggestion.risk("only if the machine is off for good: what runs on it keeps running unseen")
+        delete_node(&self.node, text)
     }
 
     /// Number of pods that leave the node because of the out-of-service taint: those that do not tolerate it without a
@@ -323,6 +318,13 @@ pub fn force_delete(pods: &[Key]) -> Suggestion {
     let text = format!("removes {} at once", counted(pods.len(), "object", "objects"));
     Suggestion::new(SuggestionKind::ForceDelete, means, text)
         .risk("its containers may still run: two pods of one identity")
+}
+
+/// Suggests the deletion of a Node object.
+pub fn delete_node(node: &Node, text: String) -> Suggestion {
+    let means = Means::Plan(Action::DeleteNode { nodes: vec![node.name.clone()] });
+    Suggestion::new(SuggestionKind::DeleteNode, means, text)
+        .risk("only if the machine is off for good: what runs on it keeps running unseen")
 }
 
 pub fn restart_kubelet() -> Suggestion {
