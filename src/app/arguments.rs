@@ -111,7 +111,8 @@ impl App {
             }
             Err(missing) => missing,
         };
-        let found = self.pods_like(name);
+        let mut found: Vec<&Arc<Pod>> = self.pods_like(name).collect();
+        found.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         let pod = found.iter().find(|pod| *pod.key.name == *name).or(found.first()).ok_or(missing)?;
         let (node, key) = (pod.node.clone().unwrap_or_default(), pod.key.clone());
         if found.len() > 1 {
@@ -124,12 +125,10 @@ impl App {
         Ok(())
     }
 
-    /// The pods on nodes whose namespace and name, as in `shop/web-1`, contain this text; sorted by name.
-    fn pods_like(&self, text: &str) -> Vec<Arc<Pod>> {
-        let is_like = |pod: &&Arc<Pod>| pod.node.is_some() && pod.key.to_string().contains(text);
-        let mut found: Vec<Arc<Pod>> = self.shown().cluster.pods().iter().filter(is_like).cloned().collect();
-        found.sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        found
+    /// The pods on nodes whose namespace and name, as in `shop/web-1`, contain this text.
+    pub(super) fn pods_like(&self, text: &str) -> impl Iterator<Item = &Arc<Pod>> {
+        let pods = self.shown().cluster.pods().iter();
+        pods.filter(move |pod| pod.node.is_some() && pod.key.to_string().contains(text))
     }
 
     fn named_targets(&self, kind: PlanKind, names: &str) -> Result<Targets, String> {

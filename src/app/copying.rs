@@ -95,12 +95,7 @@ impl App {
         Some(match entry.subject() {
             Some(JournalSubject::Node(node)) => name("node", node.to_string()),
             Some(JournalSubject::Pod(pod, _)) => name("pod", pod.to_string()),
-            Some(JournalSubject::Other(_)) | None => {
-                let subject = entry.subject().map(ToString::to_string).unwrap_or_default();
-                let words = [entry.verb.as_str(), &subject, &entry.text, &entry.detail];
-                let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-                Copied { what: "the entry".into(), text: words.join(" ") }
-            }
+            Some(JournalSubject::Other(_)) | None => Copied { what: "the entry".into(), text: entry.words() },
         })
     }
 

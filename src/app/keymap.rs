@@ -62,16 +62,9 @@ impl Keymap {
     /// Returns the keys of a preset, changed as the configuration says.
     ///
     /// # Errors
-    /// There is no such command or key, or a key would run two commands at the same focus.
-    pub fn new(preset: KeyPreset, configured: &ConfiguredKeys) -> Result<Self, KeymapError> {
-        Self::checked(preset, configured).map_err(|errors| errors.into_iter().next().expect("an error"))
-    }
-
-    /// As [`Self::new`], but finds all errors: one of each command, and a key that would run two commands.
-    ///
-    /// # Errors
-    /// The errors, of which there is at least one.
-    pub fn checked(preset: KeyPreset, configured: &ConfiguredKeys) -> Result<Self, Vec<KeymapError>> {
+    /// There is no such command or key, or a key would run two commands at the same focus. The list is not empty: it has
+    /// an error for each command, and one for the first such key.
+    pub fn new(preset: KeyPreset, configured: &ConfiguredKeys) -> Result<Self, Vec<KeymapError>> {
         let mut keymap = Self::preset(preset);
         let wrong = configured.iter().filter_map(|(text, keys)| keymap.bind(text, keys).err());
         let mut errors: Vec<KeymapError> = wrong.collect();
@@ -377,8 +370,9 @@ mod tests {
             (("filter", "ctrl-c"), "Ctrl-C would be both quit and filter: bind one of them to another key"),
         ] {
             let (command, key) = bind;
-            let error = Keymap::new(KeyPreset::Default, &configured(&[(command, &[key])]));
-            assert_eq!(error.map_err(|error| error.to_string()), Err(expected.to_owned()));
+            let keymap = Keymap::new(KeyPreset::Default, &configured(&[(command, &[key])]));
+            let errors = keymap.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>());
+            assert_eq!(errors, Err(vec![expected.to_owned()]));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Near misses: which rows would match a filter if one of its conditions were left out.
 
-use super::{App, Filter, Pane, Sort, filter_fields::FilterablePod, order};
+use super::{App, Filter, Pane, Sort, order};
 use crate::model::BudgetList;
 
 /// Maximum number of rows in a pane for which near misses are found. Every draw counts the rows once per condition.
@@ -31,15 +31,12 @@ impl App {
         Some(NearMiss { all, without })
     }
 
-    /// Number of pods that pass the filter of the nodes; `None` if none passes, or if there are too many pods to count.
-    pub fn pods_like_nodes(&self) -> Option<usize> {
-        let (shown, filter) = (self.shown(), self.screen.filter(Pane::Nodes));
-        let pods = shown.cluster.pods();
-        if pods.len() > MOST_ROWS {
+    /// Number of pods that `:pods` finds by this text; `None` if it finds none, or if there are too many pods to count.
+    pub fn count_pods_like(&self, text: &str) -> Option<usize> {
+        if self.shown().cluster.pods().len() > MOST_ROWS {
             return None;
         }
-        let found = pods.iter().filter(|pod| filter.matches(&FilterablePod { shown, pod })).count();
-        (found > 0).then_some(found)
+        Some(self.pods_like(text).count()).filter(|found| *found > 0)
     }
 
     /// Number of rows of a pane that pass a filter.

@@ -80,17 +80,21 @@ impl OnceArgs {
         self.recorded.recording.is_some()
     }
 
-    /// Fails if the answer comes from files or a recording. `why` is the rest of the error text after "--from and
-    /// --with".
+    /// Whether the answer comes from a cluster alone.
+    pub const fn reads_cluster_alone(&self) -> bool {
+        !self.is_recorded() && !self.source.has_files()
+    }
+
+    /// Fails if a command that writes was given files or a recording.
     ///
     /// # Errors
     /// `--from`, `--with` or `--recording` was given.
-    pub fn refuse_files(&self, why: &str) -> Result<(), CliError> {
+    pub fn refuse_writes(&self) -> Result<(), CliError> {
         if self.is_recorded() {
             let text = "a recording cannot be written to: leave out --recording, or leave out --enforce";
             return Err(CliError::Usage(text.into()));
         }
-        self.source.refuse(why)
+        self.source.refuse_writes()
     }
 
     pub fn patience(&self) -> Patience {
@@ -428,9 +432,9 @@ impl OneShot {
 
     /// Reads Karpenter's NodeClaims. Files and recordings have none.
     pub async fn read_node_claims(&mut self, args: &OnceArgs) {
-        let known = match args.refuse_files("have no NodeClaims") {
-            Ok(()) => node_claims::read(&self.connection.client).await,
-            Err(_) => KnownNodeClaims::Unreadable("files and recordings have none".into()),
+        let known = match args.reads_cluster_alone() {
+            true => node_claims::read(&self.connection.client).await,
+            false => KnownNodeClaims::Unreadable("files and recordings have none".into()),
         };
         let now = self.clock.now();
         self.model.apply(vec![Change::NodeClaims(Arc::new(known))], now);

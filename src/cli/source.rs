@@ -80,16 +80,16 @@ impl SourceArgs {
         Ok(files)
     }
 
-    /// Fails if objects of files were given to a command that writes, or that follows a cluster.
+    /// Fails if objects of files were given to a command that writes.
     ///
     /// # Errors
-    /// A flag for files was given. `why` is the rest of the error text after "--from and --with".
-    pub fn refuse(&self, why: &str) -> Result<(), CliError> {
+    /// A flag for files was given.
+    pub fn refuse_writes(&self) -> Result<(), CliError> {
         if *self == Self::default() {
-            Ok(())
-        } else {
-            Err(CliError::Usage(format!("--from and --with {why}")))
+            return Ok(());
         }
+        let text = "--from and --with write nothing: leave them out, or leave out --enforce";
+        Err(CliError::Usage(text.into()))
     }
 
     pub const fn has_files(&self) -> bool {

@@ -165,6 +165,22 @@ impl WriteContext {
         Ok(lock)
     }
 
+    /// Locks a maintenance that was stopped, and records that it continues. `start` describes a maintenance that was
+    /// started on another machine, which this machine's journal does not have; `None` if the journal has it.
+    ///
+    /// # Errors
+    /// Another process runs the maintenance, or the journal cannot be read or written.
+    pub async fn lock_maintenance(
+        &self,
+        id: OperationId,
+        start: Option<OperationStart>,
+    ) -> Result<OperationLock, WriteContextError> {
+        match start {
+            Some(start) => self.start_maintenance(Some(id), start).await,
+            None => self.resume_maintenance(&id).await,
+        }
+    }
+
     /// Locks a maintenance that was interrupted on this machine, and records that it continues.
     ///
     /// # Errors

@@ -100,14 +100,14 @@ impl HeldEvictions {
         if self.is_empty() {
             return Vec::new();
         }
-        let (retries, mut not_retried): (Vec<_>, Vec<_>) =
+        let (retries, not_retried): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.retries).into_iter().partition(|(_, effect)| is_wanted(effect, cluster));
         self.retries = retries;
         let (wanted, gone) =
             std::mem::take(&mut self.waiting).into_iter().partition(|effect| is_wanted(effect, cluster));
         self.waiting = wanted;
         let withdrawn: Vec<Effect> =
-            gone.into_iter().chain(not_retried.drain(..).map(|(_, effect)| effect)).collect();
+            gone.into_iter().chain(not_retried.into_iter().map(|(_, effect)| effect)).collect();
         for effect in &withdrawn {
             self.failures.remove(&effect.id);
         }

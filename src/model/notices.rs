@@ -1,9 +1,6 @@
 //! Notices about changes of a cluster: the rules by which a user selects changes, and the search for changes.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{collections::BTreeMap, fmt};
 
 use super::{ClusterVerdict, Model, Moment, MomentFinder, MomentKind, VerdictLevel};
 use kordon_core::{
@@ -256,8 +253,7 @@ fn drains_blocked<'a>(
     before: &'a KnownState,
     after: &'a KnownState,
 ) -> impl Iterator<Item = ChangeNotice> + 'a {
-    let known: BTreeSet<&NodeName> = before.blocked.keys().collect();
-    let new = after.blocked.iter().filter(move |(node, _)| !known.contains(node));
+    let new = after.blocked.iter().filter(|(node, _)| !before.blocked.contains_key(*node));
     new.map(|(node, text)| ChangeNotice {
         kind: ChangeKind::DrainBlocked,
         object: node.to_string(),

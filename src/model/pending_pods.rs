@@ -8,7 +8,7 @@ use kordon_core::{
     cluster::{Cluster, Gaps, Key, Name, NodeName, Pod},
     engine::ServerVersion,
     placement::{ClusterSnapshot, Preemption, SchedulingOutcome, SchedulingRequest, Snapshot},
-    plan::placement_trace,
+    plan::{placement_trace, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -112,7 +112,7 @@ impl PendingAdvice {
         match self {
             Self::Fits { node } => Some(format!("fits {node} now: wait for the scheduler")),
             Self::Preempts { node, pods } => {
-                let pods = if *pods == 1 { "1 pod".to_owned() } else { format!("{pods} pods") };
+                let pods = counted(*pods, "pod", "pods");
                 Some(format!("preempts {pods} on {node}: wait for the scheduler"))
             }
             Self::Waits { node, victims } => {

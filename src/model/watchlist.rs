@@ -1,10 +1,7 @@
 //! The abnormal nodes, and the state of every node. Both are updated incrementally, so a refresh costs time only for
 //! nodes that have changed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     node_state::{Flaps, NodeFacts, NodeState},
@@ -12,9 +9,7 @@ use super::{
     zone_names::ZoneNames,
 };
 use kordon_core::{
-    cluster::{
-        Applied, ClockDifference, Cluster, Delta, Node, NodeName, OUT_OF_SERVICE, TaintEffect, ZoneKey,
-    },
+    cluster::{Applied, ClockDifference, Cluster, Delta, Node, NodeName, TaintEffect, ZoneKey},
     engine::{Engine, Expiry, Silence},
 };
 use kordon_time::{ClusterClock, Span, Timestamp};
@@ -181,12 +176,8 @@ impl NodeWatchlist {
     }
 
     fn note_out_of_service(&mut self, name: &NodeName, cluster: &Cluster) {
-        let is_marked = |node: &Arc<Node>| node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE);
-        if cluster.node(name).is_some_and(|node| node.is_ready() && is_marked(node)) {
-            self.out_of_service.insert(name.clone());
-        } else {
-            self.out_of_service.remove(name);
-        }
+        let node = cluster.node(name).filter(|node| node.is_ready() && node.is_tainted_out_of_service());
+        set_member(&mut self.out_of_service, name, node.is_some());
     }
 
     fn note_clock(&mut self, name: &NodeName, difference: Option<ClockDifference>) {

@@ -69,8 +69,9 @@ pub fn connect(
     let mut set = ObjectSet::read(path)?;
     let shown = error::plain(&path.display().to_string());
     let newest = set.newest();
-    let at = at(newest).ok_or_else(|| ObjectsError::NoTime { path: shown.clone() })?;
-    let clock_note = if Some(at) == newest { set.clock_note() } else { None };
+    let at = at(newest.as_ref().map(|newest| newest.at))
+        .ok_or_else(|| ObjectsError::NoTime { path: shown.clone() })?;
+    let clock_note = newest.filter(|newest| newest.at == at).and_then(|newest| newest.note);
     let notes = overlay::apply(&mut set, with, at)?;
     lease_times::infer(&mut set, at);
     if is_complete {

@@ -30,6 +30,14 @@ pub struct ObjectSet {
     unreadable: Vec<String>,
 }
 
+/// The newest time in the objects of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewestTime {
+    pub at: Timestamp,
+    /// Why this time may be wrong; `None` if it is not by the clock of one node alone.
+    pub note: Option<String>,
+}
+
 /// Group and plural name of a kind.
 type KindId = (&'static str, &'static str);
 
@@ -159,28 +167,10 @@ impl ObjectSet {
     /// The newest time in the objects. For an object with `metadata.managedFields`, only the server's write times
     /// count, because other times may come from clocks that are ahead. Times by kubelets whose Lease shows that their
     /// clock is wrong are ignored. Deletion timestamps are ignored, because they lie in the future.
-    pub fn newest(&self) -> Option<Timestamp> {
-        self.newest_by_clock().into_values().max()
-    }
-
-    /// Returns a note if the newest time in the objects comes from the clock of one node alone, and is more than a
-    /// minute later than the times by all other nodes, the API server and the controllers. Without write times it is
-    /// not known whether that clock is ahead.
-    pub fn clock_note(&self) -> Option<String> {
+    pub fn newest(&self) -> Option<NewestTime> {
         let by_clock = self.newest_by_clock();
-        let (node, newest) = by_clock.iter().max_by_key(|(_, newest)| **newest)?;
-        let node = (*node)?;
-        let others = || by_clock.iter().filter(|(other, _)| **other != Some(node));
-        let later = newest.since(*others().map(|(_, newest)| newest).max()?);
-        let has_other_nodes = others().any(|(other, _)| other.is_some());
-        let (time, name) = (newest.to_time(), plain(node));
-        (has_other_nodes && later > Span::from_secs(60)).then(|| {
-            format!(
-                "the time {time} is by the clock of node {name} alone: all other times are at least {later} earlier. \
-                 If the clock of {name} is ahead, set the time with --at, or read the objects with kubectl get \
-                 --show-managed-fields"
-            )
-        })
+        let at = by_clock.values().copied().max()?;
+        Some(NewestTime { at, note: clock_note(&by_clock) })
     }
 
     /// The newest time by the clock of each node, as far as it is not known to be wrong. The key `None` stands for the
@@ -271,6 +261,25 @@ fn kind_of_file(name: &str) -> Option<&'static Kind> {
     plurals.iter().find_map(|plural| KINDS.iter().find(|kind| kind.plural == *plural))
 }
 
+/// Returns a note if the newest time in the objects comes from the clock of one node alone, and is more than a minute
+/// later than the times by all other nodes, the API server and the controllers. Without write times it is not known
+/// whether that clock is ahead.
+fn clock_note(by_clock: &BTreeMap<Option<&str>, Timestamp>) -> Option<String> {
+    let (node, newest) = by_clock.iter().max_by_key(|(_, newest)| **newest)?;
+    let node = (*node)?;
+    let others = || by_clock.iter().filter(|(other, _)| **other != Some(node));
+    let later = newest.since(*others().map(|(_, newest)| newest).max()?);
+    let has_other_nodes = others().any(|(other, _)| other.is_some());
+    let (time, name) = (newest.to_time(), plain(node));
+    (has_other_nodes && later > Span::from_secs(60)).then(|| {
+        format!(
+            "the time {time} is by the clock of node {name} alone: all other times are at least {later} earlier. If \
+             the clock of {name} is ahead, set the time with --at, or read the objects with kubectl get \
+             --show-managed-fields"
+        )
+    })
+}
+
 /// Time at which the server last wrote an object; none if the object does not state this time.
 fn written_at(object: &Value) -> Option<Timestamp> {
     let fields = object["metadata"]["managedFields"].as_array()?;
@@ -331,6 +340,10 @@ mod tests {
             set.add_file(&file).expect("it is left out at worst");
         }
         set
+    }
+
+    fn newest(files: &[(&str, Value)]) -> Option<Timestamp> {
+        set(files).newest().map(|newest| newest.at)
     }
 
     fn kind(plural: &str) -> &'static Kind {
@@ -396,8 +409,8 @@ mod tests {
             "managedFields": [{"time": "2026-01-01T00:05:00Z"}]}, "status": {"at": "2026-01-01T09:00:00Z"}});
         let deleted = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p1",
             "deletionTimestamp": "2026-01-01T00:10:00Z", "creationTimestamp": "2026-01-01T00:06:00Z"}});
-        assert_eq!(set(&[("a", ahead.clone())]).newest(), at("2026-01-01T00:05:00Z"));
-        assert_eq!(set(&[("a", ahead), ("b", deleted)]).newest(), at("2026-01-01T00:06:00Z"));
+        assert_eq!(newest(&[("a", ahead.clone())]), at("2026-01-01T00:05:00Z"));
+        assert_eq!(newest(&[("a", ahead), ("b", deleted)]), at("2026-01-01T00:06:00Z"));
     }
 
     #[test]
@@ -415,13 +428,13 @@ mod tests {
         let event = json!({"apiVersion": "v1", "kind": "Event",
             "metadata": {"name": "e1", "creationTimestamp": created}, "source": {"component": "kubelet", "host": "n1"}, "lastTimestamp": ahead});
         let objects = [("lease", lease), ("node", node), ("pod", pod), ("event", event)];
-        assert_eq!(set(&objects).newest(), at("2026-01-01T00:05:00Z"));
-        assert_eq!(set(&objects[1..2]).newest(), at(ahead), "no Lease shows that the clock is wrong");
+        assert_eq!(newest(&objects), at("2026-01-01T00:05:00Z"));
+        assert_eq!(newest(&objects[1..2]), at(ahead), "no Lease shows that the clock is wrong");
         let other = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": "n2", "namespace": "kube-node-lease"},
             "spec": {"renewTime": "2026-01-01T00:05:00Z"}});
         let [lease, node, ..] = objects;
-        let note = |files: &[_]| set(files).clock_note();
+        let note = |files: &[_]| set(files).newest().and_then(|newest| newest.note);
         let said = note(&[node.clone(), ("other", other.clone())]).expect("one clock alone");
         assert!(
             said.starts_with("the time 2026-01-01T08:05:00Z is by the clock of node n1 alone: "),

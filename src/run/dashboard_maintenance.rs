@@ -204,15 +204,10 @@ impl Starting {
     ) -> Result<(), String> {
         let notes = self.stopped(&id, watched.cluster())?;
         let nodes: Vec<NodeName> = notes.nodes.into_keys().collect();
-        let locked = match unfinished(&context, &id).await? {
-            Some(_) => context.resume_maintenance(&id).await,
-            None => {
-                let command = format!("kordon maintenance --release={id} --enforce");
-                let start = self.journaled(command, &nodes, watched.cluster());
-                context.start_maintenance(Some(id.clone()), start).await
-            }
-        };
-        let lock = locked.map_err(|error| error.to_string())?;
+        let is_journaled = unfinished(&context, &id).await?.is_some();
+        let command = format!("kordon maintenance --release={id} --enforce");
+        let start = (!is_journaled).then(|| self.journaled(command, &nodes, watched.cluster()));
+        let lock = context.lock_maintenance(id.clone(), start).await.map_err(|error| error.to_string())?;
         let terms = self.terms(&MaintenanceRequest::new(Vec::new()))?;
         let (options, outcome) = (MaintenanceOptions::default(), MaintenanceOutcome::default());
         let new = NewMaintenance { context, lock, terms, options, outcome, operator, tell: self.tell() };

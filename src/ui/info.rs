@@ -1,5 +1,7 @@
 //! The information sheet: connection, controller, its settings, watches and traffic.
 
+use std::convert::identity;
+
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{Scene, panes::header, text, text_sheet, theme::Role, widgets::segments::Runs};
@@ -25,7 +27,7 @@ use kordon_time::Span;
 /// Draws the sheet over the middle of the screen, scrolled to its first shown line.
 pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
     let width = 100.min(area.width.saturating_sub(4));
-    text_sheet::draw(scene, "Information", (lines(scene), scrolled), width, area, buf);
+    text_sheet::draw(scene, "Information", (lines(scene), scrolled), identity, width, area, buf);
 }
 
 fn lines(scene: &Scene) -> Vec<Runs> {

@@ -15,11 +15,13 @@ use super::{
 /// Number of cells by which the frame narrows a sheet.
 pub const FRAME: u16 = 4;
 
-/// Draws the lines in a sheet of at most `width` cells, starting at the line with index `scrolled`.
-pub fn draw(
+/// Draws the lines in a sheet of at most `width` cells, starting at the line with index `scrolled`. Calls `runs` only for
+/// the lines that are on screen.
+pub fn draw<L>(
     scene: &Scene,
     title: &str,
-    (lines, scrolled): (Vec<Runs>, usize),
+    (lines, scrolled): (Vec<L>, usize),
+    runs: impl Fn(L) -> Runs,
     width: u16,
     area: Rect,
     buf: &mut Buffer,
@@ -33,6 +35,6 @@ pub fn draw(
     let inner = sheet(frame, scene.style(Role::Base), area, buf);
     let first = scrolled.min(lines.len().saturating_sub(usize::from(inner.height)));
     for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(first)) {
-        text::draw_line(&line.line(), (inner.x, y), inner.width, buf);
+        text::draw_line(&runs(line).line(), (inner.x, y), inner.width, buf);
     }
 }

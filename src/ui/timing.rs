@@ -1,6 +1,8 @@
 //! The timing sheet: how soon a dead node is noticed and its pods run elsewhere, in this cluster and with other
 //! profiles.
 
+use std::convert::identity;
+
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
@@ -38,7 +40,7 @@ pub fn draw(scene: &Scene, sheet: &TimingSheet, area: Rect, buf: &mut Buffer) {
         Some(result) => lines(scene, result, usize::from(width.saturating_sub(text_sheet::FRAME))),
         None => vec![Runs::new("working it out\u{2026}", scene.style(Role::Dim))],
     };
-    text_sheet::draw(scene, "Timing", (lines, sheet.scrolled), width, area, buf);
+    text_sheet::draw(scene, "Timing", (lines, sheet.scrolled), identity, width, area, buf);
 }
 
 fn lines(scene: &Scene, result: &TimingResult, width: usize) -> Vec<Runs> {

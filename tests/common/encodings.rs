@@ -53,9 +53,9 @@ impl ReadKind {
         self.path.rsplit('/').next().expect("a path has parts")
     }
 
-    /// Reads all objects as a list and as a watch; first in JSON, then in protobuf.
-    pub async fn read_both(self, client: &Client) -> [ReadObjects; 2] {
-        let kind = match self.name {
+    /// Returns the feed that reports the objects of the kind.
+    pub fn feed(self) -> FeedKind {
+        match self.name {
             "Node" => FeedKind::Nodes,
             "Pod" => FeedKind::Pods,
             "Namespace" => FeedKind::Namespaces,
@@ -68,23 +68,27 @@ impl ReadKind {
             "CSIDriver" => FeedKind::CsiDrivers,
             "PriorityClass" => FeedKind::PriorityClasses,
             "PodDisruptionBudget" => FeedKind::Budgets,
+            "Lease" => FeedKind::Leases,
             "CronJob" => FeedKind::CronJobs,
             "DeviceClass" => FeedKind::DeviceClasses,
             "ResourceClaim" => FeedKind::ResourceClaims,
             "ResourceClaimTemplate" => FeedKind::ClaimTemplates,
             "ResourceSlice" => FeedKind::ResourceSlices,
             "DeviceTaintRule" => FeedKind::DeviceTaintRules,
-            "Lease" => {
-                let [json, protobuf] = self.both(client, FeedKind::Leader).await;
-                json.assert_same(&protobuf);
-                FeedKind::Leases
-            }
             workload => {
                 let kind = WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == workload);
                 FeedKind::Workloads(kind.expect("it is a workload"))
             }
-        };
-        self.both(client, kind).await
+        }
+    }
+
+    /// Reads all objects as a list and as a watch; first in JSON, then in protobuf.
+    pub async fn read_both(self, client: &Client) -> [ReadObjects; 2] {
+        if self.feed() == FeedKind::Leases {
+            let [json, protobuf] = self.both(client, FeedKind::Leader).await;
+            json.assert_same(&protobuf);
+        }
+        self.both(client, self.feed()).await
     }
 
     async fn both(self, client: &Client, kind: FeedKind) -> [ReadObjects; 2] {

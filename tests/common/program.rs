@@ -139,6 +139,12 @@ impl Output {
         assert_eq!((self.code, self.err.as_str()), (DONE, ""));
         self.out
     }
+
+    /// Returns the standard output of a command with `-o json`.
+    pub fn json(&self) -> Value {
+        let Self { code, out, err } = self;
+        serde_json::from_str(out).unwrap_or_else(|error| panic!("{error}: exit code {code}\n{out}\n{err}"))
+    }
 }
 
 /// An API server on loopback. Dropping this value stops the server.

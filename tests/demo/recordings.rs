@@ -178,12 +178,12 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut events = vec![FeedEvent::ClockDifference(Span::from_millis(-1500))];
     runtime.expect("a runtime").block_on(async {
-        for (kind, read) in ReadKind::ALL.into_iter().zip(KINDS) {
+        for kind in ReadKind::ALL {
             let api = with_random_objects(kind, &mut random);
             let [json, _] = kind.read_both(&api.client()).await;
             events.push(FeedEvent::Changes(without_annotations(json.listed)));
             events.push(FeedEvent::Changes(without_annotations(json.watched)));
-            events.push(FeedEvent::Health(read, health(FeedState::Live)));
+            events.push(FeedEvent::Health(kind.feed(), health(FeedState::Live)));
         }
     });
     let leader = LeaderLease { holder: "acme-shop".into(), version: Version(7), ..LeaderLease::default() };
@@ -201,35 +201,6 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
     let at = |place: i64| START + Span::from_millis(if place + 1 == count { 61_000 } else { place * 777 });
     (0..).map(at).zip(events).collect()
 }
-
-/// Kinds in the order of [`ReadKind::ALL`].
-const KINDS: [FeedKind; 25] = [
-    FeedKind::Nodes,
-    FeedKind::Pods,
-    FeedKind::Namespaces,
-    FeedKind::Services,
-    FeedKind::Quotas,
-    FeedKind::Claims,
-    FeedKind::Volumes,
-    FeedKind::StorageClasses,
-    FeedKind::CsiNodes,
-    FeedKind::PriorityClasses,
-    FeedKind::Budgets,
-    FeedKind::Leases,
-    FeedKind::Workloads(WorkloadKind::ReplicaSet),
-    FeedKind::Workloads(WorkloadKind::Deployment),
-    FeedKind::Workloads(WorkloadKind::StatefulSet),
-    FeedKind::Workloads(WorkloadKind::DaemonSet),
-    FeedKind::Workloads(WorkloadKind::ReplicationController),
-    FeedKind::Workloads(WorkloadKind::Job),
-    FeedKind::CronJobs,
-    FeedKind::DeviceClasses,
-    FeedKind::ResourceClaims,
-    FeedKind::ClaimTemplates,
-    FeedKind::ResourceSlices,
-    FeedKind::DeviceTaintRules,
-    FeedKind::CsiDrivers,
-];
 
 fn health(state: FeedState) -> FeedHealth {
     FeedHealth { state, last_heard: Some(START), relists: 1, requests: 20, bytes: 3000 }

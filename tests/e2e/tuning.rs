@@ -131,19 +131,18 @@ fn compare(first: &Path, again: &Path, late: &Path, tolerant: &Path) -> Result<(
     ensure_passes_matter(&two, &soon)?;
     let really_late = play(late, &slow, None)?;
     let toleration = Some(Span::from_secs(i64::from(TOLERATION)));
-    for (file, controller, toleration, really, place) in [
-        (first, &soon, None, &first_time, "hasty, as recorded"),
-        (again, &soon, None, &second_time, "again, as recorded"),
-        (late, &slow, None, &really_late, "patient, as recorded"),
-        (first, &slow, None, &really_late, "hasty asked about patient"),
-        (late, &soon, None, &first_time, "patient asked about hasty"),
-        (tolerant, &soon, toleration, &first_time, "300 s of toleration asked about less"),
-        (tolerant, &slow, toleration, &really_late, "the same asked about patient"),
+    for (asked, controller, really, place) in [
+        (&first_time, &soon, &first_time, "hasty, as recorded"),
+        (&second_time, &soon, &second_time, "again, as recorded"),
+        (&really_late, &slow, &really_late, "patient, as recorded"),
+        (&play(first, &slow, None)?, &slow, &really_late, "hasty asked about patient"),
+        (&play(late, &soon, None)?, &soon, &first_time, "patient asked about hasty"),
+        (&play(tolerant, &soon, toleration)?, &soon, &first_time, "300 s of toleration asked about less"),
+        (&play(tolerant, &slow, toleration)?, &slow, &really_late, "the same asked about patient"),
     ] {
-        let asked = play(file, controller, toleration)?;
         let most = same(&asked.would(), &really.happened(), tolerance(controller), place)?;
         harness::say(&format!("e2e_tuning: {place}: differs by up to {most}"));
-        same_costs(&asked, really, controller, place)?;
+        same_costs(asked, really, controller, place)?;
     }
     ensure!(
         nodes(&first_time.happened()) != nodes(&really_late.happened()),

@@ -148,7 +148,7 @@ async fn what_the_baseline_has_is_left_out_and_counted() {
     let before = shell.run(&[&["audit", "--fail-on", "never"], &from[..]].concat()).await.out;
     let known = shell.file("known.json", &before);
     let again = shell.run(&[&["audit", "--baseline", &known], &from[..]].concat()).await;
-    let report: Value = serde_json::from_str(&again.out).expect("JSON");
+    let report = again.json();
     assert_eq!((again.code, report["findings"].as_array().map(Vec::len)), (DONE, Some(0)));
     let before: Value = serde_json::from_str(&before).expect("JSON");
     assert_eq!(
@@ -167,7 +167,7 @@ async fn what_the_baseline_has_is_left_out_and_counted() {
          spec: {maxUnavailable: 0}\n",
     );
     let new = shell.run(&[&["audit", "--baseline", &known, "--with", &tighter], &from[..]].concat()).await;
-    let report: Value = serde_json::from_str(&new.out).expect("JSON");
+    let report = new.json();
     assert_eq!(new.code, ERROR, "{}", new.err);
     assert_eq!(ids(&report), ["budgetNeverAllows PodDisruptionBudget default/fine"]);
 
@@ -179,7 +179,7 @@ async fn what_the_baseline_has_is_left_out_and_counted() {
          spec: {minAvailable: 100%, selector: {matchExpressions: [{key: app, operator: In, values: [full, fine]}]}}\n",
     );
     let new = shell.run(&[&["audit", "--baseline", &known, "--with", &wider], &from[..]].concat()).await;
-    let report: Value = serde_json::from_str(&new.out).expect("JSON");
+    let report = new.json();
     assert_eq!(new.code, ERROR, "the known budget blocks another node: {}", new.err);
     let wider = finding(&report, "budgetNeverAllows PodDisruptionBudget default/full");
     assert_eq!(texts(&wider["nodes"]), ["fine", "full"].into());

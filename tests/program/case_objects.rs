@@ -60,8 +60,7 @@ impl Objects {
         let shell = Shell::new();
         let file = shell.file("objects.json", &self.list());
         let output = shell.run(&[command, &["--from", &file]].concat()).await;
-        serde_json::from_str(&output.out)
-            .unwrap_or_else(|error| panic!("{error}\n{}\n{}", output.out, output.err))
+        output.json()
     }
 
     /// Returns the table of a command.

@@ -332,7 +332,7 @@ async fn a_changed_deployment_is_tried_before_anybody_applies_it() {
     let output = shell.run(&words).await;
     assert_eq!(output.code, DONE, "{}", output.err);
     assert!(output.err.contains("is changed: its template, not the pods that run"), "{}", output.err);
-    let plan: Value = serde_json::from_str(&output.out).expect("JSON");
+    let plan = output.json();
     assert_eq!(of_pods(&plan, "outcome"), ["moves"], "{plan:#}");
 }
 
@@ -737,7 +737,7 @@ async fn files_of_nodes_alone_name_all_that_they_lack() {
     let shell = Shell::new();
     let file = shell.file("nodes.json", &objects.list());
     let output = shell.run(&["status", "--from", &file, "-o", "json"]).await;
-    let status: Value = serde_json::from_str(&output.out).expect("JSON");
+    let status = output.json();
     let text = verdict(&status).1;
     assert!(text.contains("heartbeats unknown: the files have no Leases"), "{text}");
     assert!(text.contains("evictions unknown: the files have no pods"), "{text}");

@@ -454,7 +454,7 @@ async fn a_plan_whose_outcome_rests_on_pods_is_refused_without_the_right_to_list
         assert!(output.err.contains(text), "{line}: {}", output.err);
     }
     let output = plan(&format!("plan drain {NODE} -o json")).await;
-    let json: Value = serde_json::from_str(&output.out).expect("JSON");
+    let json = output.json();
     let pods = json!({"kind": "pods", "state": "forbidden", "since": null, "missingPermission": "list pods"});
     assert_eq!((&json["outcome"], &json["unknown"][0]["kinds"][0]), (&json!("unknown"), &pods));
     for line in [format!("plan cordon {NODE}"), format!("plan taint {NODE} a=b:NoSchedule")] {
@@ -486,7 +486,7 @@ async fn a_drain_without_the_right_to_list_budgets_is_planned_and_does_not_say_w
         output.err
     );
     let output = shell.run(&drain(&["-o", "json"])).await;
-    let json: Value = serde_json::from_str(&output.out).expect("JSON");
+    let json = output.json();
     assert_eq!((&json["outcome"], &json["definite"]), (&json!("unknown"), &json!(false)));
     assert_eq!((&json["budgets"], &json["totals"]["ends"]["likelySeconds"]), (&Value::Null, &Value::Null));
     let (undecided, leave) = (json["totals"]["undecided"].as_u64(), &json["totals"]["leaveNow"]);
@@ -511,7 +511,7 @@ async fn an_answer_about_pods_says_that_it_may_not_look() {
     let status = shell.run(&[&["status"][..], &of_server].concat()).await.done();
     assert!(status.contains("not known: pods cannot be listed (missing permission: list pods)"), "{status}");
     let failure = shell.run(&[&["plan", "node-failure", NODE, "-o", "json"][..], &of_server].concat()).await;
-    let json: Value = serde_json::from_str(&failure.out).expect("JSON");
+    let json = failure.json();
     assert_eq!((failure.code, &json["totals"]["deleted"]), (NOT_ALLOWED, &Value::Null), "{}", failure.err);
     assert_eq!((&json["totals"]["tainted"], &json["staying"]), (&json!(1), &Value::Null));
 }
@@ -659,7 +659,7 @@ async fn plans_are_worked_out_and_nothing_is_written() {
         let line = [&["plan"], words, &["--server", &server.url, "-o", "json"]].concat();
         let output = shell.run(&line).await;
         assert_eq!(output.code, code, "{words:?}: {}", output.err);
-        let plan: Value = serde_json::from_str(&output.out).expect("JSON");
+        let plan = output.json();
         assert_eq!(plan["schema"], "kordon.plan/v1");
         plan
     };
@@ -770,7 +770,7 @@ async fn fingers_trained_by_kubectl_find_their_flags() {
         serde_json::from_str::<Value>(&output.out).expect("JSON")
     };
     let all = run(&["plan", "delete", "--all", "-A", "-o", "json", "--placement=skip"]).await;
-    let all: Value = serde_json::from_str(&all.out).expect("JSON");
+    let all = all.json();
     let on_the_node = |pod: &&Value| pod["node"] == "general-1a-02";
     let pod = all["pods"].as_array().expect("pods").iter().find(on_the_node).expect("a pod");
     let name = format!("{}/{}", pod["namespace"].as_str().expect("text"), pod["pod"].as_str().expect("text"));
@@ -839,7 +839,7 @@ async fn pods_are_selected_by_field_and_a_field_that_is_not_known_is_named() {
     };
     let output = run(&by("spec.nodeName=general-1a-02,metadata.namespace!=kube-system")).await;
     assert_eq!(output.code, DONE, "{}", output.err);
-    let plan: Value = serde_json::from_str(&output.out).expect("JSON");
+    let plan = output.json();
     let pods = plan["pods"].as_array().expect("pods");
     assert!(!pods.is_empty(), "{plan}");
     for pod in pods {

@@ -43,7 +43,7 @@ async fn predictions_rest_on_the_settings_that_are_configured_for_their_context(
         let line = [&["status", "--no-pods", "-o", "json", "--kubeconfig", &kubeconfig], more].concat();
         let output = shell.run(&line).await;
         assert_eq!(output.code, DONE, "{}", output.err);
-        let status: Value = serde_json::from_str(&output.out).expect("JSON");
+        let status = output.json();
         let settings = status["controller"]["settings"].as_array().expect("settings").clone();
         move |flag: &str| {
             let of = settings.iter().find(|setting| setting["flag"] == flag).expect("a setting").clone();

@@ -74,12 +74,11 @@ async fn a_context_that_does_not_answer_keeps_nobody_waiting() {
         driver.press("<Esc>").await;
         driver.press(":ctx refusing<Enter>").await;
         driver.wait("cannot go to refusing: connection refused").await;
-        driver.press("2/zone:b<Enter>:ctx second<Enter>").await;
-        driver.wait("context second").await;
+        driver.press("2/zone:b<Enter>").await;
+        go_to(driver, "second").await;
         driver.wait_until("the filter of the other context", |screen| !screen.contains("/zone:b")).await;
         driver.ready().await;
-        driver.press(":ctx here<Enter>").await;
-        driver.wait("context here").await;
+        go_to(driver, "here").await;
         driver.wait("/zone:b").await;
     })
     .await;
@@ -103,11 +102,16 @@ async fn an_operation_goes_on_in_the_context_that_was_left_and_no_key_reaches_it
         tokio::time::timeout(Duration::from_secs(240), drained).await.expect("the drain ends");
         assert!(!first.server.evictions().is_empty());
         assert_eq!(second.server.evictions().len(), writes, "nothing was written here");
-        driver.press(":ctx here<Enter>").await;
-        driver.wait("context here").await;
+        go_to(driver, "here").await;
         driver.wait("DRY-RUN").await;
     })
     .await;
+}
+
+/// Goes to a context that answers.
+async fn go_to(driver: &DashboardDriver, context: &str) {
+    driver.press(&format!(":ctx {context}<Enter>")).await;
+    driver.wait(&format!("context {context}")).await;
 }
 
 /// A dashboard whose kubeconfig has two contexts of one cluster, and its configuration file.
@@ -116,9 +120,20 @@ struct TwoContexts {
     config: PathBuf,
 }
 
+/// Runs a script on the dashboard, which starts in context `test` with an empty configuration.
+async fn with_two_contexts(script: impl FnOnce(&mut TwoContexts)) {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let shell = Shell::new();
+    tokio::task::block_in_place(|| {
+        let mut dashboard = TwoContexts::start(&shell, &server);
+        script(&mut dashboard);
+        dashboard.quit();
+    });
+}
+
 impl TwoContexts {
-    /// Starts the dashboard in context `test`, with this configuration.
-    fn start(shell: &Shell, server: &Server, config: &str) -> Self {
+    fn start(shell: &Shell, server: &Server) -> Self {
         let context = |name: &str| json!({"name": name, "context": {"cluster": "c", "user": "alice"}});
         let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "test",
             "clusters": [{"name": "c", "cluster": {"server": server.url}}],
@@ -128,7 +143,7 @@ impl TwoContexts {
         let folder = shell.home.path().join(".config/kordon");
         fs::create_dir_all(&folder).expect("a folder");
         let file = folder.join("config.toml");
-        fs::write(&file, config).expect("written");
+        fs::write(&file, "").expect("written");
         let command = shell.under_terminal(&["--kubeconfig", &kubeconfig]);
         // The terminal is wide enough for whole messages.
         let terminal = Terminal::sized(command, 30, 160);
@@ -163,26 +178,18 @@ impl TwoContexts {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_context_that_became_read_only_while_another_was_shown_is_read_only_at_once() {
-    let server = Server::start(ApiOptions::default()).await;
-    let _world = server.inhabit();
-    let shell = Shell::new();
-    tokio::task::block_in_place(|| {
-        let mut dashboard = TwoContexts::start(&shell, &server, "");
+    with_two_contexts(|dashboard| {
         dashboard.configure("[contexts.prod]\nread-only = true");
         // The file is read when the context is opened, whether or not its change was noticed before.
         dashboard.go_to("prod");
         dashboard.is_refused("contexts.prod.read-only (config.toml:2)");
-        dashboard.quit();
-    });
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_context_opens_with_the_last_valid_configuration_and_never_with_a_looser_one() {
-    let server = Server::start(ApiOptions::default()).await;
-    let _world = server.inhabit();
-    let shell = Shell::new();
-    tokio::task::block_in_place(|| {
-        let mut dashboard = TwoContexts::start(&shell, &server, "");
+    with_two_contexts(|dashboard| {
         dashboard.configure("[contexts.prod]\nread-only = true");
         dashboard.terminal.wait("the configuration was read again");
         dashboard.configure("[contexts.prod]\nread-onyl = true");
@@ -194,6 +201,6 @@ async fn a_context_opens_with_the_last_valid_configuration_and_never_with_a_loos
         dashboard.terminal.wait("the configuration was read again");
         dashboard.go_to("prod");
         dashboard.is_refused("contexts.prod.read-only (config.toml:2)");
-        dashboard.quit();
-    });
+    })
+    .await;
 }

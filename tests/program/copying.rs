@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 
 use kordon::{
     app::{ChosenColumn, Pane, Reaction, UserAction, chosen_columns, update},
+    model::JournalEntry,
     ui::snapshot,
 };
-use kordon_core::cluster::{Key, Name};
+use kordon_core::{
+    cluster::{Key, Name},
+    engine::{Severity, Why},
+};
 
 use super::{
     cells::{add_devices, add_gates, add_gpus, choose},
@@ -18,12 +22,16 @@ use super::{
 /// Returns what is copied after these keys, and the message in the footer.
 fn copied(mut fixture: DashboardFixture, keys: &str) -> (Option<String>, String) {
     fixture.press(keys);
-    let reaction = update(&mut fixture.app, UserAction::Copy, fixture.now);
-    let text = match reaction {
+    let text = copy(&mut fixture);
+    (text, fixture.app.screen.message.clone().unwrap_or_default())
+}
+
+/// Returns what is copied now.
+fn copy(fixture: &mut DashboardFixture) -> Option<String> {
+    match update(&mut fixture.app, UserAction::Copy, fixture.now) {
         Reaction::Copy(text) => Some(text),
         _ => None,
-    };
-    (text, fixture.app.screen.message.clone().unwrap_or_default())
+    }
 }
 
 #[test]
@@ -38,27 +46,32 @@ fn the_name_of_the_selected_object_is_copied() {
 fn the_name_of_a_pod_that_is_gone_is_copied() {
     let mut fixture = DashboardFixture::incident();
     fixture.remove_pods_in_every_way();
+    fixture.press("7");
+    let mut departures = Vec::new();
+    for _ in 0..8 {
+        departures.push(copy(&mut fixture));
+        fixture.press("j");
+    }
     let gone = |text: &Option<String>| {
         let (namespace, name) = text.as_deref()?.split_once('/')?;
         Some(fixture.world.pod(&Key::new(namespace, name)).is_none())
     };
-    let mut shown = DashboardFixture::incident();
-    shown.remove_pods_in_every_way();
-    shown.press("7");
-    let departures: Vec<Option<String>> = (0..8)
-        .map(|_| {
-            let copied = match update(&mut shown.app, UserAction::Copy, shown.now) {
-                Reaction::Copy(text) => Some(text),
-                _ => None,
-            };
-            shown.press("j");
-            copied
-        })
-        .collect();
     assert!(departures.iter().all(Option::is_some), "{departures:?}");
     assert!(departures.iter().any(|text| gone(text) == Some(true)), "{departures:?}");
     let (text, message) = copied(DashboardFixture::incident(), "5j");
     assert!(text.is_some(), "{message}");
+}
+
+#[test]
+fn an_entry_without_an_object_is_copied_as_it_is_printed() {
+    let mut fixture = DashboardFixture::incident();
+    let text = "cannot be written";
+    let mut entry = JournalEntry::new(fixture.now, Severity::Warning, "journal", text, Why::default());
+    entry.detail = "no space left on device".into();
+    fixture.app.model.journal.add(entry);
+    let (text, message) = copied(fixture, "5/written<Enter>");
+    let expected = "journal cannot be written: no space left on device";
+    assert_eq!((text.as_deref(), message.as_str()), (Some(expected), "copied the entry"));
 }
 
 #[test]

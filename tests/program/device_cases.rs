@@ -232,7 +232,7 @@ async fn unknown_slices_leave_the_placement_open() {
     let shell = Shell::new();
     let file = shell.file("objects.json", &objects.list());
     let output = shell.run(&["plan", "drain", "c30-n1", "--from", &file, "-o", "json"]).await;
-    let plan: Value = serde_json::from_str(&output.out).expect("JSON");
+    let plan = output.json();
     assert_eq!(of_pod(&plan, "ext", "outcome"), "unknown", "{plan:#}");
 }
 

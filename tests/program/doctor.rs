@@ -48,7 +48,7 @@ async fn doctor(shell: &Shell, more: &[&str], code: i32) -> Found {
     let line = [&["doctor", "-o", "json"], more].concat();
     let output = shell.run(&line).await;
     assert_eq!(output.code, code, "{}\n{}", output.err, output.out);
-    Found(serde_json::from_str(&output.out).expect("one document of JSON"))
+    Found(output.json())
 }
 
 #[tokio::test(flavor = "multi_thread")]

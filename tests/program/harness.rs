@@ -1,12 +1,13 @@
 //! The program, and a demo cluster for it to operate on.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, process::Stdio, time::Duration};
 
 use kordon::journal::{Journal, JournaledOperation, operations};
 use kordon_core::engine::{Origin, ServerVersion, Settings};
 use kordon_demo::{api::ApiOptions, scenario::Scenario, world};
 use kordon_time::Timestamp;
 use serde_json::{Value, json};
+use tokio::process::{Child, Command};
 
 use crate::common::program::{self, Server, Shell};
 
@@ -53,11 +54,19 @@ impl Harness {
         self.run(&[line, &["--enforce", "--yes"]].concat()).await
     }
 
+    /// Returns a command that runs the program with `--enforce --yes`, without its output.
+    pub fn enforcing(&self, line: &[&str]) -> Command {
+        let words = [&self.connection()[..], line, &["--enforce", "--yes"]].concat();
+        let mut command = self.shell.command(&words);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
     /// Runs the program with `--enforce --yes`, which has to succeed. Returns the operation's report.
     pub async fn enforced(&self, line: &[&str]) -> Value {
         let output = self.enforce(&[line, &["-o", "json"]].concat()).await;
         assert_eq!(output.code, 0, "{line:?}: {}", output.err);
-        serde_json::from_str(&output.out).expect("a report")
+        output.json()
     }
 
     pub fn journal(&self) -> Journal {
@@ -91,4 +100,10 @@ impl Harness {
         }
         times.into_iter().filter(|(_, count)| *count > 1).map(|(pod, _)| pod).collect()
     }
+}
+
+/// Sends an interrupt to the program, as Ctrl-C does.
+pub fn interrupt(program: &Child) {
+    let id = rustix::process::Pid::from_raw(program.id().expect("alive").cast_signed()).expect("an id");
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it is ours");
 }

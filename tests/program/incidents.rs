@@ -305,7 +305,7 @@ async fn outcomes_are_compared_with_a_prediction_of_the_last_second() {
 
 fn json(output: &Output) -> Value {
     assert_eq!(output.code, 0, "{}", output.err);
-    serde_json::from_str(&output.out).expect("a report")
+    output.json()
 }
 
 impl HandMade {

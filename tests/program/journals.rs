@@ -49,7 +49,7 @@ async fn two_clusters_with_one_context_name_do_not_share_a_journal() {
     assert_eq!(one, [found[1].clone()]);
     // Without an id, `undo` takes the last operation of this cluster. Operations of other clusters do not count.
     let undo = shell.run(&["undo", "--server", &servers[0].url, "-o", "json"]).await;
-    let report: Value = serde_json::from_str(&undo.out).expect("JSON");
+    let report = undo.json();
     assert_eq!((undo.code, &report["operation"]), (DONE, &found[0]["operation"]), "{}", undo.err);
     assert!(undo.err.contains("the last operation: cordon general-1a-02"), "{}", undo.err);
 }
@@ -136,8 +136,7 @@ async fn every_end_of_a_command_with_json_output_is_one_json_document() {
     for (line, code, schema) in cases {
         let output = shell.run(line).await;
         assert_eq!(output.code, code, "{line:?}: {}", output.err);
-        let report: Value = serde_json::from_str(&output.out)
-            .unwrap_or_else(|error| panic!("{line:?}: {error}: {}", output.out));
+        let report = output.json();
         assert_eq!(report["schema"], schema, "{line:?}");
         if schema == "kordon.error/v1" {
             assert_eq!(report["exitCode"], code, "{line:?}");

@@ -409,6 +409,16 @@ fn a_pod_is_found_by_its_name() {
 }
 
 #[test]
+fn a_filter_of_nodes_names_the_command_for_pods_only_if_it_finds_some() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2/REPORT-00<Enter>");
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(screen.contains("no node matches") && !screen.contains("`:pods"), "{screen}");
+    fixture.press(":pods REPORT-00<Enter>");
+    let palette = fixture.app.screen.overlays.palette().expect("the line stays");
+    assert!(palette.fault.as_deref().is_some_and(|fault| fault.starts_with("there is no node REPORT-00")));
+}
+
+#[test]
 fn a_typed_filter_selects_its_first_row_if_the_selected_one_does_not_pass() {
     let mut fixture = pressed(DashboardFixture::incident(), "2/pool-a-01<Enter><Esc>:no pool-b-02<Enter>");
     assert_eq!(fixture.app.screen.selected_node().map(|node| &**node), Some("pool-b-02"));

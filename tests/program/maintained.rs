@@ -11,7 +11,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{common::program::is_cordoned, harness::Harness};
+use crate::{
+    common::program::is_cordoned,
+    harness::{Harness, interrupt},
+};
 
 const DONE: i32 = 0;
 const USAGE: i32 = 2;
@@ -71,12 +74,6 @@ pub async fn left_behind(harness: &Harness) -> Vec<String> {
     nodes.iter().filter(is_left).map(ResourceExt::name_any).collect()
 }
 
-/// Sends an interrupt to the program, as Ctrl-C does.
-fn interrupt(program: &tokio::process::Child) {
-    let id = rustix::process::Pid::from_raw(program.id().expect("alive").cast_signed()).expect("an id");
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it is ours");
-}
-
 /// Returns the outcomes of the nodes of a report, sorted.
 fn ends_of(report: &Value) -> Vec<&str> {
     let nodes = report["nodes"].as_array().into_iter().flatten();
@@ -95,7 +92,7 @@ async fn every_node_is_drained_worked_on_and_back_once() {
     let exec = runs.command("0.2");
     let output = harness.enforce(&line(&exec, &[])).await;
     assert_eq!(output.code, DONE, "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let report = output.json();
     assert_eq!((&report["end"], report["nodes"].as_array().map(Vec::len)), (&"done".into(), Some(3)));
     for node in report["nodes"].as_array().expect("nodes") {
         assert_eq!(node["end"], "done", "{node}");
@@ -144,7 +141,7 @@ async fn a_node_in_no_wave_is_reported_and_not_touched() {
     let words: Vec<&str> = line(&exec, &[]).into_iter().filter(|word| *word != "--force").collect();
     let output = harness.enforce(&words).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let report = output.json();
     let ends = |end: &str| {
         let nodes = report["nodes"].as_array().into_iter().flatten().filter(|node| node["end"] == end);
         nodes.filter_map(|node| node["node"].as_str()).collect::<Vec<_>>()
@@ -177,7 +174,7 @@ async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
     let exec = format!("sh -c '{fails}; echo ends $1 >>{file}' - {{node}}");
     let output = harness.enforce(&line(&exec, &["--parallel", "1"])).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let report = output.json();
     assert_eq!(report["end"], "paused");
     assert!(report["says"].as_str().expect("a text").contains("exit status: 7"), "{report:#}");
     assert_eq!(ends_of(&report), ["failed", "waiting", "waiting"], "{report:#}");
@@ -204,27 +201,13 @@ async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
 async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     let exec = runs.command("0.5");
-    let words =
-        [&harness.connection()[..], &line(&exec, &["--parallel", "1"]), &["--enforce", "--yes"]].concat();
-    let mut first = harness
-        .shell
-        .command(&words)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("it starts");
+    let mut first = harness.enforcing(&line(&exec, &["--parallel", "1"])).spawn().expect("it starts");
     harness.until(|_| !runs.ended().is_empty()).await;
 
     // A user on another machine has another home folder, and so another journal.
     let elsewhere = crate::common::program::Shell::new();
-    let colleague = |words: &[&str]| {
-        let words = [&harness.connection()[..], words, &["--enforce", "--yes"]].concat();
-        words.into_iter().map(str::to_owned).collect::<Vec<_>>()
-    };
     let run = async |words: &[&str]| {
-        let words = colleague(words);
-        elsewhere.run(&words.iter().map(String::as_str).collect::<Vec<_>>()).await
+        elsewhere.run(&[&harness.connection()[..], words, &["--enforce", "--yes"]].concat()).await
     };
     let ended = runs.ended();
     let waiting: Vec<&str> = NODES.into_iter().filter(|node| !ended.contains_key(*node)).collect();
@@ -252,9 +235,7 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
 
 /// Starts a maintenance, and kills it when its drains have evicted the first pod.
 async fn kill_in_drain(harness: &Harness, exec: &str) {
-    let words = [&harness.connection()[..], &line(exec, &[]), &["--enforce", "--yes"]].concat();
-    let mut program =
-        harness.shell.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut program = harness.enforcing(&line(exec, &[])).spawn().expect("it starts");
     harness.until(|harness| !harness.server.evictions().is_empty()).await;
     program.kill().await.expect("killed");
     assert!(!left_behind(harness).await.is_empty(), "it was killed during a drain");
@@ -285,15 +266,8 @@ async fn the_release_of_what_was_killed_during_a_drain_leaves_no_claim() {
 async fn a_command_that_ends_after_an_interrupt_is_reported_and_not_run_again() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     let exec = runs.command("2");
-    let words =
-        [&harness.connection()[..], &line(&exec, &["--parallel", "1"]), &["--enforce", "--yes"]].concat();
-    let first = harness
-        .shell
-        .command(&words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
+    let mut command = harness.enforcing(&line(&exec, &["--parallel", "1"]));
+    let first = command.stdout(Stdio::piped()).spawn().expect("it starts");
     harness.until(|_| runs.path().exists()).await;
     interrupt(&first);
     let output = first.wait_with_output().await.expect("ended");
@@ -311,10 +285,7 @@ async fn a_command_that_ends_after_an_interrupt_is_reported_and_not_run_again() 
 async fn a_command_that_was_left_running_is_not_started_beside_itself() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     let exec = runs.command("20");
-    let words =
-        [&harness.connection()[..], &line(&exec, &["--parallel", "1"]), &["--enforce", "--yes"]].concat();
-    let mut first =
-        harness.shell.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut first = harness.enforcing(&line(&exec, &["--parallel", "1"])).spawn().expect("it starts");
     let lines = || fs::read_to_string(runs.path()).unwrap_or_default().lines().count();
     harness.until(|_| lines() > 0).await;
     for _ in 0..2 {
@@ -341,7 +312,7 @@ async fn a_gate_holds_the_next_wave_and_a_rollback_gives_back_what_is_not_draine
         line(&exec, &gate).into_iter().filter(|word| *word != "--gate-timeout=2m").collect();
     let output = harness.enforce(&words).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let report = output.json();
     assert_eq!(report["end"], "rolledBack");
     assert!(
         report["says"].as_str().expect("a text").contains("--gate-timeout): command: false: exit status: 1"),
@@ -358,7 +329,7 @@ async fn a_maintenance_that_was_rolled_back_is_over_for_the_node_that_failed_too
     let harness = Harness::start(SPEED).await;
     let output = harness.enforce(&line("false", &["--parallel", "1", "--on-failure", "rollback"])).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let report = output.json();
     assert_eq!(report["end"], "rolledBack");
     let failed = report["nodes"].as_array().expect("nodes").iter().filter(|node| node["end"] == "failed");
     let failed: Vec<&str> = failed.filter_map(|node| node["node"].as_str()).collect();
@@ -392,7 +363,7 @@ async fn a_maintenance_that_was_stopped_can_be_ended() {
         format!("which was stopped: `kordon maintenance --resume={id} --enforce` goes on, {release} ends it");
     assert!(output.out.contains(&next), "{}", output.out);
     let output = harness.run(&["status", "-o", "json"]).await;
-    let status: Value = serde_json::from_str(&output.out).expect("a report");
+    let status = output.json();
     let node = status["nodes"].as_array().into_iter().flatten().find(|node| node["name"] == *left[0]);
     let maintenance = &node.expect("a node")["maintenance"];
     assert!(maintenance["operation"] == *id && maintenance["running"] == false, "{maintenance}");
@@ -405,23 +376,12 @@ async fn a_maintenance_that_was_stopped_can_be_ended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resume_without_an_id_takes_the_only_one_that_was_stopped_and_not_a_running_one() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
-    let of_node = |node: &'static str, exec: &str| -> Vec<String> {
-        let words = [&["maintenance", node][..], &FLAGS, &["--exec", exec, "--enforce", "--yes"]].concat();
-        harness.connection().iter().chain(&words).map(|word| (*word).to_owned()).collect()
-    };
-    let words = of_node(NODES[0], &runs.command("60"));
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut running = harness
-        .shell
-        .command(&words)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("it starts");
+    let exec = runs.command("60");
+    let first = [&["maintenance", NODES[0]], &FLAGS[..], &["--exec", &exec]].concat();
+    let mut running = harness.enforcing(&first).spawn().expect("it starts");
     harness.until(|_| runs.path().exists()).await;
-    let stopped = of_node(NODES[1], "false");
-    let output = harness.shell.run(&stopped.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let second = [&["maintenance", NODES[1]], &FLAGS[..], &["--exec", "false"]].concat();
+    let output = harness.enforce(&second).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
     let id = harness.operations()[1].id.to_string();
     let output = harness.enforce(&["maintenance", "--resume"]).await;

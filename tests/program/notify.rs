@@ -127,7 +127,7 @@ async fn doctor(shell: &Shell, more: &[&str]) -> (i32, Value) {
     let server = Server::start(ApiOptions::default()).await;
     let line = [&["doctor", "-o", "json", "--server", &server.url], more].concat();
     let output = shell.run(&line).await;
-    let report: Value = serde_json::from_str(&output.out).expect("JSON");
+    let report = output.json();
     let checks = report["checks"].as_array().expect("checks").iter();
     let notices = checks.filter(|check| check["id"].as_str().is_some_and(|id| id.starts_with("notify.")));
     (output.code, notices.cloned().collect())

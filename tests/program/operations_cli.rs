@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     common::{program::is_cordoned, terminal::Terminal},
-    harness::Harness,
+    harness::{Harness, interrupt},
 };
 
 // Exit codes, as in `docs/reference/cli.md`.
@@ -62,7 +62,7 @@ async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
     let line = [&["plan"][..], &drain(&["general-1a-02"]), &["--dry-run=server", "-o", "json"]].concat();
     let output = harness.run(&line).await;
     assert_eq!(output.code, DONE, "{}", output.err);
-    let plan: Value = serde_json::from_str(&output.out).expect("a plan");
+    let plan = output.json();
     let steps = plan["steps"].as_array().expect("steps");
     assert!(steps.len() > 3 && steps[0]["text"] == json!("cordon node/general-1a-02"), "{steps:?}");
     for step in steps {
@@ -338,9 +338,8 @@ async fn an_interrupt_cancels_with_a_report_and_removes_the_claim() {
     );
     let line = [&harness.connection()[..], &drain(&["general-1a-02"]), &ENFORCE, &["-o", "json"]].concat();
     let child = harness.shell.command(&line).stdout(Stdio::piped()).spawn().expect("started");
-    let id = rustix::process::Pid::from_raw(child.id().expect("alive").cast_signed()).expect("an id");
     harness.until(|harness| harness.server.api.log().iter().any(|logged| logged.code == 429)).await;
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("output");
+    interrupt(&child);
     let output = child.wait_with_output().await.expect("ended");
     assert_eq!(output.status.code(), Some(INTERRUPTED));
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");

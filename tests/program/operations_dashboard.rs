@@ -1,6 +1,6 @@
 //! Operations from the dashboard: its real loop with typed keys, and a demo cluster whose API shows the writes.
 
-use std::{process::Stdio, time::Duration};
+use std::time::Duration;
 
 use kordon::{
     app::Mode,
@@ -282,11 +282,8 @@ async fn a_server_that_does_not_review_access_leaves_every_right_unknown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_that_was_killed_is_offered_and_resumed_in_enforce_only() {
     let harness = Harness::start(SPEED).await;
-    let line =
-        ["drain", NODE, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--enforce", "--yes"];
-    let arguments = [&harness.connection()[..], &line].concat();
-    let mut command = harness.shell.command(&arguments);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
+    let line = ["drain", NODE, "--ignore-daemonsets", "--delete-emptydir-data", "--force"];
+    let mut child = harness.enforcing(&line).spawn().expect("started");
     harness.until(|harness| !harness.server.evictions().is_empty()).await;
     child.kill().await.expect("killed");
     assert!(harness.operations()[0].is_unfinished(), "it was over before it was killed");

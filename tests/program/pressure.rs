@@ -32,7 +32,7 @@ const NODE: &str = "general-1a-02";
 async fn planned(harness: &Harness, more: &[&str]) -> Value {
     let output = harness.run(&[&["plan", "pressure", NODE, "-o", "json"], more].concat()).await;
     assert_eq!(output.code, 0, "{}", output.err);
-    serde_json::from_str(&output.out).expect("a report")
+    output.json()
 }
 
 fn pods(report: &Value) -> &Vec<Value> {

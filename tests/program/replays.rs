@@ -253,7 +253,7 @@ async fn a_demo_is_recorded_and_asked_about_afterwards() {
     assert!(text.contains(&format!("REPLAY with {other}")), "it says that this did not happen:\n{text}");
     let tuned = shell.run(&["tune", file, "--with", other, "-o", "json"]).await;
     assert_eq!(tuned.code, 0, "{}", tuned.err);
-    let tuned: Value = serde_json::from_str(&tuned.out).expect("a report");
+    let tuned = tuned.json();
     assert_eq!(tuned["schema"], "kordon.tune/v1");
     let present: Vec<bool> = tuned["settings"]
         .as_array()

@@ -93,9 +93,53 @@ pub fn budget(name: &str) -> Value {
     json!({"maxUnavailable": 1, "selector": {"matchLabels": {"app": name}}})
 }
 
+/// A budget that allows every disruption.
+fn free_budget(name: &str) -> Value {
+    json!({"minAvailable": 0, "selector": {"matchLabels": {"app": name}}})
+}
+
 /// Makes a pod not Ready.
 pub fn unready(objects: &mut Objects, pod: &str) {
     objects.named("Pod", pod)["status"]["conditions"][0]["status"] = "False".into();
+}
+
+/// Makes a pod tolerate the taint of unreachable nodes without a time limit.
+fn tolerate_forever(objects: &mut Objects, pod: &str) {
+    let toleration = objects.named("Pod", pod)["spec"]["tolerations"][0].as_object_mut();
+    toleration.expect("a toleration").remove("tolerationSeconds");
+}
+
+/// Makes a budget allow no disruption, because only this many of its pods are healthy.
+fn exhaust(objects: &mut Objects, budget: &str, healthy: usize) {
+    let status = &mut objects.named("PodDisruptionBudget", budget)["status"];
+    (status["currentHealthy"], status["disruptionsAllowed"]) = (healthy.into(), 0.into());
+}
+
+/// Makes the budget of web, which has three pods, require all of them.
+fn forbid_evictions_of_web(objects: &mut Objects) {
+    let web = objects.named("PodDisruptionBudget", "web");
+    web["spec"] = json!({"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}});
+    (web["status"]["desiredHealthy"], web["status"]["disruptionsAllowed"]) = (3.into(), 0.into());
+}
+
+/// Removes the NoExecute taint of a node, which evicts its pods.
+fn without_no_execute(objects: &mut Objects, node: &str) {
+    let taints = objects.named("Node", node)["spec"]["taints"].as_array_mut().expect("taints");
+    taints.retain(|taint| taint["effect"] == "NoSchedule");
+}
+
+/// Sets the clock, by an object that has no other use.
+fn set_clock(objects: &mut Objects, now: &str) {
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "now", "namespace": "shop", "creationTimestamp": now},
+    }));
+}
+
+/// The status of a pod that fits no node.
+fn unscheduled() -> Value {
+    json!({"phase": "Pending", "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
+    }]})
 }
 
 /// Adds a volume that only nodes with this label can use, and its claim, which has the same name.
@@ -134,6 +178,16 @@ pub fn cluster(renewed: &str) -> Objects {
 
 fn pod<'a>(plan: &'a Value, name: &str) -> &'a Value {
     plan["pods"].as_array().expect("pods").iter().find(|pod| pod["pod"] == name).expect("a row")
+}
+
+/// The text of the verdict of a status.
+fn verdict(status: &Value) -> &str {
+    status["verdict"]["text"].as_str().expect("a text")
+}
+
+/// The actions that `kordon why` names.
+fn actions(why: &Value) -> Vec<&Value> {
+    why["actions"].as_array().expect("actions").iter().map(|action| &action["action"]).collect()
 }
 
 /// The scheduler still binds pods to a node whose Lease was renewed 40 s ago: the node has no taint before its grace
@@ -199,8 +253,7 @@ async fn a_drain_waits_for_pods_that_leave_a_dead_node_by_themselves() {
     add_deployment(&mut objects, "api", &["n1", "n2"], budget("api"));
     lose(&mut objects, "n1", "2026-11-29T14:56:00Z");
     unready(&mut objects, "api-1-0");
-    let status = &mut objects.named("PodDisruptionBudget", "api")["status"];
-    (status["currentHealthy"], status["disruptionsAllowed"]) = (1.into(), 0.into());
+    exhaust(&mut objects, "api", 1);
     let plan = objects.answer("plan drain n2", DONE).await;
     let api = pod(&plan, "api-1-1");
     assert_eq!(api["verdict"], "leavesAfter", "{api:#}");
@@ -208,8 +261,7 @@ async fn a_drain_waits_for_pods_that_leave_a_dead_node_by_themselves() {
     assert!((60.0..80.0).contains(&leaves), "its replacement is created after 60 s: {leaves}");
 
     for pod in ["api-1-0", "api-1-1"] {
-        let tolerations = &mut objects.named("Pod", pod)["spec"]["tolerations"][0];
-        tolerations.as_object_mut().expect("a toleration").remove("tolerationSeconds");
+        tolerate_forever(&mut objects, pod);
     }
     let plan = objects.answer("plan drain n2", STALLS).await;
     assert_eq!(pod(&plan, "api-1-1")["verdict"], "waits", "nothing evicts the other pod");
@@ -222,8 +274,7 @@ async fn a_drain_waits_for_pods_of_a_deleted_node() {
     let mut objects = cluster(NOW);
     objects.named("Pod", "web-1-1")["spec"]["nodeName"] = "gone".into();
     unready(&mut objects, "web-1-1");
-    let status = &mut objects.named("PodDisruptionBudget", "web")["status"];
-    (status["currentHealthy"], status["disruptionsAllowed"]) = (2.into(), 0.into());
+    exhaust(&mut objects, "web", 2);
     let plan = objects.answer("plan drain n3", DONE).await;
     let leaves = pod(&plan, "web-1-0")["leaves"]["likelySeconds"].as_f64().expect("a time");
     assert!((50.0..75.0).contains(&leaves), "it is removed after some 50 s: {leaves}");
@@ -234,18 +285,12 @@ async fn a_drain_waits_for_pods_of_a_deleted_node() {
 #[tokio::test]
 async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
     let mut objects = cluster("2026-11-29T14:00:00Z");
-    add_deployment(
-        &mut objects,
-        "pinned",
-        &["n1"],
-        json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "pinned"}}}),
-    );
+    add_deployment(&mut objects, "pinned", &["n1"], free_budget("pinned"));
     lose(&mut objects, "n1", "2026-11-29T14:01:00Z");
     unready(&mut objects, "pinned-1-0");
-    let toleration = objects.named("Pod", "pinned-1-0")["spec"]["tolerations"][0].as_object_mut();
-    toleration.expect("a toleration").remove("tolerationSeconds");
+    tolerate_forever(&mut objects, "pinned-1-0");
     let status = objects.answer("status", DONE).await;
-    let text = status["verdict"]["text"].as_str().expect("a text");
+    let text = verdict(&status);
     assert!(
         text.contains(
             "1 pod stuck on a dead node · stuck until the node is back, deleted or tainted out-of-service"
@@ -267,10 +312,8 @@ async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
 #[tokio::test]
 async fn a_pod_that_a_failure_does_not_evict_has_one_outcome_and_one_row() {
     let mut objects = cluster(NOW);
-    let budget = json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "pinned"}}});
-    add_deployment(&mut objects, "pinned", &["n1"], budget);
-    let toleration = objects.named("Pod", "pinned-1-0")["spec"]["tolerations"][0].as_object_mut();
-    toleration.expect("a toleration").remove("tolerationSeconds");
+    add_deployment(&mut objects, "pinned", &["n1"], free_budget("pinned"));
+    tolerate_forever(&mut objects, "pinned-1-0");
     let impact = objects.answer("plan node-failure n1", DONE).await;
     for list in ["staying", "replacements"] {
         let rows = impact[list].as_array().expect("a list");
@@ -287,14 +330,11 @@ async fn a_pod_that_a_failure_does_not_evict_has_one_outcome_and_one_row() {
 #[tokio::test]
 async fn a_pod_that_nothing_evicts_has_nowhere_to_run_before_its_node_is_tainted() {
     let mut objects = cluster("2026-11-29T14:58:00Z");
-    let budget = json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "pinned"}}});
-    add_deployment(&mut objects, "pinned", &["n1"], budget);
+    add_deployment(&mut objects, "pinned", &["n1"], free_budget("pinned"));
     lose(&mut objects, "n1", "2026-11-29T14:59:00Z");
-    let taints = objects.named("Node", "n1")["spec"]["taints"].as_array_mut().expect("taints");
-    taints.retain(|taint| taint["effect"] == "NoSchedule");
+    without_no_execute(&mut objects, "n1");
     unready(&mut objects, "pinned-1-0");
-    let toleration = objects.named("Pod", "pinned-1-0")["spec"]["tolerations"][0].as_object_mut();
-    toleration.expect("a toleration").remove("tolerationSeconds");
+    tolerate_forever(&mut objects, "pinned-1-0");
     let status = objects.answer("status", DONE).await;
     let verdict = &status["verdict"];
     assert_eq!((&verdict["nowhereNow"], &verdict["nowherePredicted"]), (&json!(1), &json!(0)), "{verdict:#}");
@@ -308,11 +348,9 @@ async fn a_pod_that_nothing_evicts_has_nowhere_to_run_before_its_node_is_tainted
 async fn why_names_the_outcome_of_a_pod_on_a_dead_node() {
     let mut objects = cluster("2026-11-29T14:59:00Z");
     for name in ["moves", "pinned"] {
-        let budget = json!({"minAvailable": 0, "selector": {"matchLabels": {"app": name}}});
-        add_deployment(&mut objects, name, &["n1"], budget);
+        add_deployment(&mut objects, name, &["n1"], free_budget(name));
     }
-    let toleration = objects.named("Pod", "pinned-1-0")["spec"]["tolerations"][0].as_object_mut();
-    toleration.expect("a toleration").remove("tolerationSeconds");
+    tolerate_forever(&mut objects, "pinned-1-0");
     for is_tainted in [false, true] {
         if is_tainted {
             lose(&mut objects, "n1", "2026-11-29T14:59:52Z");
@@ -369,7 +407,7 @@ async fn a_drain_of_another_process_counts_what_its_budgets_block() {
         node["metadata"]["annotations"] =
             json!({"kordon.dev/cordon": cordon.to_string(), "kordon.dev/drain": claim.to_string()});
         let status = objects.answer("status", DONE).await;
-        let text = status["verdict"]["text"].as_str().expect("a text");
+        let text = verdict(&status);
         let said = "drain of n3 blocked";
         assert_eq!(text.contains(said), since.is_some(), "{text}");
         let by = since.map(|since| format!("{said} {since} by PodDisruptionBudget shop/web"));
@@ -414,9 +452,7 @@ async fn nobody_is_advised_to_tolerate_the_taints_of_a_dead_node() {
     let big = objects.named("Pod", "web-1-0");
     big["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "4".into();
     big["spec"]["nodeName"] = Value::Null;
-    big["status"] = json!({"phase": "Pending", "conditions": [{
-        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
-    }]});
+    big["status"] = unscheduled();
     let pending = objects.answer("pending", DONE).await.to_string();
     assert!(pending.contains("more on n2") && !pending.contains("taints of n1"), "{pending}");
 }
@@ -431,9 +467,7 @@ async fn a_node_that_recovers_takes_replacements_again() {
         objects.named("Lease", node)["spec"]["renewTime"] = "2026-11-29T14:57:00Z".into();
     }
     objects.named("Node", "n1")["metadata"]["annotations"] = json!({"time": NOW});
-    objects.0.push(json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "now", "namespace": "shop", "creationTimestamp": NOW},
-    }));
+    set_clock(&mut objects, NOW);
     let forecast = objects.answer("forecast --recover n1@1m", DONE).await;
     let replaced = forecast["replacements"].as_array().expect("replacements");
     assert_eq!(replaced.len(), 3, "{forecast:#}");
@@ -450,8 +484,7 @@ async fn a_status_that_is_newer_than_the_lease_is_the_reason_for_the_end_of_the_
     ] {
         let mut objects = cluster("2026-11-29T14:59:15Z");
         objects.named("Node", "n1")["status"]["conditions"][0]["lastHeartbeatTime"] = status.into();
-        objects.0.push(json!({"apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": "now", "namespace": "shop", "creationTimestamp": now}}));
+        set_clock(&mut objects, now);
         let table = objects.table("status").await;
         assert!(table.contains(&format!("{cause} → node-monitor-grace-period 50s")), "{table}");
     }
@@ -500,9 +533,7 @@ async fn a_pod_whose_namespace_is_being_deleted_waits_for_that() {
     let why = objects.answer("why pod -n shop web-1-1", DONE).await;
     let steps = why["steps"].to_string();
     assert!(steps.contains("is answered with 403: waits: deleted with its namespace"), "{steps}");
-    let actions: Vec<&Value> =
-        why["actions"].as_array().expect("actions").iter().map(|action| &action["action"]).collect();
-    assert_eq!(actions, ["wait", "delete"]);
+    assert_eq!(actions(&why), ["wait", "delete"]);
 }
 
 /// A volume that the kubelet of a dead node uses is detached 6 min after its pod is gone (kubernetes 1.37.1
@@ -553,18 +584,8 @@ async fn a_pod_that_is_resized_counts_with_what_it_has() {
         let mut objects = Objects(vec![namespace(&json!({}))]);
         add_node(&mut objects, "n1", NOW);
         add_node(&mut objects, "n2", NOW);
-        add_deployment(
-            &mut objects,
-            "web",
-            &["n1"],
-            json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "web"}}}),
-        );
-        add_deployment(
-            &mut objects,
-            "big",
-            &["n2"],
-            json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "big"}}}),
-        );
+        add_deployment(&mut objects, "web", &["n1"], free_budget("web"));
+        add_deployment(&mut objects, "big", &["n2"], free_budget("big"));
         let big = objects.named("Pod", "big-1-0");
         big["spec"]["containers"][0]["resources"]["requests"]["cpu"] = wants.into();
         big["status"]["conditions"].as_array_mut().expect("conditions").push(condition);
@@ -675,8 +696,7 @@ async fn nodes_whose_pods_wait_longer_together_are_in_two_waves() {
     add_deployment(&mut objects, "web", &["n1", "n2", "n3"], budget("web"));
     unready(&mut objects, "web-1-2");
     objects.named("Pod", "web-1-2")["metadata"]["creationTimestamp"] = "2026-11-29T14:59:58Z".into();
-    let status = &mut objects.named("PodDisruptionBudget", "web")["status"];
-    (status["currentHealthy"], status["disruptionsAllowed"]) = (2.into(), 0.into());
+    exhaust(&mut objects, "web", 2);
     let (_, plan) = objects.run("maintenance n1 n2").await;
     let waves: Vec<&Value> =
         plan["waves"].as_array().expect("waves").iter().map(|wave| &wave["nodes"]).collect();
@@ -744,7 +764,7 @@ async fn a_pod_that_waits_for_its_nominated_node_needs_nothing() {
     let help = "nothing is needed: waits until shop/old-1-0, preempted for it, is gone from n1";
     assert_eq!(row["help"], json!([help]));
     let status = objects.answer("status", DONE).await;
-    let text = status["verdict"]["text"].as_str().expect("a text");
+    let text = verdict(&status);
     assert!(text.contains("waits until preempted pods are gone from n1"), "{text}");
     for command in ["why pod shop/new-1-0", "why pod shop/new-1-0 --placement"] {
         let why = objects.answer(command, DONE).await;
@@ -773,14 +793,12 @@ async fn a_pod_with_volumes_in_two_zones_is_told_so_and_nothing_else() {
     let claim = |name: &str| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
     pod["spec"]["volumes"] = json!([claim("data-a"), claim("data-b")]);
     pod["spec"]["nodeName"] = Value::Null;
-    pod["status"] = json!({"phase": "Pending", "conditions": [{
-        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
-    }]});
+    pod["status"] = unscheduled();
     let pending = objects.answer("pending", DONE).await;
     let why = "its volume data-a is in zone a, its volume data-b is in zone b";
     assert_eq!(pending["pods"][0]["help"], json!([format!("nothing but another volume: {why}")]));
     let status = objects.answer("status", DONE).await;
-    let text = status["verdict"]["text"].as_str().expect("a text");
+    let text = verdict(&status);
     assert!(text.contains("no node reaches all its volumes"), "{text}");
 }
 
@@ -796,9 +814,7 @@ async fn an_unknown_node_that_renews_its_lease_again_is_waited_for() {
     };
     let back = unknown("2026-11-29T14:59:58Z");
     let why = back.answer("why node n2", DONE).await;
-    let actions: Vec<&Value> =
-        why["actions"].as_array().expect("actions").iter().map(|action| &action["action"]).collect();
-    assert_eq!(actions, ["wait"], "the machine answers: {why:#}");
+    assert_eq!(actions(&why), ["wait"], "the machine answers: {why:#}");
     let steps = why["steps"].to_string();
     assert!(
         steps.contains("it renews its Lease again: its status should follow within some seconds"),
@@ -833,13 +849,10 @@ async fn pods_of_a_cluster_that_is_down_are_not_told_as_pending() {
     let mut objects = cluster("2026-11-29T14:55:00Z");
     for node in ["n1", "n2", "n3"] {
         lose(&mut objects, node, "2026-11-29T14:58:00Z");
-        let taints = objects.named("Node", node)["spec"]["taints"].as_array_mut().expect("taints");
-        taints.retain(|taint| taint["effect"] == "NoSchedule");
+        without_no_execute(&mut objects, node);
         objects.named("Lease", node)["spec"]["renewTime"] = "2026-11-29T14:57:00Z".into();
     }
-    objects.0.push(json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "now", "namespace": "shop", "creationTimestamp": NOW},
-    }));
+    set_clock(&mut objects, NOW);
     let forecast = objects.answer("forecast", DONE).await;
     let totals = &forecast["totals"];
     assert_eq!((&totals["outcomes"], &totals["nowhere"]), (&json!({"stays": 3}), &json!(0)), "{totals:#}");
@@ -854,15 +867,11 @@ async fn pods_of_a_cluster_that_is_down_are_alike_whatever_they_tolerate() {
     let mut objects = cluster("2026-11-29T14:57:00Z");
     for node in ["n1", "n2", "n3"] {
         lose(&mut objects, node, "2026-11-29T14:58:00Z");
-        let taints = objects.named("Node", node)["spec"]["taints"].as_array_mut().expect("taints");
-        taints.retain(|taint| taint["effect"] == "NoSchedule");
+        without_no_execute(&mut objects, node);
         objects.named("Lease", node)["spec"]["renewTime"] = "2026-11-29T14:57:00Z".into();
     }
-    objects.0.push(json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "now", "namespace": "shop", "creationTimestamp": NOW},
-    }));
-    let toleration = objects.named("Pod", "web-1-0")["spec"]["tolerations"][0].as_object_mut();
-    toleration.expect("a toleration").remove("tolerationSeconds");
+    set_clock(&mut objects, NOW);
+    tolerate_forever(&mut objects, "web-1-0");
     let totals = &objects.answer("forecast", DONE).await["totals"];
     assert_eq!((&totals["outcomes"], &totals["nowhere"]), (&json!({"stays": 3}), &json!(0)), "{totals:#}");
     let status = objects.answer("status", DONE).await;
@@ -885,8 +894,7 @@ async fn pods_of_a_zone_whose_evictions_are_paused_stay() {
         unready(&mut objects, pod);
     }
     lose(&mut objects, "n1", "2026-11-29T14:58:00Z");
-    let taints = objects.named("Node", "n1")["spec"]["taints"].as_array_mut().expect("taints");
-    taints.retain(|taint| taint["effect"] == "NoSchedule");
+    without_no_execute(&mut objects, "n1");
 
     let evicting = objects.answer("status", DONE).await;
     assert_eq!(evicting["verdict"]["nowherePredicted"], 2, "{:#}", evicting["verdict"]);
@@ -1073,10 +1081,8 @@ async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
     objects.named("Node", "n2")["spec"]["taints"] = json!([
         {"key": "karpenter.sh/disrupted", "effect": "NoSchedule", "timeAdded": "2026-11-29T13:00:00Z"},
     ]);
-    let verdict = async |objects: &Objects| {
-        objects.answer("status", DONE).await["verdict"]["text"].as_str().expect("a text").to_owned()
-    };
-    let text = verdict(&objects).await;
+    let shown = async |objects: &Objects| verdict(&objects.answer("status", DONE).await).to_owned();
+    let text = shown(&objects).await;
     assert!(
         text.contains(
             "drain of n2 by Karpenter blocked 2h00m by karpenter.sh/do-not-disrupt of shop/build-1-0 · delete"
@@ -1084,10 +1090,8 @@ async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
         "{text}"
     );
 
-    let web = objects.named("PodDisruptionBudget", "web");
-    web["spec"] = json!({"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}});
-    (web["status"]["desiredHealthy"], web["status"]["disruptionsAllowed"]) = (3.into(), 0.into());
-    let text = verdict(&objects).await;
+    forbid_evictions_of_web(&mut objects);
+    let text = shown(&objects).await;
     let both = "by PodDisruptionBudget shop/web and karpenter.sh/do-not-disrupt of shop/build-1-0";
     assert!(text.contains(both), "{text}");
     let why = objects.answer("why node n2", DONE).await.to_string();
@@ -1104,7 +1108,7 @@ async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
     assert_eq!(of("api").expect("a row")["drains"][0]["blockedSince"], Value::Null, "its pods may leave");
 
     objects.named("Pod", "build-1-0")["metadata"]["annotations"] = json!({});
-    let text = verdict(&objects).await;
+    let text = shown(&objects).await;
     assert!(
         text.contains("blocked 2h00m by PodDisruptionBudget shop/web ·"),
         "although others may leave: {text}"
@@ -1116,9 +1120,7 @@ async fn a_drain_of_karpenter_is_named_with_what_holds_it() {
 #[tokio::test]
 async fn a_drain_waits_for_the_pods_that_a_deployment_would_add() {
     let mut objects = cluster(NOW);
-    let web = objects.named("PodDisruptionBudget", "web");
-    web["spec"] = json!({"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}});
-    (web["status"]["desiredHealthy"], web["status"]["disruptionsAllowed"]) = (3.into(), 0.into());
+    forbid_evictions_of_web(&mut objects);
     let shell = Shell::new();
     let file = shell.file("objects.json", &objects.list());
     let scaled = json!({

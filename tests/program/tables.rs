@@ -19,7 +19,7 @@ use crate::{
 const WIDTHS: [u16; 4] = [60, 80, 120, 200];
 
 /// Tables by the heads of their first columns, each with the heads of the columns that name its rows.
-const KEYS: [(&str, &[&str]); 35] = [
+const KEYS: [(&str, &[&str]); 36] = [
     ("ZONE", &["ZONE"]),
     ("NODE ZONE", &["NODE"]),
     ("NODE STATE", &["NODE"]),
@@ -44,6 +44,7 @@ const KEYS: [(&str, &[&str]); 35] = [
     ("KIND", &["KIND"]),
     ("WAVE", &["WAVE"]),
     ("LOST", &["LOST"]),
+    ("MOVED POD", &["MOVED POD"]),
     ("LEFT OUT", &["LEFT OUT"]),
     ("BEST NODES", &["BEST NODES"]),
     ("NODES", &["DO NOT FIT BECAUSE"]),
@@ -66,7 +67,7 @@ async fn tables_over_a_recording_say_below_each_head_what_the_head_says() {
     let file = file.to_str().expect("text");
     let of_recording = ["--recording", file, "--at", "1m"];
     let status = shell.run(&[&["status", "-o", "json"][..], &of_recording].concat()).await;
-    let status: Value = serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err));
+    let status = status.json();
     let known = Known::new(&status);
     let lost = known.nodes.iter().find(|node| node.contains("1c")).expect("a node of the last zone");
     let zone = known.zones.iter().next_back().expect("a zone");
@@ -126,7 +127,7 @@ async fn the_table_of_pending_pods_says_below_each_head_what_the_head_says() {
     std::fs::write(&file, recording).expect("written");
     let of_recording = ["--recording", file.to_str().expect("text"), "--at", "2m"];
     let status = shell.run(&[&["status", "-o", "json"][..], &of_recording].concat()).await;
-    let known = Known::new(&serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err)));
+    let known = Known::new(&status.json());
     let heads = check(&shell, &[&["pending"][..], &of_recording].concat(), &known).await;
     assert!(heads.contains("POD"), "{heads:?}");
 }
@@ -136,7 +137,7 @@ async fn the_table_of_events_says_below_each_head_what_the_head_says() {
     let shell = Shell::new();
     let file = shell.file("objects.json", &event_list::objects().list());
     let status = shell.run(&["status", "-o", "json", "--from", &file]).await;
-    let known = Known::new(&serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err)));
+    let known = Known::new(&status.json());
     let heads = check(&shell, &["events", "--from", &file], &known).await;
     assert!(heads.contains("LAST"), "{heads:?}");
 }
@@ -147,10 +148,11 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
     let _world = server.inhabit();
     let of_server = ["--server", &*server.url];
     let status = shell.run(&[&["status", "-o", "json"][..], &of_server].concat()).await;
-    let known = Known::new(&serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err)));
+    let known = Known::new(&status.json());
     let node = "general-1a-02";
     let drain = ["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
     let drain = [&["plan", "drain", node][..], &drain].concat();
+    let moving = ["maintenance", "--zone", "a", "--force", "--delete-emptydir-data"];
     let mut heads = BTreeSet::new();
     for line in [
         &drain[..],
@@ -162,6 +164,7 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
         &["budgets"],
         &["audit"],
         &["maintenance", "--zone", "a"],
+        &moving,
         // The cordon is the last command that changes anything. Repeated runs of it change nothing more and print the
         // same table.
         &["cordon", "general-1a-03", "--enforce", "--yes", "--reason", "a test of tables"],
@@ -171,8 +174,18 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
         let line = [line, &of_server].concat();
         heads.extend(check(&shell, &line, &known).await);
     }
-    for head in ["NODE", "POD", "BUDGET", "WAVE", "LEFT OUT", "DRY RUN", "CORDONED NODE", "OPERATION"] {
+    for head in
+        ["NODE", "POD", "BUDGET", "WAVE", "MOVED POD", "LEFT OUT", "DRY RUN", "CORDONED NODE", "OPERATION"]
+    {
         assert!(heads.contains(head), "no table begins with {head}: {heads:?}");
+    }
+    // On a terminal, only `-o wide` prints the pods that move. It is whole at every width.
+    for width in WIDTHS {
+        let line = [&moving[..], &of_server, &["-o", "wide", "--color", "never"]].concat();
+        let found = on_a_terminal(&shell, &line, width);
+        let moved = found.iter().find(|table| table.heads[0] == "MOVED POD").expect("the pods that move");
+        assert_eq!(moved.heads, ["MOVED POD", "WAVE", "FROM", "TO", "AGAIN"], "at {width}");
+        moved.check(&known, None, &line);
     }
 }
 
@@ -185,11 +198,7 @@ async fn check(shell: &Shell, line: &[&str], known: &Known) -> BTreeSet<String> 
         table.check(known, None, line);
     }
     for width in WIDTHS {
-        let command = shell.under_terminal(&[line, &["--color", "never"]].concat());
-        let mut terminal = Terminal::sized(command, 50, width);
-        terminal.end();
-        let text = terminal.raw().replace('\r', "");
-        let found = tables(&text, line);
+        let found = on_a_terminal(shell, &[line, &["--color", "never"]].concat(), width);
         for table in &found {
             table.check(known, Some(usize::from(width)), line);
             // The cluster changes between runs. So the run without a terminal, which prints whole tables, may lack this
@@ -206,9 +215,17 @@ async fn check(shell: &Shell, line: &[&str], known: &Known) -> BTreeSet<String> 
             }
         }
         let is_live = line.contains(&"--server");
-        assert!(is_live || found.len() == whole.len(), "{line:?} at {width} has other tables:\n{text}");
+        let heads = || found.iter().map(|table| &table.heads).collect::<Vec<_>>();
+        assert!(is_live || found.len() == whole.len(), "{line:?} at {width} has other tables: {:?}", heads());
     }
     whole.iter().map(|table| table.heads[0].clone()).collect()
+}
+
+/// Returns the tables that a command prints on a terminal of this width.
+fn on_a_terminal(shell: &Shell, line: &[&str], width: u16) -> Vec<Printed> {
+    let mut terminal = Terminal::sized(shell.under_terminal(line), 50, width);
+    terminal.end();
+    tables(&terminal.raw().replace('\r', ""), line)
 }
 
 /// Names of objects, by which cells are recognized.

@@ -8,7 +8,7 @@ use super::{
     request::{PlanRequest, Targets},
 };
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, Scope, ZoneKey},
+    cluster::{Cluster, NodeName, Scope, ZoneKey},
     engine::{Confidence, Engine, ServerVersion},
     forecast::{Assumptions, Forecast, ForecastStart, ForecastTotals},
     placement::{Snapshot, SnapshotLease},
@@ -135,8 +135,8 @@ impl FailureJob {
         });
         // Each pod has one row: a pod that stays on its failed node may need a replacement all the same.
         if let Some(succession) = &succession {
-            let replaced: BTreeSet<&Key> = succession.replacements().map(|successor| &successor.of).collect();
-            staying.retain(|(pod, _)| !replaced.contains(pod));
+            let successors = succession.by_pod();
+            staying.retain(|(pod, _)| !successors.get(pod).is_some_and(|successor| successor.is_listed()));
         }
         Ok(FailureImpact {
             nodes,

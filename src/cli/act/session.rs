@@ -46,13 +46,10 @@ pub fn operator(how: &AgreementArgs) -> Operator {
     }
 }
 
-/// Rest of the error text after "--from and --with" for a command that writes.
-pub const FILES_ARE_READ_ONLY: &str = "write nothing: leave them out, or leave out --enforce";
-
 /// Fails if the objects come from files, or if the operator did not agree in advance and cannot be asked. The check
 /// comes before any request to the cluster.
 pub fn require_operator(source: &SourceArgs, how: &AgreementArgs) -> Result<(), CliError> {
-    source.refuse(FILES_ARE_READ_ONLY)?;
+    source.refuse_writes()?;
     match operator(how) {
         Operator::Present | Operator::AgreedInAdvance => Ok(()),
         Operator::Absent => Err(CliError::NotApproved(ApprovalRefusal::NobodyToAsk)),
@@ -96,7 +93,7 @@ impl OperationSession {
     ) -> Result<Self, CliError> {
         let guards = how.agreement.guards()?;
         let (patience, config) = (print.patience(), connection.config.clone());
-        print.source.refuse(FILES_ARE_READ_ONLY)?;
+        print.source.refuse_writes()?;
         let connection = patience.connect(connection, &print.source).await?;
         if how.agreement.enforce {
             ConnectionArgs::require_writable(&config, &connection.context)?;

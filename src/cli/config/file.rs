@@ -193,7 +193,7 @@ impl LookFile {
 impl KeysFile {
     fn keymap(&self) -> Result<Keymap, Vec<KeymapError>> {
         let bound = self.bind.iter().map(|(command, keys)| (command.clone(), keys.clone().into_list()));
-        Keymap::checked(self.preset.unwrap_or_default(), &bound.collect::<ConfiguredKeys>())
+        Keymap::new(self.preset.unwrap_or_default(), &bound.collect::<ConfiguredKeys>())
     }
 }
 

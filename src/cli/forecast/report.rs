@@ -499,8 +499,7 @@ fn replacement(successor: &Successor, cluster: &Cluster, now: Timestamp) -> Repl
 
 fn staying(subject: &ForecastSubject<'_>, forecast: &Forecast) -> Vec<StayingReport> {
     let Some(failing) = subject.failing else { return Vec::new() };
-    let successors = subject.succession.successors.iter();
-    let successors: BTreeMap<&Key, &Successor> = successors.map(|pod| (&pod.of, pod)).collect();
+    let successors = subject.succession.by_pod();
     let report = |(pod, node): (Key, NodeName)| {
         let successor = successors.get(&pod);
         StayingReport {

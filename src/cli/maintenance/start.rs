@@ -38,7 +38,7 @@ use kordon_time::Span;
 
 /// Carries out a maintenance.
 pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    args.once.refuse_files(session::FILES_ARE_READ_ONLY)?;
+    args.once.refuse_writes()?;
     session::require_operator(&args.once.source, &args.agreement)?;
     match (args.resume.clone(), args.release.clone()) {
         (Some(id), _) => resume(id, args, connection).await,
@@ -292,12 +292,8 @@ async fn lock(
     is_journaled: bool,
     nodes: &[NodeName],
 ) -> Result<(), CliError> {
-    let lock = if is_journaled {
-        session.context.resume_maintenance(&id).await?
-    } else {
-        let start = new_start(session, args, nodes);
-        session.context.start_maintenance(Some(id), start).await?
-    };
+    let start = (!is_journaled).then(|| new_start(session, args, nodes));
+    let lock = session.context.lock_maintenance(id, start).await?;
     session.set_lock(lock);
     Ok(())
 }

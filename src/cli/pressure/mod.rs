@@ -56,12 +56,12 @@ pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), C
 
 /// Reads the measurements of a node's kubelet once. Files and recordings have none.
 pub async fn ask_kubelet(shot: &mut OneShot, node: &Node, args: &OnceArgs) {
-    let read = match args.refuse_files("have no measurements") {
-        Ok(()) => {
+    let read = match args.reads_cluster_alone() {
+        true => {
             let pods = shot.model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
             read_kubelet(&shot.connection.client, node, &pods, shot.clock).await
         }
-        Err(_) => KubeletReport::unread("files and recordings have none", shot.clock.now()),
+        false => KubeletReport::unread("files and recordings have none", shot.clock.now()),
     };
     shot.model.on_kubelet_report(&node.name, read);
     shot.at = shot.clock.now();

@@ -89,9 +89,8 @@ impl NodeCase {
         kinds
     }
 
-    /// Whether the node has the out-of-service taint.
     fn is_marked(&self) -> bool {
-        self.node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
+        self.node.is_tainted_out_of_service()
     }
 
     /// Whether nothing but the evictions of pods shows that the node is drained, so that the client may have stopped.
@@ -134,17 +133,7 @@ impl NodeCase {
                 let means = Means::WhatIf(node.name.clone());
                 Suggestion::new(kind, means, "predicts what follows if it stops renewing its Lease")
             }
-            SuggestionKind::OutOfService => match self.pods_left_by_mark(cluster) {
-                Some(0) => out_of_service(node, "no pod leaves: all pods here tolerate it"),
-                Some(pods) => {
-                    let pods = counted(pods, "pod is", "pods are");
-                    out_of_service(
-                        node,
-                        format!("{pods} deleted, removed by force, and their volumes detached"),
-                    )
-                }
-                None => out_of_service(node, ITS_PODS_LEAVE),
-            },
+            SuggestionKind::OutOfService => out_of_service(node, self.pods_left_by_mark(cluster)),
             SuggestionKind::BackInService => back_in_service(node),
             SuggestionKind::ForceDelete => force_delete(&self.stuck),
             SuggestionKind::DeleteNode => self.delete_node(cluster),
@@ -223,18 +212,12 @@ impl NodeCase {
     /// volumes of these pods are detached 6 min after that (docs/upstream/neighbours.md#4).
     fn delete_node(&self, cluster: &Cluster) -> Suggestion {
         let within = collected_within();
-        let pods = cluster.pods_on(&self.node.name).count();
-        let text = match self.knows_pods(cluster).then(|| counted(pods, "pod is", "pods are")) {
-            Some(_) if pods == 0 => "no pod leaves".to_owned(),
+        let pods = self.knows_pods(cluster).then(|| cluster.pods_on(&self.node.name).count());
+        let text = match who_leaves(pods) {
             Some(pods) => format!("{pods} removed {within} later, their volumes detached 6 min after that"),
-            None => format!("its pods are removed {within} later, their volumes detached 6 min after that"),
+            None => "no pod leaves".to_owned(),
         };
-        let suggestion = Suggestion::new(
-            SuggestionKind::DeleteNode,
-            Means::Plan(Action::DeleteNode { nodes: vec![self.node.name.clone()] }),
-            text,
-        );
-        suggestion.risk("only if the machine is off for good: what runs on it keeps running unseen")
+        delete_node(&self.node, text)
     }
 
     /// Number of pods that leave the node because of the out-of-service taint: those that do not tolerate it without a
@@ -290,8 +273,15 @@ fn is_kubelets(condition: &str) -> bool {
     PressureCondition::ALL.iter().any(|pressure| pressure.as_str() == condition)
 }
 
-/// Effect of the out-of-service taint on a node whose pods are unknown.
-pub const ITS_PODS_LEAVE: &str = "its pods are deleted, removed by force, and their volumes detached";
+/// The start of a sentence about the pods that leave a node: `3 pods are`; `None` if no pod leaves. `pods` is their
+/// number, `None` if it is not known.
+fn who_leaves(pods: Option<usize>) -> Option<String> {
+    match pods {
+        Some(0) => None,
+        Some(pods) => Some(counted(pods, "pod is", "pods are")),
+        None => Some("its pods are".into()),
+    }
+}
 
 /// The edit that adds the out-of-service taint.
 fn mark() -> TaintEdits {
@@ -300,8 +290,12 @@ fn mark() -> TaintEdits {
 }
 
 /// Suggests the out-of-service taint. docs/upstream/operator-actions.md#2.5 explains its effect, and why the machine
-/// must be off.
-pub fn out_of_service(node: &Node, text: impl Into<String>) -> Suggestion {
+/// must be off. `pods` is the number of pods that leave the node, `None` if it is not known.
+pub fn out_of_service(node: &Node, pods: Option<usize>) -> Suggestion {
+    let text = match who_leaves(pods) {
+        Some(pods) => format!("{pods} deleted, removed by force, and their volumes detached"),
+        None => "no pod leaves: all pods here tolerate it".to_owned(),
+    };
     let means = Means::Plan(Action::Taint { nodes: vec![node.name.clone()], edits: mark() });
     Suggestion::new(SuggestionKind::OutOfService, means, text).risk(
         "only if the machine is known to be off, else two writers on one volume; remove it yourself later",
@@ -324,6 +318,13 @@ pub fn force_delete(pods: &[Key]) -> Suggestion {
     let text = format!("removes {} at once", counted(pods.len(), "object", "objects"));
     Suggestion::new(SuggestionKind::ForceDelete, means, text)
         .risk("its containers may still run: two pods of one identity")
+}
+
+/// Suggests the deletion of a Node object.
+pub fn delete_node(node: &Node, text: String) -> Suggestion {
+    let means = Means::Plan(Action::DeleteNode { nodes: vec![node.name.clone()] });
+    Suggestion::new(SuggestionKind::DeleteNode, means, text)
+        .risk("only if the machine is off for good: what runs on it keeps running unseen")
 }
 
 pub fn restart_kubelet() -> Suggestion {

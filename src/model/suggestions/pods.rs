@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Means, Suggestion, SuggestionKind,
     nodes::{
-        ITS_PODS_LEAVE, force_delete, is_for_silent, is_overdue, is_silent, out_of_service, restart_kubelet,
+        delete_node, force_delete, is_for_silent, is_overdue, is_silent, out_of_service, restart_kubelet,
     },
 };
 use crate::model::{node_state::NodeState, pending_pods::until_gone};
@@ -201,13 +201,11 @@ impl PodCase {
                 };
                 Suggestion::new(kind, means, text)
             }
-            SuggestionKind::OutOfService => out_of_service(node?, ITS_PODS_LEAVE),
+            SuggestionKind::OutOfService => out_of_service(node?, None),
             SuggestionKind::ForceDelete => force_delete(&pods),
             SuggestionKind::DeleteNode => {
                 let text = format!("removes all pods of its node {} later", collected_within());
-                let nodes = vec![node?.name.clone()];
-                Suggestion::new(kind, Means::Plan(Action::DeleteNode { nodes }), text)
-                    .risk("only if the machine is off for good: what runs on it keeps running unseen")
+                delete_node(node?, text)
             }
             SuggestionKind::RestartKubelet => restart_kubelet(),
             SuggestionKind::RemoveFinalizers => self.remove_finalizers(),

@@ -19,12 +19,19 @@ use kordon_core::{
     operation::Guards,
     plan::words::counted,
 };
+use moves::WaveLine;
 
 /// Maximum width of the maintenance sheet in cells.
 const WIDEST: u16 = 110;
 
 /// Maximum number of lines for the reason why a node is left out.
 const REASON_LINES: usize = 3;
+
+/// A line of the sheet.
+enum SheetLine<'a> {
+    Text(Runs),
+    Wave(WaveLine<'a>),
+}
 
 /// ```text
 /// ╭ Maintenance ─────────────────────────────────────────────────────────────────╮
@@ -44,19 +51,34 @@ pub fn draw(scene: &Scene, sheet: &MaintenanceSheet, area: Rect, buf: &mut Buffe
     let width = WIDEST.min(area.width.saturating_sub(2));
     let cells = usize::from(width.saturating_sub(text_sheet::FRAME));
     let mut lines = own::lines(scene, cells);
+    let stopped = stopped(scene);
     for notes in MaintenanceNotes::all(&scene.shown.cluster) {
-        lines.extend(progress(scene, &notes, cells));
+        lines.extend(progress(scene, &notes, stopped.as_ref(), cells));
     }
     if !lines.is_empty() {
         lines.push(Runs::default());
     }
     lines.extend(planned(scene, sheet, cells));
-    text_sheet::draw(scene, "Maintenance", (lines, sheet.scrolled), width, area, buf);
+    let mut lines: Vec<SheetLine> = lines.into_iter().map(SheetLine::Text).collect();
+    if let Some(plan) = sheet.plan() {
+        lines.extend(moves::lines(plan).map(SheetLine::Wave));
+        lines.extend(assumptions(scene, sheet, cells).into_iter().map(SheetLine::Text));
+    }
+    let runs = |line: SheetLine| match line {
+        SheetLine::Text(runs) => runs,
+        SheetLine::Wave(line) => line.runs(scene, cells),
+    };
+    text_sheet::draw(scene, "Maintenance", (lines, sheet.scrolled), runs, width, area, buf);
     options::draw_line(scene, sheet, width, area, buf)
 }
 
-/// Progress of a maintenance: a line for each remaining node.
-fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> {
+/// Progress of a maintenance: a line for each remaining node, and the keys for it if it is the one that was `stopped`.
+fn progress(
+    scene: &Scene,
+    notes: &MaintenanceNotes,
+    stopped: Option<&MaintenanceNotes>,
+    width: usize,
+) -> Vec<Runs> {
     let left = counted(notes.nodes.len(), "node", "nodes");
     let (state, role) = state(scene, notes);
     let head = Runs::new(&notes.operation, scene.style(Role::Heading))
@@ -70,21 +92,24 @@ fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> 
             .and(&format!("  {}", note.stage.text()), scene.style(Role::Dim))
             .fitted(width)
     };
-    let keys = stopped_keys(scene, notes).map(|keys| keys.fitted(width));
+    let is_it = stopped.is_some_and(|stopped| stopped.operation == notes.operation);
+    let keys = is_it.then(|| stopped_keys(scene).fitted(width));
     std::iter::once(head.fitted(width)).chain(keys).chain(notes.nodes.iter().map(node)).collect()
 }
 
-/// Keys for a maintenance that was stopped: `R resumes it, U ends it and uncordons its nodes`. `None` if the keys are for
-/// another maintenance.
-fn stopped_keys(scene: &Scene, notes: &MaintenanceNotes) -> Option<Runs> {
+/// The maintenance that was stopped and that the keys resume or release; `None` if there is none.
+fn stopped(scene: &Scene) -> Option<MaintenanceNotes> {
     let app = scene.app;
-    let is_it = app.may_have_stopped_maintenance()
-        && app.would_act(UserAction::Resume)
-        && app.stopped_maintenance(scene.now).is_some_and(|stopped| stopped.operation == notes.operation);
-    let keymap = &app.preferences.keymap;
+    let can_act = app.may_have_stopped_maintenance() && app.would_act(UserAction::Resume);
+    can_act.then(|| app.stopped_maintenance(scene.now)).flatten()
+}
+
+/// Keys for the maintenance that was stopped: `R resumes it, U ends it and uncordons its nodes`.
+fn stopped_keys(scene: &Scene) -> Runs {
+    let keymap = &scene.app.preferences.keymap;
     let (resume, release) = (keymap.key_for(UserAction::Resume), keymap.key_for(UserAction::Undo));
     let text = format!("  {resume} resumes it, {release} ends it and uncordons its nodes");
-    is_it.then(|| Runs::new(&text, scene.style(Role::Dim)))
+    Runs::new(&text, scene.style(Role::Dim))
 }
 
 /// The state of a maintenance in words, and its role. This dashboard knows the state of a maintenance that it runs or
@@ -110,7 +135,7 @@ const fn bar(stage: MaintenanceStage) -> &'static str {
     }
 }
 
-/// The waves of the nodes for which the sheet was opened.
+/// The waves of the nodes for which the sheet was opened, without what each wave does.
 fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
     let (base, dim) = (scene.style(Role::Base), scene.style(Role::Dim));
     if sheet.request.nodes.is_empty() {
@@ -153,13 +178,15 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         let reasons = text::wrap(&reason.to_string(), width.saturating_sub(2), REASON_LINES);
         lines.extend(reasons.iter().map(|line| Runs::new(&format!("  {line}"), base)));
     }
-    for (place, wave) in plan.waves.iter().enumerate() {
-        lines.extend(moves::lines(scene, place + 1, wave, width));
-    }
+    lines
+}
+
+/// The assumptions under which the waves were computed.
+fn assumptions(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
     let nodes = scene.shown.cluster.nodes().len();
     let assumptions = sheet.request.options(Guards::default(), nodes, scene.now).assumptions();
-    lines.extend(assumptions.iter().map(|text| Runs::new(&format!("assumed: {text}"), dim).fitted(width)));
-    lines
+    let dim = scene.style(Role::Dim);
+    assumptions.iter().map(|text| Runs::new(&format!("assumed: {text}"), dim).fitted(width)).collect()
 }
 
 /// Summary of the waves: `3 nodes in 2 waves, 19m: 24 pods move`.

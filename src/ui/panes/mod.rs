@@ -427,7 +427,7 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
     }
     let name = filter.text();
     let is_name = name.chars().all(|letter| letter.is_alphanumeric() || "-./".contains(letter));
-    let pods = (pane == Pane::Nodes && is_name).then(|| scene.app.pods_like_nodes()).flatten();
+    let pods = (pane == Pane::Nodes && is_name).then(|| scene.app.count_pods_like(name)).flatten();
     if let Some(pods) = pods {
         let pods = counted(pods, "pod does", "pods do");
         let text =

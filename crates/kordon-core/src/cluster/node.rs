@@ -15,7 +15,7 @@ use super::{
     resources::Resources,
     shared_list::SharedList,
     table::{TableObject, Version},
-    taint::{Taint, UNSCHEDULABLE},
+    taint::{OUT_OF_SERVICE, Taint, UNSCHEDULABLE},
     uid::Uid,
 };
 use kordon_time::ClusterTime;
@@ -185,6 +185,11 @@ impl Node {
 
     pub fn is_ready(&self) -> bool {
         self.ready().is_some_and(|ready| ready.status == ConditionStatus::True)
+    }
+
+    /// Whether the node has the out-of-service taint, with any effect.
+    pub fn is_tainted_out_of_service(&self) -> bool {
+        self.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
     }
 
     /// The conditions other than Ready that report a problem.

@@ -10,7 +10,7 @@ use super::{
     view::{Due, PendingEviction},
     why::{Cause, Certainty, Why},
 };
-use crate::cluster::{Cluster, Delta, Key, Name, Node, NodeName, OUT_OF_SERVICE, Phase, Pod};
+use crate::cluster::{Cluster, Delta, Key, Name, Node, NodeName, Phase, Pod};
 use kordon_time::{ClusterTime, Span, Timestamp};
 
 /// Time from one pass of the pod garbage collector to the next.
@@ -125,7 +125,7 @@ impl Collector {
 
     fn add_node(&mut self, node: &Node) {
         self.missing.remove(&node.name);
-        if node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE) {
+        if node.is_tainted_out_of_service() {
             self.out_of_service.insert(node.name.clone());
         } else {
             self.out_of_service.remove(&node.name);

@@ -67,6 +67,11 @@ impl Succession {
         }
     }
 
+    /// The successors by their old pods.
+    pub fn by_pod(&self) -> BTreeMap<&Key, &Successor> {
+        self.successors.iter().map(|successor| (&successor.of, successor)).collect()
+    }
+
     /// The pods that appear in lists of replacements.
     pub fn replacements(&self) -> impl Iterator<Item = &Successor> {
         self.successors.iter().filter(|successor| successor.is_listed())

@@ -6,7 +6,7 @@ use super::{
     rules::EvictionRules,
 };
 use crate::{
-    cluster::{Cluster, Node, NodeName, OUT_OF_SERVICE},
+    cluster::{Cluster, Node, NodeName},
     engine::{COLLECTED_WITHIN, QUARANTINE},
 };
 use kordon_time::{Span, Timestamp};
@@ -42,12 +42,12 @@ pub const FORCED_DETACH: Span = Span::from_secs(360);
 /// Returns whether the pod garbage collector removes terminating pods from the node by force. It does so if the node is
 /// not Ready and has the out-of-service taint with any effect.
 pub fn removes_by_force(node: &Node, rules: &EvictionRules) -> bool {
-    rules.out_of_service && !node.is_ready() && has_taint(node)
+    rules.out_of_service && !node.is_ready() && node.is_tainted_out_of_service()
 }
 
 /// Returns whether a node has the out-of-service taint, which removes its pods and volumes at once.
 pub fn is_out_of_service(cluster: &Cluster, node: &NodeName) -> bool {
-    cluster.node(node).is_some_and(|node| has_taint(node))
+    cluster.node(node).is_some_and(|node| node.is_tainted_out_of_service())
 }
 
 /// Returns whether the objects of pods stay on a node after their deletion. They do if the kubelet is down and the node
@@ -81,8 +81,4 @@ impl Detachment {
 /// Returns when the volumes of a pod that is gone at this time are detached from its node.
 pub fn detached(cluster: &Cluster, node: Option<&NodeName>, gone: Timestamp) -> Timestamp {
     if node.is_some_and(|node| keeps_pods(cluster, node)) { gone + FORCED_DETACH } else { gone }
-}
-
-fn has_taint(node: &Node) -> bool {
-    node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
 }
