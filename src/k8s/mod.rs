@@ -9,6 +9,7 @@ pub mod decode;
 pub mod error;
 pub mod exec;
 pub mod feed;
+pub mod fetched_list;
 pub mod kubeconfig;
 pub mod kubelet;
 pub mod leader_client;

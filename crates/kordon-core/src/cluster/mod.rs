@@ -46,6 +46,7 @@ pub mod device_tables;
 pub mod drain_markers;
 pub mod encoding;
 pub mod event;
+mod fetched_list;
 pub mod fetched_object;
 pub mod fields;
 mod foreign_drain;
@@ -97,6 +98,7 @@ pub use drain_markers::DrainStage;
 pub use event::{
     ClusterEvent, EventKey, EventSubject, EventsOfCluster, InvolvedObject, ObjectEvents, ReportedEvent,
 };
+pub use fetched_list::FetchedList;
 pub use fetched_object::{FetchedObject, ObjectRead};
 pub use fields::{BadFieldSelector, FieldSelector};
 pub use foreign_drain::{CordonOrigin, ForeignDrain, ForeignNote, PodTreatment};
