@@ -2,13 +2,16 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone};
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, TimeZone};
 use chrono_tz::Tz;
 
 use kordon_time::Timestamp;
 
 /// Number of days ahead for which maintenance windows are computed.
-const DAYS: u64 = 14;
+const DAYS: u64 = 365;
+
+/// Number of minutes that a clock change skips at most: a whole day, as in Samoa in 2011.
+const LONGEST_CHANGE: i64 = 24 * 60;
 
 /// A time window that repeats every day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +48,14 @@ impl fmt::Display for DailyWindow {
 }
 
 impl DailyWindow {
-    /// Start and end of each window of the next days, in order. Windows that have ended are left out.
+    /// Start and end of each window of the next days, in order. Windows that have ended, and those that a clock change
+    /// skips, are left out.
     pub fn upcoming(self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let today = self.zone.from_utc_datetime(&now.utc().naive_utc()).date_naive();
         // The window that began yesterday may still be open.
         let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
         let days = (0..=DAYS + 1).filter_map(|day| first.checked_add_days(Days::new(day)));
-        days.filter_map(|day| self.on(day)).filter(|(_, end)| *end > now).collect()
+        days.filter_map(|day| self.on(day)).filter(|(start, end)| *end > now && start < end).collect()
     }
 
     fn on(self, day: NaiveDate) -> Option<(Timestamp, Timestamp)> {
@@ -59,13 +63,13 @@ impl DailyWindow {
         Some((self.at(day, self.from)?, self.at(last, self.to)?))
     }
 
-    /// Point in time at which local clocks show `time` on a day. If a clock change skips that time, the point at which
-    /// they show one hour more.
+    /// Point in time from which local clocks show at least `time` on a day. If a clock change skips that time, this is
+    /// the time of the change.
     fn at(self, day: NaiveDate, time: NaiveTime) -> Option<Timestamp> {
         let local = day.and_time(time);
-        let found = self.zone.from_local_datetime(&local).earliest();
-        let found: DateTime<Tz> = found
-            .or_else(|| self.zone.from_local_datetime(&(local + chrono::TimeDelta::hours(1))).earliest())?;
+        let mut minutes = (0..=LONGEST_CHANGE).map(|minutes| local + TimeDelta::minutes(minutes));
+        let found: DateTime<Tz> =
+            minutes.find_map(|local| self.zone.from_local_datetime(&local).earliest())?;
         found.timestamp_nanos_opt().map(Timestamp::from_nanos)
     }
 }
@@ -90,7 +94,19 @@ mod tests {
         assert_eq!(text(0), "2026-10-23T20:00:00Z 2026-10-24T04:00:00Z");
         assert_eq!(text(1), "2026-10-24T20:00:00Z 2026-10-25T05:00:00Z", "summer time ends in this night");
         assert_eq!(text(2), "2026-10-25T21:00:00Z 2026-10-26T05:00:00Z");
-        assert_eq!(windows.len(), 15);
+        assert_eq!(windows.len(), 366, "one night for each wave of a large pool");
+    }
+
+    #[test]
+    fn a_time_that_a_clock_change_skips_is_the_time_of_the_change() {
+        let of_march = |text: &str| {
+            let found = window(text).expect("a window").upcoming(at("2026-03-29T00:30:00Z"));
+            (found[0].0.to_time(), found[0].1.to_time())
+        };
+        let times = |start: &str, end: &str| (format!("2026-03-{start}Z"), format!("2026-03-{end}Z"));
+        assert_eq!(of_march("02:30-03:15 Europe/Berlin"), times("29T01:00:00", "29T01:15:00"));
+        assert_eq!(of_march("22:00-02:30 Europe/Berlin"), times("28T21:00:00", "29T01:00:00"));
+        assert_eq!(of_march("02:10-02:50 Europe/Berlin"), times("30T00:10:00", "30T00:50:00"), "skipped");
     }
 
     #[test]

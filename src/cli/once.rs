@@ -24,6 +24,7 @@ use crate::{
         autoscalers,
         connect::Connection,
         feed::{FeedEvent, FeedKind, FeedState},
+        health_checks,
         kubelet::read_node_metrics,
         node_claims,
         settings::controller_flags,
@@ -438,6 +439,15 @@ impl OneShot {
         };
         let now = self.clock.now();
         self.model.apply(vec![Change::NodeClaims(Arc::new(known))], now);
+    }
+
+    /// Reads the NodeHealthChecks of medik8s. Files and recordings have none, so that they stay unread.
+    pub async fn read_health_checks(&mut self, args: &OnceArgs) {
+        if args.refuse_files("have no NodeHealthChecks").is_ok() {
+            let known = health_checks::read(&self.connection.client).await;
+            let now = self.clock.now();
+            self.model.apply(vec![Change::HealthChecks(Arc::new(known))], now);
+        }
     }
 
     /// Reads the objects whose names may be similar to a missing one, for up to `NEAR_PATIENCE`. Without them, no

@@ -26,7 +26,8 @@ use crate::{
 };
 use kordon_core::{
     cluster::{
-        Cluster, ClusterEvent, EventSubject, FeedKind, Key, KnownNodeClaims, NodeName, Pod, Scope,
+        Cluster, ClusterEvent, EventSubject, FeedKind, Key, KnownHealthChecks, KnownNodeClaims, NodeName,
+        Pod, Scope,
         event::fold,
         nearest::{nearest_pod, scopes_near_pod},
     },
@@ -200,13 +201,14 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         pressure::ask_kubelet(&mut shot, &node, &args.once).await;
     }
     if let Subject::Node { name, .. } = &args.subject
-        && shot
-            .model
-            .cluster
-            .node(&NodeName::from(name.as_str()))
-            .is_some_and(|node| KnownNodeClaims::concern(node))
+        && let Some(node) = shot.model.cluster.node(&NodeName::from(name.as_str())).cloned()
     {
-        shot.read_node_claims(&args.once).await;
+        if KnownNodeClaims::concern(&node) {
+            shot.read_node_claims(&args.once).await;
+        }
+        if KnownHealthChecks::concern(&node) {
+            shot.read_health_checks(&args.once).await;
+        }
     }
     if let Subject::Pod { name, .. } = &args.subject {
         let key = pod_key(name, &shot.namespace);

@@ -9,6 +9,8 @@ pub mod decode;
 pub mod error;
 pub mod exec;
 pub mod feed;
+pub mod fetched_list;
+pub mod health_checks;
 pub mod kubeconfig;
 pub mod kubelet;
 pub mod leader_client;

@@ -1,40 +1,20 @@
 //! Karpenter's NodeClaims, read by one request.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use kube::Client;
 use serde::Deserialize;
 
-use super::watch::{self, WatchError};
+use super::fetched_list;
 use kordon_core::cluster::{Condition, ConditionStatus, KnownNodeClaims, Name, NodeClaim, NodeName};
 use kordon_time::ClusterTime;
-
-/// Maximum size of the list of NodeClaims, in bytes.
-const LONGEST: usize = 64 << 20;
-
-/// Time limit for reading the list of NodeClaims.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The path of all NodeClaims (kubernetes-sigs/karpenter 226646810, `pkg/apis/crds/karpenter.sh_nodeclaims.yaml`).
 const PATH: &str = "/apis/karpenter.sh/v1/nodeclaims";
 
 /// Reads all NodeClaims of a cluster.
 pub async fn read(client: &Client) -> KnownNodeClaims {
-    let list = async {
-        let body = watch::open(client, PATH, PATIENCE).await?.into_body();
-        watch::collect(body, PATIENCE, LONGEST).await
-    };
-    match list.await {
-        Ok(list) => match parse(&list) {
-            Ok(found) => KnownNodeClaims::Read(found),
-            Err(why) => KnownNodeClaims::Unreadable(why.as_str().into()),
-        },
-        Err(WatchError::NotServed(_)) => KnownNodeClaims::NotServed,
-        Err(why) => {
-            let why = why.words().unwrap_or_else(|| "the answer has expired".into());
-            KnownNodeClaims::Unreadable(why.as_str().into())
-        }
-    }
+    fetched_list::read(client, PATH, parse).await
 }
 
 /// Parses a list of NodeClaims.

@@ -194,9 +194,11 @@ pub fn write_change(
         }
         Change::CronJob(event) => write_event(FeedKind::CronJobs, event, bytes, dictionary),
         Change::Leader(leader) => put(&(FeedKind::Leader, APPLIED, leader), bytes, dictionary),
-        // Autoscalers are read only for a plan, and NodeClaims only for the details of an object. Neither is recorded.
+        // Autoscalers are read only for a plan, and NodeClaims and NodeHealthChecks only for the details of an object. None
+        // of them is recorded.
         Change::Autoscalers(_)
         | Change::NodeClaims(_)
+        | Change::HealthChecks(_)
         | Change::Known(..)
         | Change::Read(_)
         | Change::KnownIn(..) => Ok(()),

@@ -298,6 +298,7 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         Change::CronJob(event) => boundary(FeedKind::CronJobs, event),
         Change::Autoscalers(_)
         | Change::NodeClaims(_)
+        | Change::HealthChecks(_)
         | Change::Leader(_)
         | Change::Known(..)
         | Change::Read(_)

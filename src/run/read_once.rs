@@ -5,8 +5,8 @@ use kube::Client;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::events::EventServer;
-use crate::k8s::{autoscalers, node_claims};
-use kordon_core::cluster::{KnownAutoscalers, KnownNodeClaims, NodeName, Version};
+use crate::k8s::{autoscalers, health_checks, node_claims};
+use kordon_core::cluster::{KnownAutoscalers, KnownHealthChecks, KnownNodeClaims, NodeName, Version};
 
 /// Reason in the result if the task that reads the data panics.
 const FAILED: &str = "reading them failed by a bug in kordon";
@@ -26,6 +26,9 @@ pub type PlannedAutoscalers = ReadOnce<(), KnownAutoscalers>;
 
 /// Reads Karpenter's NodeClaims for the node whose detail is open, once for each version of the node.
 pub type ShownNodeClaims = ReadOnce<(NodeName, Version), KnownNodeClaims>;
+
+/// Reads the NodeHealthChecks of medik8s for the node whose detail is open, once for each version of the node.
+pub type ShownHealthChecks = ReadOnce<(NodeName, Version), KnownHealthChecks>;
 
 impl PlannedAutoscalers {
     pub fn autoscalers(server: Option<EventServer>) -> Self {
@@ -51,6 +54,21 @@ impl ShownNodeClaims {
             server,
             read,
             unreadable: |why| KnownNodeClaims::Unreadable(why.into()),
+            wanted: None,
+            reading: None,
+        }
+    }
+}
+
+impl ShownHealthChecks {
+    pub fn health_checks(server: Option<EventServer>) -> Self {
+        let read = |client: Client| -> BoxFuture<'static, KnownHealthChecks> {
+            Box::pin(async move { health_checks::read(&client).await })
+        };
+        Self {
+            server,
+            read,
+            unreadable: |why| KnownHealthChecks::Unreadable(why.into()),
             wanted: None,
             reading: None,
         }

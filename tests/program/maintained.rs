@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Stdio, time::Duration};
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::{core::v1::Node, policy::v1::PodDisruptionBudget};
 use kordon_core::cluster::{MaintenanceNote, claim::DRAIN, maintenance_note::MAINTENANCE};
-use kordon_time::Span;
+use kordon_time::{Span, Timestamp};
 use kube::{
     Api as Objects, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -346,6 +346,46 @@ async fn a_maintenance_that_was_rolled_back_is_over_for_the_node_that_failed_too
         let output = harness.enforce(&["maintenance", &flag]).await;
         assert!(output.err.contains(refusal), "{flag}: {}", output.err);
     }
+}
+
+/// A window that opens at the next full minute, or at the one after if that is less than 20 seconds away.
+fn next_window(harness: &Harness) -> String {
+    let now = harness.now();
+    let second = now.as_nanos() / 1_000_000_000 % 60;
+    let opens = now + Span::from_secs(if second < 40 { 60 } else { 120 });
+    let time = |at: Timestamp| at.to_time()[11..16].to_owned();
+    format!("{}-{}", time(opens), time(opens + Span::from_secs(6 * 3600)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_wait_for_a_window_are_claimed_and_their_wave_follows_what_has_changed_meanwhile() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let (exec, window) = (runs.command("0"), next_window(&harness));
+    let more = ["--window", &window, "--without-gate", "verdict,pending,ready,budgets"];
+    let words = [&harness.connection()[..], &line(&exec, &more), &["--enforce", "--yes"]].concat();
+    let first = harness
+        .shell
+        .command(&words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
+    let is_written = |node: &str| harness.server.written().iter().any(|write| write.contains(node));
+    harness.until(|_| NODES.iter().all(|node| is_written(node))).await;
+    assert_eq!(harness.server.evictions(), Vec::<String>::new(), "the window is not open");
+    let output = harness.enforce(&line(&exec, &[])).await;
+    assert!(output.code == CLAIMED && output.err.contains("a maintenance of"), "{}", output.err);
+    let budget = json!({"metadata": {"name": "frozen"}, "spec": {"maxUnavailable": 0, "selector": {}}});
+    let budget: PodDisruptionBudget = serde_json::from_value(budget).expect("a budget");
+    let budgets: Objects<PodDisruptionBudget> = Objects::namespaced(harness.server.api.client(), "shop");
+    budgets.create(&PostParams::default(), &budget).await.expect("created");
+    let output = first.wait_with_output().await.expect("ended");
+    assert_eq!(output.status.code(), Some(PARTLY));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert_eq!(report["end"], "partly", "{report:#}");
+    assert!(ends_of(&report).contains(&"leftOut"), "{report:#}");
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kordon_demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
 use kube::{Api as Objects, ResourceExt, api::ListParams};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::common::program::{Server, Shell, is_cordoned};
@@ -79,6 +79,22 @@ async fn why_node_reads_the_pods_of_that_node() {
     let (_, reads) = asked(&server, &["why", "node", NODE], DONE).await;
     assert!(!lists_all_pods(&reads), "{reads:#?}");
     assert!(reads.contains(&format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{NODE}")), "{reads:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_node_asks_about_medik8s_only_if_the_node_may_be_unhealthy() {
+    let server = Server::start(ApiOptions { is_empty: true, ..ApiOptions::default() }).await;
+    for (name, status) in [("well", "True"), ("ill", "Unknown")] {
+        let ready = json!({"type": "Ready", "status": status, "lastTransitionTime": "2026-11-29T09:00:00Z"});
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+            "spec": {}, "status": {"conditions": [ready]}});
+        server.api.load("nodes", node);
+    }
+    let asks = async |node: &str| {
+        let (_, reads) = asked(&server, &["why", "node", node], DONE).await;
+        reads.iter().any(|uri| uri.starts_with("/apis/remediation.medik8s.io/"))
+    };
+    assert_eq!((asks("well").await, asks("ill").await), (false, true));
 }
 
 #[tokio::test(flavor = "multi_thread")]

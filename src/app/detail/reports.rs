@@ -8,7 +8,8 @@ use crate::{
     model::{Model, Timeline},
 };
 use kordon_core::cluster::{
-    EventSubject, FetchedObject, KnownNodeClaims, Labels, Name, NodeName, ObjectEvents, ObjectRead, Version,
+    EventSubject, FetchedObject, KnownHealthChecks, KnownNodeClaims, Labels, Name, NodeName, ObjectEvents,
+    ObjectRead, Version,
 };
 use kordon_core::plan::words::counted;
 use kordon_time::Timestamp;
@@ -47,6 +48,12 @@ impl App {
     pub fn shown_karpenter_node(&self) -> Option<(NodeName, Version)> {
         let node = self.model.cluster.node(&self.shown_node()?)?;
         KnownNodeClaims::concern(node).then(|| (node.name.clone(), node.version))
+    }
+
+    /// The node whose detail is shown, with its version, if medik8s may fence the node.
+    pub fn shown_unhealthy_node(&self) -> Option<(NodeName, Version)> {
+        let node = self.model.cluster.node(&self.shown_node()?)?;
+        KnownHealthChecks::concern(node).then(|| (node.name.clone(), node.version))
     }
 
     /// Shows the data read about an object, if its detail is still open.

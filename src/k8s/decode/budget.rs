@@ -54,7 +54,7 @@ fn budget(wire: &WireBudget<'_>, pool: &mut SharedParts) -> Budget {
     }
 }
 
-fn int_or_percent(wire: &IntOrText<'_>) -> Option<IntOrPercent> {
+pub(super) fn int_or_percent(wire: &IntOrText<'_>) -> Option<IntOrPercent> {
     match wire {
         IntOrText::Absent => None,
         IntOrText::Int(number) => Int(Some(*number)).narrow().map(IntOrPercent::Int),

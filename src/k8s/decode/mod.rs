@@ -9,6 +9,7 @@ pub mod budget;
 pub mod cron_job;
 pub mod device;
 pub mod event;
+pub mod health_check;
 pub mod image;
 pub mod kinds;
 pub mod kubelet;

@@ -16,6 +16,7 @@ pub(super) struct ClusterLink {
     listed_events: ListedEvents,
     autoscalers: PlannedAutoscalers,
     node_claims: ShownNodeClaims,
+    health_checks: ShownHealthChecks,
     kubelets: KubeletReader,
 }
 
@@ -48,6 +49,7 @@ impl ClusterLink {
             (KubeletReader::new(events.clone(), clock), ListedEvents::new(events.clone()));
         let autoscalers = PlannedAutoscalers::autoscalers(events.clone());
         let node_claims = ShownNodeClaims::node_claims(events.clone());
+        let health_checks = ShownHealthChecks::health_checks(events.clone());
         let events = ShownEvents::new(events);
         let Some(Links { feeds, effects, outcomes, wanted, events: _ }) = links else {
             let (feeds, effects, outcomes, wanted) = (None, None, None, watch::Sender::default());
@@ -60,11 +62,23 @@ impl ClusterLink {
                 listed_events,
                 autoscalers,
                 node_claims,
+                health_checks,
                 kubelets,
             };
         };
         let (feeds, effects, outcomes) = (Some(feeds), Some(effects), Some(outcomes));
-        Self { feeds, effects, outcomes, wanted, events, listed_events, autoscalers, node_claims, kubelets }
+        Self {
+            feeds,
+            effects,
+            outcomes,
+            wanted,
+            events,
+            listed_events,
+            autoscalers,
+            node_claims,
+            health_checks,
+            kubelets,
+        }
     }
 
     /// Follows what is on screen, so that the data for it is read from now on.
@@ -79,6 +93,7 @@ impl ClusterLink {
         self.listed_events.follow(app.lists_events());
         self.autoscalers.follow(app.plans_surges().then_some(()));
         self.node_claims.follow(app.shown_karpenter_node());
+        self.health_checks.follow(app.shown_unhealthy_node());
         let usage = app.shows_usage() && !app.is_frozen();
         self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
     }
@@ -92,6 +107,7 @@ impl ClusterLink {
             events = self.listed_events.next() => LinkEvent::Events(events),
             known = self.autoscalers.next() => LinkEvent::Read(Change::Autoscalers(Arc::new(known))),
             known = self.node_claims.next() => LinkEvent::Read(Change::NodeClaims(Arc::new(known))),
+            known = self.health_checks.next() => LinkEvent::Read(Change::HealthChecks(Arc::new(known))),
             outcome = receive(&mut self.outcomes) => LinkEvent::Outcome(outcome),
             room = room_for_effect(self.effects.as_ref(), has_effects) => LinkEvent::Room(room),
             () = sleep_until(self.kubelets.due) => LinkEvent::Kubelets,

@@ -174,7 +174,14 @@ impl<'a> MaintenanceRun<'a> {
         }
         while !self.options.nodes.is_empty() {
             let Some(wave) = self.next_wave().await? else { break };
-            self.wait_for_start(&wave).await?;
+            if wave.starts > self.now() {
+                self.claim_waiting().await?;
+                self.wait_for_window(wave.starts).await?;
+                // The cluster may have changed meanwhile, so the wave is computed again.
+                self.pass_gates().await?;
+                continue;
+            }
+            self.options.began = self.options.began.or(Some(wave.starts));
             self.maintain(wave).await?;
         }
         self.release_left_out().await
@@ -203,17 +210,21 @@ impl<'a> MaintenanceRun<'a> {
         self.outcome.left_out.extend(plan.left_out);
         self.outcome.planned = plan.waves;
         self.tell_progress();
-        let next = self.outcome.planned.first().cloned();
-        self.options.began = self.options.began.or(next.as_ref().map(|wave| wave.starts));
-        Ok(next)
+        Ok(self.outcome.planned.first().cloned())
     }
 
-    /// Waits until the time window of a wave begins.
-    async fn wait_for_start(&mut self, wave: &MaintenanceWave) -> Result<(), Stop> {
-        if wave.starts > self.now() {
-            self.tell(Severity::Info, "", format!("waits for the window at {}", wave.starts.to_time())).await;
-        }
-        while wave.starts > self.now() {
+    /// Annotates the nodes whose wave has not started, so that nobody else maintains them. A node stays cordoned or
+    /// uncordoned, as it is.
+    async fn claim_waiting(&mut self) -> Result<(), Stop> {
+        let waiting = |name| self.staged(name, MaintenanceStage::Waiting, "");
+        let writes = self.options.nodes.iter().map(waiting).collect();
+        self.write(writes).await
+    }
+
+    /// Waits until a time window begins.
+    async fn wait_for_window(&mut self, begins: Timestamp) -> Result<(), Stop> {
+        self.tell(Severity::Info, "", format!("waits for the window at {}", begins.to_time())).await;
+        while begins > self.now() {
             self.tick().await?;
         }
         Ok(())
@@ -257,6 +268,7 @@ impl<'a> MaintenanceRun<'a> {
         if draining.is_empty() && empty.is_empty() {
             return Ok(());
         }
+        self.options.began = Some(self.now());
         self.outcome.start_wave(&[&draining[..], &empty].concat(), self.clock.now());
         self.tell(Severity::Info, "", "goes on with the wave that was interrupted".into()).await;
         let mut drained = Vec::new();

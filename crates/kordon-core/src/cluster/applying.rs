@@ -62,6 +62,12 @@ impl Cluster {
                     applied.push(Applied::Other);
                 }
             }
+            Change::HealthChecks(known) => {
+                if self.health_checks != known {
+                    self.health_checks = known;
+                    applied.push(Applied::Other);
+                }
+            }
             Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
             Change::Device(change) => self.devices.apply(change, || applied.push(Applied::Other)),
             Change::CronJob(event) => self.cron_jobs.apply(event, |_| applied.push(Applied::Other)),

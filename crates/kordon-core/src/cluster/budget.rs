@@ -118,13 +118,26 @@ impl UnhealthyPolicy {
     }
 }
 
-/// A number of pods, or a percentage of the expected pods.
+/// A number of pods or nodes, or a percentage of all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum IntOrPercent {
     #[n(0)]
     Int(#[n(0)] i32),
-    /// A percentage of the expected pods.
+    /// A percentage.
     #[n(1)]
     Percent(#[n(0)] i32),
+}
+
+impl IntOrPercent {
+    /// The number that the value stands for. A percentage is taken of `total` and rounded up.
+    pub fn scaled(self, total: i32) -> i32 {
+        match self {
+            Self::Int(number) => number,
+            Self::Percent(percent) => {
+                let hundredths = i64::from(percent) * i64::from(total);
+                i32::try_from((hundredths + 99).div_euclid(100)).unwrap_or(i32::MAX)
+            }
+        }
+    }
 }

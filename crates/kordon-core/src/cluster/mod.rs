@@ -46,9 +46,11 @@ pub mod device_tables;
 pub mod drain_markers;
 pub mod encoding;
 pub mod event;
+mod fetched_list;
 pub mod fetched_object;
 pub mod fields;
 mod foreign_drain;
+mod health_check;
 pub mod image;
 pub mod job;
 pub mod knowledge;
@@ -97,9 +99,11 @@ pub use drain_markers::DrainStage;
 pub use event::{
     ClusterEvent, EventKey, EventSubject, EventsOfCluster, InvolvedObject, ObjectEvents, ReportedEvent,
 };
+pub use fetched_list::FetchedList;
 pub use fetched_object::{FetchedObject, ObjectRead};
 pub use fields::{BadFieldSelector, FieldSelector};
 pub use foreign_drain::{CordonOrigin, ForeignDrain, ForeignNote, PodTreatment};
+pub use health_check::{KnownHealthChecks, NodeHealthCheck, StartedRemediation, UnhealthyCondition};
 pub use image::{Image, ImageNames};
 pub use job::{ExitCodes, JobLimits, PodFailureAction, PodFailureRule, count_indexes};
 pub use knowledge::{FeedKind, Gap, Gaps, Known, NOT_IN_FILES};
@@ -170,6 +174,8 @@ pub enum Change {
     Autoscalers(Arc<KnownAutoscalers>),
     /// All NodeClaims of Karpenter, as read by one request.
     NodeClaims(Arc<KnownNodeClaims>),
+    /// All NodeHealthChecks of medik8s, as read by one request.
+    HealthChecks(Arc<KnownHealthChecks>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
@@ -204,6 +210,7 @@ impl Change {
             Self::CronJob(event) => found(event, |cron_job| cron_job.key.clone()),
             Self::Autoscalers(_)
             | Self::NodeClaims(_)
+            | Self::HealthChecks(_)
             | Self::Leader(_)
             | Self::Known(..)
             | Self::Read(_)
@@ -267,6 +274,7 @@ pub struct Cluster {
     cron_jobs: Table<CronJob>,
     autoscalers: Arc<KnownAutoscalers>,
     node_claims: Arc<KnownNodeClaims>,
+    health_checks: Arc<KnownHealthChecks>,
     leader: Option<LeaderLease>,
     clock: ClusterClock,
     knowledge: Knowledge,
@@ -394,6 +402,10 @@ impl Cluster {
 
     pub fn node_claims(&self) -> &KnownNodeClaims {
         &self.node_claims
+    }
+
+    pub fn health_checks(&self) -> &KnownHealthChecks {
+        &self.health_checks
     }
 
     pub fn autoscalers(&self) -> &KnownAutoscalers {

@@ -1,6 +1,7 @@
 //! Karpenter's NodeClaims, which show how far Karpenter is with a machine that it removes.
 
 use super::{
+    fetched_list::FetchedList,
     names::{Name, NodeName},
     node::{Condition, ConditionStatus, Node},
 };
@@ -25,16 +26,7 @@ pub struct NodeClaim {
 }
 
 /// The NodeClaims of a cluster. They are read only when somebody looks at a node that Karpenter manages.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum KnownNodeClaims {
-    #[default]
-    NotRead,
-    /// The server does not serve NodeClaims in the version that kordon reads.
-    NotServed,
-    /// The NodeClaims cannot be read, for this reason.
-    Unreadable(Name),
-    Read(Vec<NodeClaim>),
-}
+pub type KnownNodeClaims = FetchedList<NodeClaim>;
 
 /// How far Karpenter is with a machine that it removes (`pkg/controllers/node/termination/controller.go`, `finalize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

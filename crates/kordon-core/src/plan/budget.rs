@@ -120,8 +120,8 @@ pub fn numbers(
 /// Returns how many pods must be healthy for a budget that expects `expected` pods.
 fn desired(budget: &Budget, expected: i32) -> i32 {
     match (budget.max_unavailable, budget.min_available) {
-        (Some(most), _) => expected.saturating_sub(of_scale(most, expected)).max(0),
-        (None, Some(least)) => of_scale(least, expected),
+        (Some(most), _) => expected.saturating_sub(most.scaled(expected)).max(0),
+        (None, Some(least)) => least.scaled(expected),
         (None, None) => 0,
     }
 }
@@ -157,18 +157,6 @@ pub fn is_healthy(cluster: &Cluster, budget: &Budget, pod: &Pod, now: Timestamp)
     let granted = budget.status.disrupted_pods.get(&pod.key.name);
     let is_disrupted = granted.is_some_and(|granted| now.since(cluster.local(*granted)) < DISRUPTION_TIMEOUT);
     pod.is_ready() && pod.termination.is_none() && !is_disrupted
-}
-
-/// Converts a value of minAvailable or maxUnavailable to a number of pods. A percentage is taken of `scale` and rounded
-/// up.
-fn of_scale(value: IntOrPercent, scale: i32) -> i32 {
-    match value {
-        IntOrPercent::Int(number) => number,
-        IntOrPercent::Percent(percent) => {
-            let hundredths = i64::from(percent) * i64::from(scale);
-            i32::try_from((hundredths + 99).div_euclid(100)).unwrap_or(i32::MAX)
-        }
-    }
 }
 
 /// Returns the sum of the scales of all distinct controllers of the budget's pods.

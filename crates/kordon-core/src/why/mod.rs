@@ -3,6 +3,7 @@
 
 mod deleted_node;
 pub mod departure;
+mod health_check;
 pub mod needs;
 mod pod;
 mod node_claim;
@@ -184,6 +185,7 @@ impl Explainer<'_> {
         self.explain_plans(node, &mut explanation);
         self.explain_kept_pods(node, &mut explanation);
         self.explain_node_claim(node, &mut explanation);
+        self.explain_health_checks(node, &mut explanation);
         self.explain_shutdown(node, &mut explanation);
         self.explain_evictions(node, &mut explanation);
         in_order(explanation)

@@ -3,8 +3,9 @@
 
 use kordon_core::{
     cluster::{
-        Change, Condition, ConditionStatus, Key, KnownNodeClaims, MaintenanceNote, Node, NodeClaim, NodeName,
-        ObjectEvent, Pod, PodEnding, PodReady, Version,
+        Change, Condition, ConditionStatus, IntOrPercent, Key, KnownHealthChecks, KnownNodeClaims, Labels,
+        MaintenanceNote, Node, NodeClaim, NodeHealthCheck, NodeName, ObjectEvent, Pod, PodEnding, PodReady,
+        Selector, StartedRemediation, UnhealthyCondition, Version,
     },
     engine::{Origin, ServerVersion, Settings},
     forecast::Forecast,
@@ -515,4 +516,129 @@ fn a_node_of_karpenter_says_why_it_is_removed_how_far_that_is_and_when_budgets_n
     let planned = told(&mut sim, KnownNodeClaims::Read(vec![drifted]));
     let text = "Karpenter may replace it: NodePoolDrifted (NodeClaim general-x7k2p, condition Drifted)";
     assert_eq!(planned, [(Tense::Present, text.to_owned())]);
+}
+
+/// A simulation in which the Ready condition of n00 has been Unknown for a minute. The labels and annotations are those
+/// of n00.
+fn unhealthy(labels: &[(&str, &str)], annotations: Option<Labels>) -> Sim {
+    let mut sim = peaceful(&modern());
+    let mut node = (**sim.cluster.node(&"n00".into()).expect("a node")).clone();
+    node.version = Version(node.version.0 + 1_000_000);
+    let ready = Condition {
+        kind: "Ready".into(),
+        status: ConditionStatus::Unknown,
+        last_transition: Some(ClusterTime::new(sim.now + Span::from_secs(-60))),
+        ..Condition::default()
+    };
+    node.conditions = [ready].into();
+    node.labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+    node.annotations = annotations;
+    sim.tell(Change::Node(ObjectEvent::Applied(node)));
+    sim
+}
+
+/// A NodeHealthCheck that is about to have n00 fenced.
+fn workers() -> NodeHealthCheck {
+    let unhealthy = UnhealthyCondition {
+        kind: "Ready".into(),
+        status: ConditionStatus::Unknown,
+        lasts: Span::from_secs(300),
+    };
+    NodeHealthCheck {
+        name: "workers".into(),
+        unhealthy_conditions: vec![unhealthy],
+        remediations: vec!["SelfNodeRemediation".into(), "FenceAgentsRemediation".into()],
+        min_healthy: Some(IntOrPercent::Percent(51)),
+        observed: 4,
+        healthy: 3,
+        ..NodeHealthCheck::default()
+    }
+}
+
+/// What the explanation of n00 says of drains and fencing.
+fn of_fencing(sim: &mut Sim, checks: KnownHealthChecks) -> Vec<(Tense, String)> {
+    sim.tell(Change::HealthChecks(checks.into()));
+    let steps = of_node(sim, "n00").into_iter().filter(|step| step.topic == Topic::Drain);
+    steps.map(|step| (step.tense, step.text)).collect()
+}
+
+#[test]
+fn an_unhealthy_node_says_which_remediation_of_medik8s_fences_it_and_when() {
+    let mut sim = unhealthy(&[], None);
+    assert_eq!(of_fencing(&mut sim, KnownHealthChecks::NotRead), []);
+    assert_eq!(of_fencing(&mut sim, KnownHealthChecks::NotServed), []);
+    let text = |tense, text: &str| [(tense, text.to_owned())];
+    let unreadable = of_fencing(&mut sim, KnownHealthChecks::Unreadable("forbidden".into()));
+    assert_eq!(unreadable, text(Tense::Present, "whether medik8s fences it is not known: forbidden"));
+    let next = "fenced by SelfNodeRemediation once Ready is Unknown for 5m00s (NodeHealthCheck workers)";
+    assert_eq!(of_fencing(&mut sim, KnownHealthChecks::Read(vec![workers()])), text(Tense::Future, next));
+    let at = |seconds: i64| Some(ClusterTime::new(sim.now + Span::from_secs(seconds)));
+    let started = |kind: &str, timed_out| StartedRemediation {
+        node: "n00".into(),
+        kind: kind.into(),
+        at: at(-30),
+        timed_out,
+    };
+    let (first, second) = (started("SelfNodeRemediation", None), started("FenceAgentsRemediation", None));
+    let late = StartedRemediation { timed_out: at(-10), ..first.clone() };
+    let check = |started| KnownHealthChecks::Read(vec![NodeHealthCheck { started, ..workers() }]);
+    let running = "being fenced by SelfNodeRemediation (NodeHealthCheck workers)";
+    let other = StartedRemediation { node: "n01".into(), ..late.clone() };
+    let too_late = "SelfNodeRemediation did not help in time (NodeHealthCheck workers)";
+    let escalated = [
+        (Tense::Past, too_late.to_owned()),
+        (Tense::Present, "being fenced by FenceAgentsRemediation (NodeHealthCheck workers)".to_owned()),
+    ];
+    let over = check(vec![late.clone(), StartedRemediation { timed_out: at(-5), ..second.clone() }]);
+    assert_eq!(of_fencing(&mut sim, check(vec![other, first])), text(Tense::Present, running));
+    assert_eq!(of_fencing(&mut sim, check(vec![late, second])), escalated);
+    let never = of_fencing(&mut sim, over).pop().expect("a step");
+    assert_eq!(never, (Tense::Never, "NodeHealthCheck workers has no remediation left to try".to_owned()));
+}
+
+#[test]
+fn an_unhealthy_node_says_what_keeps_medik8s_from_fencing_it() {
+    let mut sim = unhealthy(&[], None);
+    let mut never = |checks: Vec<NodeHealthCheck>| -> String {
+        let steps = of_fencing(&mut sim, KnownHealthChecks::Read(checks));
+        assert!(matches!(steps[..], [(Tense::Never, _)]), "{steps:?}");
+        steps.into_iter().map(|(_, text)| text).collect()
+    };
+    let others = Selector::parse("pool=other").expect("a selector");
+    let none = "medik8s does not fence it: no NodeHealthCheck selects it";
+    assert_eq!(never(vec![NodeHealthCheck { selector: others, ..workers() }]), none);
+    let none = "NodeHealthCheck workers does not fence it: none of its unhealthyConditions holds";
+    assert_eq!(never(vec![NodeHealthCheck { unhealthy_conditions: Vec::new(), ..workers() }]), none);
+    let hindered = |why: &str| format!("NodeHealthCheck workers does not start SelfNodeRemediation: {why}");
+    let paused = NodeHealthCheck { pause_requests: vec!["upgrade".into()], ..workers() };
+    assert_eq!(never(vec![paused]), hindered("it is paused by upgrade"));
+    let disabled = NodeHealthCheck { disabled: Some("template not found".into()), ..workers() };
+    assert_eq!(never(vec![disabled]), hindered("it is disabled: template not found"));
+    let few = NodeHealthCheck { healthy: 2, ..workers() };
+    assert_eq!(never(vec![few]), hindered("2 of 4 nodes are healthy, and it needs 3"));
+    let few = NodeHealthCheck { min_healthy: None, max_unhealthy: Some(IntOrPercent::Int(0)), ..workers() };
+    assert_eq!(never(vec![few]), hindered("3 of 4 nodes are healthy, and it needs 4"));
+    let storm = NodeHealthCheck { is_storm: true, ..workers() };
+    let many = "too many nodes were unhealthy a short time ago (StormActive)";
+    assert_eq!(never(vec![storm]), hindered(many));
+}
+
+/// medik8s/self-node-remediation 04f03f8: `isNodeRebootCapable` in
+/// `internal/controller/selfnoderemediation_controller.go`.
+#[test]
+fn a_node_says_by_its_own_label_and_annotation_that_it_is_not_fenced() {
+    let label = "remediation.medik8s.io/exclude-from-remediation";
+    let mut sim = unhealthy(&[(label, "true")], None);
+    let excluded = of_fencing(&mut sim, KnownHealthChecks::Read(vec![workers()]));
+    let text = "NodeHealthCheck workers does not start SelfNodeRemediation: the node has the label \
+                remediation.medik8s.io/exclude-from-remediation";
+    assert_eq!(excluded, [(Tense::Never, text.to_owned())]);
+    let key = "is-reboot-capable.self-node-remediation.medik8s.io";
+    let of = |value: &str| {
+        let annotations: Labels = [(key.into(), value.into())].into_iter().collect();
+        of_fencing(&mut unhealthy(&[], Some(annotations)), KnownHealthChecks::Read(vec![workers()]))
+    };
+    assert_eq!(of("true").len(), 1);
+    let text = format!("SelfNodeRemediation does not restart it: its annotation {key} is not true");
+    assert_eq!(of("false").last(), Some(&(Tense::Never, text)));
 }

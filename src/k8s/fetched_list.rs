@@ -1,0 +1,37 @@
+//! Lists of objects that are not watched, each read by one request.
+
+use std::time::Duration;
+
+use kube::Client;
+
+use super::watch::{self, WatchError};
+use kordon_core::cluster::FetchedList;
+
+/// Maximum size of a list, in bytes.
+const LONGEST: usize = 64 << 20;
+
+/// Time limit for reading a list.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Reads all objects at a path. `parse` reads them from the body of the response.
+pub async fn read<T>(
+    client: &Client,
+    path: &str,
+    parse: impl FnOnce(&[u8]) -> Result<Vec<T>, String>,
+) -> FetchedList<T> {
+    let list = async {
+        let body = watch::open(client, path, PATIENCE).await?.into_body();
+        watch::collect(body, PATIENCE, LONGEST).await
+    };
+    match list.await {
+        Ok(list) => match parse(&list) {
+            Ok(found) => FetchedList::Read(found),
+            Err(why) => FetchedList::Unreadable(why.as_str().into()),
+        },
+        Err(WatchError::NotServed(_)) => FetchedList::NotServed,
+        Err(why) => {
+            let why = why.words().unwrap_or_else(|| "the answer has expired".into());
+            FetchedList::Unreadable(why.as_str().into())
+        }
+    }
+}
