@@ -130,7 +130,7 @@ impl DeviceDemand {
     pub(super) fn follow(&mut self, old: Option<&Pod>, new: Option<&Pod>) {
         if let Some(pod) = old {
             self.claiming -= usize::from(pod.scheduling.claims_devices);
-            self.templated -= usize::from(gets_claims_from_templates(pod));
+            self.templated -= usize::from(pod.gets_claims_from_templates());
             for resource in extended_resources(pod) {
                 if let Some(pods) = self.extended.get_mut(resource) {
                     *pods -= 1;
@@ -139,7 +139,7 @@ impl DeviceDemand {
         }
         if let Some(pod) = new {
             self.claiming += usize::from(pod.scheduling.claims_devices);
-            self.templated += usize::from(gets_claims_from_templates(pod));
+            self.templated += usize::from(pod.gets_claims_from_templates());
             for resource in extended_resources(pod) {
                 *self.extended.entry(resource.clone()).or_default() += 1;
             }
@@ -160,10 +160,6 @@ impl DeviceDemand {
         let is_missing = |resource: &Name| !nodes.iter().all(|node| node.has_extended(resource));
         self.claiming > 0 || self.extended.keys().any(is_missing)
     }
-}
-
-fn gets_claims_from_templates(pod: &Pod) -> bool {
-    pod.scheduling.device_claims.iter().any(|entry| entry.template.is_some())
 }
 
 /// The pods that claim devices, by namespace and uid, because claims refer to their pods by uid. The pods of a

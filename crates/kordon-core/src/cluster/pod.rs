@@ -280,6 +280,11 @@ impl Pod {
         !self.mirror && !self.is_of_daemon_set()
     }
 
+    /// Whether resource claims are created for the pod from templates.
+    pub fn gets_claims_from_templates(&self) -> bool {
+        self.scheduling.device_claims.iter().any(|entry| entry.template.is_some())
+    }
+
     /// Whether a DaemonSet controls the pod.
     pub fn is_of_daemon_set(&self) -> bool {
         let daemon_set = OwnerKind::Workload(WorkloadKind::DaemonSet);

@@ -18,6 +18,7 @@ use super::{
     outcome::{Departing, PlacedReplacement, PodOutcome},
     outcome_kind::{OutcomeCounts, OutcomeKind},
     owner::{self, NotRecreated, Recreation},
+    placement_order::sort_for_placement,
     placement_trace::{PreemptedPod, RunTrace},
     replacement::LivePods,
     successor,
@@ -166,9 +167,8 @@ fn leave(
 /// Computes the outcomes of these pods, all of which leave before the first replacement is placed. No pod lands on
 /// `lost` nodes before they are back. The environment must have the present state of the cluster.
 ///
-/// Replacements are placed in the order of their creation; those with unknown creation time come last. Of replacements
-/// with the same time, those of pods with higher priority come first, then those whose controllers do not wait for the
-/// old pod. The rest is sorted by name. When a node is back, the replacements that are Pending are placed again.
+/// Replacements are placed in [this order](sort_for_placement). When a node is back, the replacements that are Pending
+/// are placed again.
 pub fn failover<E: Environment>(
     cluster: &Cluster,
     pods: Vec<LeavingPod>,
@@ -347,12 +347,8 @@ impl<E: Environment> FailoverRun<E> {
             // Pods that are gone before their replacements are created have freed room. Pods that were Pending before
             // the failure take this room before any replacement is placed.
             self.retry_pending(cluster, None);
-            let waits = |leaving: &LeavingPod| leaving.departing.recreation == Recreation::WhenGone;
-            self.waiting.make_contiguous().sort_by_cached_key(|leaving| {
-                let created = leaving.created.unwrap_or(Timestamp::MAX);
-                let by_priority = successor::by_priority(cluster, &leaving.pod);
-                (created, by_priority, waits(leaving), leaving.pod.key.clone())
-            });
+            let waiting = std::mem::take(&mut self.waiting);
+            self.waiting = sort_for_placement(waiting.into(), cluster).into();
         }
     }
 

@@ -55,6 +55,7 @@ pub mod operator_budgets;
 pub mod owner;
 mod owner_kinds;
 pub mod permission;
+mod placement_order;
 pub mod placement_trace;
 pub mod placing_environment;
 #[expect(clippy::module_inception, reason = "the plan itself, beside what it consists of")]

@@ -312,10 +312,22 @@ impl<'a> PlainLoss<'a> {
         }
         let snapshot = Snapshot::new(&left, version);
         let mut loss = Self { cluster, snapshot, stranded: OutcomeCounts::default() };
-        // The pods are placed by descending priority, then by name.
-        pods.sort_by_key(|pod| (Reverse(pod.priority), pod.key.clone()));
+        // The pods are placed by descending priority, and those of an owner evenly spread among the others.
+        pods.sort_by_key(|pod| pod.key.clone());
+        let of_one_owner = |one: &Pod, other: &Pod| {
+            let uid = |pod: &Pod| pod.owner.as_ref().map(|owner| owner.uid.clone());
+            (one.priority, uid(one)) == (other.priority, uid(other))
+        };
+        let share = |pod: &Arc<Pod>| {
+            let siblings = || pods.iter().filter(|other| of_one_owner(pod, other));
+            let before = siblings().filter(|other| other.key < pod.key).count();
+            (2 * before + 1) * 500_000 / siblings().count()
+        };
+        let turns = pods.iter().map(|pod| ((Reverse(pod.priority), share(pod)), pod.clone()));
+        let mut turns: Vec<_> = turns.collect();
+        turns.sort_by_key(|(turn, _)| *turn);
         let mut wanted = BTreeMap::new();
-        for pod in pods {
+        for (_, pod) in turns {
             match loss.kind(&pod) {
                 None => loss.stranded.count(OutcomeKind::Lost),
                 Some(WorkloadKind::DaemonSet) => {}
