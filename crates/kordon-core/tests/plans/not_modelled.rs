@@ -21,7 +21,7 @@ fn a_quota_whose_scope_is_not_known_is_named() {
     let names = |plan: &Plan| plan.not_modelled.iter().map(|found| found.what.word()).collect::<Vec<_>>();
     let others = ["autoscalers", "webhooks", "schedulerConfiguration", "kubeletAdmission"];
     assert_eq!(names(&fixture.sync().drain(&["n0"], DrainOptions::default())), others);
-    fixture.quota("team", &[("pods", 2, 2)], &["CrossNamespacePodAffinity"]);
+    fixture.quota("team", &[("pods", 2, 2)], &["Newer"]);
     let plan = fixture.drain(&["n0"], DrainOptions::default());
     assert_eq!(kinds(&plan)[0], (NotModelledKind::Quota, 2));
     assert_eq!(names(&plan)[1..], others);
