@@ -30,6 +30,9 @@ pub struct SchedulerRules {
     pub single_pod_claims: bool,
     /// ImageLocality also counts images of init containers.
     pub init_images_count: bool,
+    /// CSI drivers can keep pods with their volumes off the nodes that do not have the driver
+    /// (`preventPodSchedulingIfMissing`; `VolumeLimitScaling`, on by default from 1.37).
+    pub drivers_must_be_on_node: bool,
     /// Treatment of images that are mounted as volumes (scored from 1.36).
     pub image_volumes: ImageVolumes,
     /// Pods get devices through resource.k8s.io/v1. The versions of this API in older releases are not read.
@@ -111,6 +114,7 @@ impl SchedulerRules {
             // Recordings of schedulers show that 1.24 does not count images of init containers and that 1.34 does. That
             // the rule changed in 1.30 is an assumption.
             init_images_count: from(30),
+            drivers_must_be_on_node: from(37),
             image_volumes: match version {
                 _ if from(37) => ImageVolumes::Counted,
                 _ if from(36) => ImageVolumes::Added,
