@@ -445,6 +445,7 @@ fn words(reason: &Reason) -> String {
                 .into()
         }
         Reason::VolumeLimit => "node(s) exceed max volume count".into(),
+        Reason::DriverMissing(driver) => format!("{driver} CSI driver is not installed on the node"),
         Reason::VolumeUnreachable => "node(s) didn't match PersistentVolume's node affinity".into(),
         Reason::NoVolume => "node(s) didn't find available persistent volumes to bind".into(),
         Reason::VolumeZone => "node(s) had no available volume zone".into(),

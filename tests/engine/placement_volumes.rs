@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use kordon::k8s::decode::{
     Decoder, WatchEvent,
     service::ServiceDecoder,
-    storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
+    storage::{ClaimDecoder, CsiDriverDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
 };
 use kordon_core::{
     cluster::{Change, Cluster, NodeName, Pod},
@@ -67,6 +67,23 @@ fn v6_a_node_attaches_no_more_volumes_than_its_driver_allows() {
     assert_eq!(harness.feasible(&["three"]), ["n2"], "n2 has no limit");
     assert_eq!(harness.reasons(&["three"]), [(Reason::VolumeLimit, 1)].into());
     assert_eq!(harness.feasible(&["two"]), ["n1", "n2"], "what is there already does not count again");
+}
+
+/// Upstream of 1.37, `nodevolumelimits/csi.go` `checkCSIDriverOnNode` (`VolumeLimitScaling`).
+#[test]
+fn a_driver_may_keep_pods_off_the_nodes_that_do_not_have_it() {
+    let mut harness = Harness::new(&[("n1", json!({})), ("n2", json!({}))]);
+    harness.bound_claim("data", json!({}), json!({"csi": {"driver": "d", "volumeHandle": "data"}}));
+    harness.csi_nodes.push(json!({"metadata": {"name": "n1"}, "spec": {"drivers": [{"name": "d"}]}}));
+    let refusals = |harness: &Harness, minor| {
+        let request = harness.request(&pod("p", &["data"]));
+        Snapshot::new(&harness.cluster(), ServerVersion::new(1, minor)).refusals(&request)
+    };
+    harness.csi_drivers.push(json!({"metadata": {"name": "d"}, "spec": {}}));
+    assert_eq!(refusals(&harness, 37), BTreeMap::new());
+    harness.csi_drivers[0]["spec"]["preventPodSchedulingIfMissing"] = json!(true);
+    assert_eq!(refusals(&harness, 37), [(Reason::DriverMissing("d".into()), 1)].into());
+    assert_eq!(refusals(&harness, 36), BTreeMap::new(), "off by default");
 }
 
 #[test]
@@ -289,6 +306,7 @@ struct Harness {
     volumes: Vec<Value>,
     classes: Vec<Value>,
     csi_nodes: Vec<Value>,
+    csi_drivers: Vec<Value>,
     services: Vec<Value>,
 }
 
@@ -329,6 +347,7 @@ impl Harness {
         known(&mut cluster, VolumeDecoder::default(), &self.volumes);
         known(&mut cluster, StorageClassDecoder::default(), &self.classes);
         known(&mut cluster, CsiNodeDecoder::default(), &self.csi_nodes);
+        known(&mut cluster, CsiDriverDecoder::default(), &self.csi_drivers);
         known(&mut cluster, ServiceDecoder::default(), &self.services);
         cluster
     }

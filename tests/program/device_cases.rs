@@ -163,6 +163,146 @@ async fn a_workload_may_name_another_claim_template_than_its_old_pod() {
     assert_eq!(of_pod(&plan, "infer", "outcome"), "pending", "{plan:#}");
 }
 
+/// Three nodes, each with one device of 40 GiB that claims share. Claims have 20 GiB on c30-n1 and c30-n2, and all of it
+/// on c30-n3.
+fn with_shares() -> Objects {
+    let mut objects = Objects::of(CLAIMS);
+    let policy = json!({"default": "10Gi", "validRange": {"min": "10Gi", "step": "10Gi"}});
+    for node in ["c30-n1", "c30-n2", "c30-n3"] {
+        objects.named("ResourceSlice", &format!("slice-{node}"))["spec"]["devices"] = json!([{
+            "name": "gpu-0",
+            "allowMultipleAllocations": true,
+            "attributes": {"slot": {"int": 0}},
+            "capacity": {"memory": {"value": "40Gi", "requestPolicy": policy}},
+        }]);
+    }
+    for claim in ["ext", "train-8d4fcbc7b-cqz7k", "train-8d4fcbc7b-n56pn", "infer"] {
+        let result = share_of(&mut objects, claim);
+        result["device"] = "gpu-0".into();
+        result["shareID"] = format!("share-{claim}").into();
+        result["consumedCapacity"] = json!({"memory": "20Gi"});
+    }
+    objects
+}
+
+/// Returns the result of the allocation of the claim whose name starts with `claim`.
+fn share_of<'a>(objects: &'a mut Objects, claim: &str) -> &'a mut Value {
+    &mut objects.named("ResourceClaim", claim)["status"]["allocation"]["devices"]["results"][0]
+}
+
+/// A ResourceClaimTemplate that asks for this much memory of one device.
+fn memory_template(memory: &str) -> Value {
+    let mut template = claim_template("gpu", 1);
+    template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["capacity"] =
+        json!({"requests": {"memory": memory}});
+    template
+}
+
+/// Upstream of 1.37, `structured/internal/incubating/consumable_capacity.go` `CmpRequestOverCapacity`.
+#[tokio::test]
+async fn a_claim_gets_a_share_of_a_device_that_has_enough_capacity_left() {
+    for (template, outcome) in [
+        (claim_template("gpu", 1), "moves"),
+        (memory_template("15Gi"), "moves"),
+        (memory_template("21Gi"), "pending"),
+        (claim_template("gpu", 2), "pending"),
+    ] {
+        let mut objects = with_shares();
+        objects.0.push(template.clone());
+        let plan = objects.answer(EVICT_INFER, DONE).await;
+        assert_eq!(of_pod(&plan, "infer", "outcome"), outcome, "{template:#}\n{plan:#}");
+    }
+    let mut objects = with_shares();
+    let devices = &mut objects.named("ResourceSlice", "slice-c30-n1")["spec"]["devices"];
+    devices[0]["capacity"]["memory"]["requestPolicy"] =
+        json!({"default": "20Gi", "validValues": ["20Gi", "40Gi"]});
+    share_of(&mut objects, "train-8d4fcbc7b-n56pn")["consumedCapacity"]["memory"] = "40Gi".into();
+    for (memory, outcome) in [("15Gi", "moves"), ("21Gi", "pending")] {
+        objects.without("ResourceClaimTemplate", "gpu");
+        objects.0.push(memory_template(memory));
+        let plan = objects.answer(EVICT_INFER, DONE).await;
+        assert_eq!(of_pod(&plan, "infer", "outcome"), outcome, "{memory}: {plan:#}");
+    }
+}
+
+#[tokio::test]
+async fn the_share_of_a_claim_is_free_once_its_pod_is_gone() {
+    let mut objects = with_shares();
+    objects.0.push(memory_template("20Gi"));
+    for claim in ["ext", "train-8d4fcbc7b-n56pn"] {
+        share_of(&mut objects, claim)["consumedCapacity"]["memory"] = "40Gi".into();
+    }
+    let plan = objects.answer(EVICT_INFER, DONE).await;
+    assert_eq!(of_pod(&plan, "infer", "outcome"), "sameNode", "{plan:#}");
+    share_of(&mut objects, "train-8d4fcbc7b-cqz7k")["consumedCapacity"]["memory"] = "30Gi".into();
+    let plan = objects.answer(EVICT_INFER, DONE).await;
+    assert_eq!(of_pod(&plan, "infer", "outcome"), "pending", "{plan:#}");
+}
+
+#[tokio::test]
+async fn an_extended_resource_is_a_share_too() {
+    let mut objects = with_shares();
+    let plan = objects.answer("plan drain c30-n1", DONE).await;
+    assert_eq!(of_pod(&plan, "ext", "landingNode"), "c30-n2", "{plan:#}");
+    share_of(&mut objects, "train-8d4fcbc7b-n56pn")["consumedCapacity"]["memory"] = "31Gi".into();
+    let plan = objects.answer("plan drain c30-n1", DONE).await;
+    assert_eq!(of_pod(&plan, "ext", "outcome"), "pending", "{plan:#}");
+}
+
+/// Upstream of 1.37, `structured/internal/incubating/allocator_incubating.go` `allocateDevice`.
+#[tokio::test]
+async fn all_shares_of_a_device_take_from_its_counters_once() {
+    let mut objects = with_shares();
+    objects.0.push(claim_template("gpu", 1));
+    share_of(&mut objects, "train-8d4fcbc7b-n56pn")["consumedCapacity"]["memory"] = "40Gi".into();
+    let slice = &mut objects.named("ResourceSlice", "slice-c30-n1")["spec"];
+    let slots = json!({"slots": {"value": "1"}});
+    slice["sharedCounters"] = json!([{"name": "set", "counters": slots}]);
+    slice["devices"][0]["consumesCounters"] = json!([{"counterSet": "set", "counters": slots}]);
+    let mut second = slice["devices"][0].clone();
+    second["name"] = "gpu-1".into();
+    let plan = objects.answer(EVICT_INFER, DONE).await;
+    assert_eq!(of_pod(&plan, "infer", "landingNode"), "c30-n1", "{plan:#}");
+    share_of(&mut objects, "ext")["consumedCapacity"]["memory"] = "40Gi".into();
+    share_of(&mut objects, "train-8d4fcbc7b-cqz7k")["consumedCapacity"]["memory"] = "40Gi".into();
+    let devices = &mut objects.named("ResourceSlice", "slice-c30-n1")["spec"]["devices"];
+    devices.as_array_mut().expect("devices").push(second);
+    let plan = objects.answer(EVICT_INFER, DONE).await;
+    assert_eq!(of_pod(&plan, "infer", "outcome"), "pending", "the other device needs the slot: {plan:#}");
+}
+
+/// Upstream of 1.37, `structured/internal/incubating/constraint.go` `distinctAttributeConstraint`.
+#[tokio::test]
+async fn requests_of_a_claim_share_a_device_unless_a_constraint_keeps_them_apart() {
+    let mut template = claim_template("gpu", 1);
+    let devices = &mut template["spec"]["spec"]["devices"];
+    let mut second = devices["requests"][0].clone();
+    second["name"] = "second".into();
+    devices["requests"].as_array_mut().expect("requests").push(second);
+    let mut apart = template.clone();
+    apart["spec"]["spec"]["devices"]["constraints"] = json!([{"distinctAttribute": "gpu.example.com/slot"}]);
+    for (template, outcome) in [(template, "moves"), (apart, "pending")] {
+        let mut objects = with_shares();
+        objects.0.push(template);
+        let plan = objects.answer(EVICT_INFER, DONE).await;
+        assert_eq!(of_pod(&plan, "infer", "outcome"), outcome, "{plan:#}");
+    }
+}
+
+/// `DRAConsumableCapacity` is on by default from 1.36 on (`pkg/features/kube_features.go`).
+#[tokio::test]
+async fn releases_before_1_36_leave_the_placement_on_shared_devices_open() {
+    for (release, outcome) in [("v1.35.2", "unknown"), ("v1.36.3", "moves")] {
+        let mut objects = with_shares();
+        objects.0.push(claim_template("gpu", 1));
+        for node in ["c30-n1", "c30-n2", "c30-n3"] {
+            objects.named("Node", node)["status"]["nodeInfo"]["kubeletVersion"] = release.into();
+        }
+        let plan = objects.answer(EVICT_INFER, DONE).await;
+        assert_eq!(of_pod(&plan, "infer", "outcome"), outcome, "{release}: {plan:#}");
+    }
+}
+
 #[tokio::test]
 async fn the_list_of_nodes_has_devices_that_no_pod_needs() {
     let mut objects = Objects::of(CLAIMS);

@@ -17,9 +17,10 @@ use kordon_core::cluster::{
     Change, DeviceChange, DeviceClass, DeviceTaintRule, Name, NodeName, ResourceClaim, ResourceClaimTemplate,
     ResourceSlice, TolerationOperator, Uid,
     device::{
-        AllocatedDevice, ClaimOwner, ConstraintRule, Device, DeviceAllocation, DeviceAlternative,
-        DeviceAmount, DeviceAttribute, DeviceClaimSpec, DeviceConstraint, DeviceCounter, DeviceId,
-        DeviceNodes, DeviceRequest, DeviceTaint, DeviceTaintEffect, DeviceTaintSelector, DeviceToleration,
+        AllocatedDevice, CapacityPolicy, ClaimOwner, ConstraintRule, Device, DeviceAllocation,
+        DeviceAlternative, DeviceAmount, DeviceAttribute, DeviceClaimSpec, DeviceConstraint, DeviceCounter,
+        DeviceId, DeviceNodes, DeviceRequest, DeviceTaint, DeviceTaintEffect, DeviceTaintSelector,
+        DeviceToleration, ValidAmounts,
     },
 };
 
@@ -247,7 +248,8 @@ impl ExactRequest<'_> {
             amount: amount(&self.allocation_mode, self.count),
             admin: self.admin_access.0,
             tolerations: tolerations(&self.tolerations, pool),
-            has_unmodelled: !self.capacity.requests.0.is_empty() || !self.derived_attributes.is_empty(),
+            has_unmodelled: !self.derived_attributes.is_empty(),
+            capacity: amounts(&self.capacity.requests, pool),
         }
     }
 }
@@ -275,7 +277,8 @@ impl SubRequest<'_> {
             amount: amount(&self.allocation_mode, self.count),
             admin: false,
             tolerations: tolerations(&self.tolerations, pool),
-            has_unmodelled: !self.capacity.requests.0.is_empty() || !self.derived_attributes.is_empty(),
+            has_unmodelled: !self.derived_attributes.is_empty(),
+            capacity: amounts(&self.capacity.requests, pool),
         }
     }
 }
@@ -365,6 +368,7 @@ wire! {
         tolerations: LenientList<WireToleration<'a>> = 6,
         #[serde(rename = "shareID")]
         share_id: Text<'a> = 9,
+        consumed_capacity: Amounts<'a> = 10,
     }
 }
 
@@ -378,6 +382,8 @@ impl WireAllocation<'_> {
             },
             leaves_free: wire.admin_access.0 || !wire.share_id.is_empty(),
             tolerations: tolerations(&wire.tolerations, pool),
+            share: (!wire.admin_access.0 && !wire.share_id.is_empty())
+                .then(|| amounts(&wire.consumed_capacity, pool)),
         });
         DeviceAllocation {
             devices: devices.collect(),
@@ -481,7 +487,7 @@ wire! {
     struct WireDevice<'a> {
         name: Text<'a> = 1,
         attributes: Entries<'a, WireAttribute<'a>> = 2,
-        capacity: Entries<'a, WireAmount<'a>> = 3,
+        capacity: Entries<'a, WireDeviceCapacity<'a>> = 3,
         consumes_counters: LenientList<CounterConsumption<'a>> = 4,
         node_name: Text<'a> = 5,
         node_selector: Option<WireNodeSelector<'a>> = 6,
@@ -504,6 +510,11 @@ impl WireDevice<'_> {
             .map(|(name, amount)| (pool.name(name), pool.name(amount.value.text())))
             .collect();
         capacity.sort();
+        let policy = |(name, wire): &(Cow<'_, str>, WireDeviceCapacity<'_>)| {
+            Some((pool.name(name), wire.request_policy.as_ref()?.policy()))
+        };
+        let mut policies: Vec<(Name, CapacityPolicy)> = self.capacity.0.iter().filter_map(policy).collect();
+        policies.sort_by(|(one, _), (other, _)| one.cmp(other));
         let has_groups = self.consumes_counters.iter().any(|set| !set.compatibility_groups.is_empty());
         Device {
             name: pool.name(&self.name),
@@ -518,6 +529,7 @@ impl WireDevice<'_> {
                 .collect(),
             is_shareable: self.allow_multiple_allocations.0,
             has_unmodelled: has_groups || !self.node_allocatable_resources.0.is_empty(),
+            policies: policies.into(),
         }
     }
 }
@@ -541,6 +553,53 @@ impl WireAttribute<'_> {
             Self { .. } => DeviceAttribute::Unknown,
         }
     }
+}
+
+wire! {
+    struct WireDeviceCapacity<'a> {
+        value: Quantity<'a> = 1,
+        request_policy: Option<WireCapacityPolicy<'a>> = 2,
+    }
+}
+
+wire! {
+    struct WireCapacityPolicy<'a> {
+        default: Quantity<'a> = 1,
+        valid_values: LenientList<Quantity<'a>> = 3,
+        valid_range: Option<WireCapacityRange<'a>> = 4,
+    }
+}
+
+wire! {
+    struct WireCapacityRange<'a> {
+        min: Quantity<'a> = 1,
+        max: Quantity<'a> = 2,
+        step: Quantity<'a> = 3,
+    }
+}
+
+impl WireCapacityPolicy<'_> {
+    fn policy(&self) -> CapacityPolicy {
+        let set = |amount: &Quantity<'_>| (!amount.text().is_empty()).then(|| amount.milli());
+        let valid = match &self.valid_range {
+            Some(range) => ValidAmounts::Range {
+                min: range.min.milli(),
+                max: set(&range.max),
+                step: set(&range.step).filter(|step| *step > 0),
+            },
+            None if self.valid_values.is_empty() => ValidAmounts::All,
+            None => ValidAmounts::Values(self.valid_values.iter().map(Quantity::milli).collect()),
+        };
+        CapacityPolicy { default: set(&self.default), valid }
+    }
+}
+
+/// Returns amounts in thousandths of their units, sorted by name.
+fn amounts(amounts: &Amounts<'_>, pool: &mut SharedParts) -> Box<[(Name, i64)]> {
+    let mut amounts: Vec<(Name, i64)> =
+        amounts.0.iter().map(|(name, amount)| (pool.name(name), amount.milli())).collect();
+    amounts.sort();
+    amounts.into()
 }
 
 wire! {

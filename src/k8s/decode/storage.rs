@@ -6,7 +6,7 @@ use super::{
     Decoder, WatchEvent,
     affinity::WireNodeSelector,
     has_metadata,
-    leaf::{Amounts, Flag, Int, LenientList, Text, or_default},
+    leaf::{Amounts, Flag, Int, LenientBool, LenientList, Text, or_default},
     meta::Meta,
     pool::SharedParts,
     protobuf::{message, wire},
@@ -92,7 +92,8 @@ impl Decoder for CsiNodeDecoder {
                 Some((pool.name(&driver.name), limit))
             });
             let limits = limited.collect();
-            CsiNode { name: wire.metadata.node_name(pool), version: wire.metadata.version(), limits }
+            let drivers = wire.spec.drivers.iter().map(|driver| pool.name(&driver.name)).collect();
+            CsiNode { name: wire.metadata.node_name(pool), version: wire.metadata.version(), limits, drivers }
         })))
     }
 
@@ -109,6 +110,7 @@ impl Decoder for CsiDriverDecoder {
             name: self.0.name(&wire.metadata.name),
             version: wire.metadata.version(),
             attaches: wire.spec.attach_required.0 != Some(false),
+            must_be_on_node: wire.spec.prevent_pod_scheduling_if_missing.0,
         })))
     }
 
@@ -347,9 +349,10 @@ has_metadata!(WireCsiDriver);
 #[serde(default, rename_all = "camelCase")]
 struct DriverSpec {
     attach_required: Flag,
+    prevent_pod_scheduling_if_missing: LenientBool,
 }
 
-message! { impl<'a> DriverSpec { 1 => attach_required } }
+message! { impl<'a> DriverSpec { 1 => attach_required, 11 => prevent_pod_scheduling_if_missing } }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -124,9 +124,13 @@ pub struct DeviceAlternative {
     pub admin: bool,
     #[n(5)]
     pub tolerations: Box<[DeviceToleration]>,
-    /// Whether the request has fields that kordon does not model: capacity, derived attributes.
+    /// Whether the request has fields that kordon does not model: derived attributes.
     #[n(6)]
     pub has_unmodelled: bool,
+    /// `capacity.requests`: how much of each capacity every device has to provide, in thousandths of its unit. Empty in
+    /// recordings of older releases, which count such a request as not modelled.
+    #[cbor(n(7), default)]
+    pub capacity: Box<[(Name, i64)]>,
 }
 
 /// `allocationMode` and `count` of a request for devices.
@@ -198,6 +202,10 @@ pub struct AllocatedDevice {
     pub leaves_free: bool,
     #[n(2)]
     pub tolerations: Box<[DeviceToleration]>,
+    /// `consumedCapacity` of a share of the device, in thousandths of the units; `None` if the claim has no share
+    /// (`shareID`), and in recordings of older releases.
+    #[n(3)]
+    pub share: Option<Box<[(Name, i64)]>>,
 }
 
 /// Identity of a device.
@@ -282,10 +290,47 @@ pub struct Device {
     /// `allowMultipleAllocations`: several claims may have shares of the device.
     #[n(6)]
     pub is_shareable: bool,
-    /// Whether the device has fields that kordon does not model: conditions that its driver has to set before a pod is
-    /// bound, or amounts of the node's resources.
+    /// Whether the device has fields that kordon does not model: compatibility groups of counters, or amounts of the
+    /// node's resources.
     #[n(7)]
     pub has_unmodelled: bool,
+    /// `requestPolicy` of the capacities that have one, by name of the capacity.
+    #[cbor(n(8), default)]
+    pub policies: Box<[(Name, CapacityPolicy)]>,
+}
+
+/// The `requestPolicy` of a capacity: how much of it a request takes. Amounts are in thousandths of their unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct CapacityPolicy {
+    /// What a request takes that does not name the capacity; `None` for all of it.
+    #[n(0)]
+    pub default: Option<i64>,
+    #[n(1)]
+    pub valid: ValidAmounts,
+}
+
+/// The amounts of a capacity that a request can take. Other amounts are rounded up to the next one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub enum ValidAmounts {
+    #[default]
+    #[n(0)]
+    All,
+    /// `validValues`, in ascending order.
+    #[n(1)]
+    Values(#[n(0)] Box<[i64]>),
+    /// `validRange`.
+    #[n(2)]
+    Range {
+        #[n(0)]
+        min: i64,
+        #[n(1)]
+        max: Option<i64>,
+        /// Distance between valid amounts, from `min` on; `None` if all amounts of the range are valid. Never zero.
+        #[n(2)]
+        step: Option<i64>,
+    },
 }
 
 /// The value of a device's attribute.

@@ -82,6 +82,12 @@ pub enum QuotaScope {
     /// A scope of the quota that kordon does not know.
     #[n(4)]
     Other(#[n(0)] Name),
+    /// `CrossNamespacePodAffinity`: pods with an affinity or anti-affinity term that names or selects namespaces.
+    #[n(5)]
+    CrossNamespaceAffinity,
+    /// A scope that no pod is in: `VolumeAttributesClass`, which is for claims.
+    #[n(6)]
+    NoPod,
 }
 
 impl Quota {
@@ -163,6 +169,12 @@ impl QuotaScope {
             Self::BestEffort(with) => (kubelet.qos == QosClass::BestEffort) == *with,
             Self::PriorityClassIn(classes, among) => classes.contains(priority_class) == *among,
             Self::HasPriorityClass(with) => priority_class.is_empty() != *with,
+            Self::CrossNamespaceAffinity => {
+                let (near, apart) = (&pod.scheduling.pod_affinity, &pod.scheduling.pod_anti_affinity);
+                let mut terms = near.iter().chain(apart.iter());
+                terms.any(|term| !term.namespaces.is_empty() || term.namespace_selector.is_some())
+            }
+            Self::NoPod => false,
             Self::Other(_) => return None,
         })
     }
@@ -178,6 +190,8 @@ impl QuotaScope {
             ("PriorityClass", "NotIn") => Self::PriorityClassIn(values, false),
             ("PriorityClass", "" | "Exists") => Self::HasPriorityClass(true),
             ("PriorityClass", "DoesNotExist") => Self::HasPriorityClass(false),
+            ("CrossNamespacePodAffinity", _) => Self::CrossNamespaceAffinity,
+            ("VolumeAttributesClass", _) => Self::NoPod,
             (other, _) => Self::Other(other.into()),
         }
     }
@@ -198,7 +212,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::{KubeletSpec, Requests};
+    use crate::cluster::{
+        KubeletSpec, Requests, Selector,
+        scheduling::{PodTerm, PodTerms, SchedulingSpec},
+    };
 
     fn pod(quota: QuotaSpec) -> Pod {
         pod_of_class(QosClass::Burstable, quota)
@@ -254,10 +271,27 @@ mod tests {
             (vec![scope("PriorityClass", "NotIn", &["high"])], Some(false), Some(true)),
             (vec![scope("PriorityClass", "Exists", &[])], Some(true), Some(false)),
             (vec![scope("PriorityClass", "DoesNotExist", &[])], Some(false), Some(true)),
-            (vec![scope("CrossNamespacePodAffinity", "Exists", &[])], None, None),
+            (vec![scope("CrossNamespacePodAffinity", "Exists", &[])], Some(false), Some(false)),
+            (vec![scope("VolumeAttributesClass", "Exists", &[])], Some(false), Some(false)),
             (vec![scope("New", "", &[]), scope("BestEffort", "", &[])], Some(false), None),
         ] {
             assert_eq!((counts(&scopes, &plain), counts(&scopes, &best_effort)), (of_plain, of_best_effort));
+        }
+    }
+
+    /// Kubernetes 1.37 `pkg/quota/v1/evaluator/core/pods.go`, `usesCrossNamespacePodAffinity`.
+    #[test]
+    fn a_pod_with_affinity_to_other_namespaces_is_in_the_scope_for_it() {
+        let scopes = [QuotaScope::parse("CrossNamespacePodAffinity", "Exists", Box::default())].into();
+        let quota = Quota { scopes, ..Quota::default() };
+        let own = PodTerm::default();
+        let named = PodTerm { namespaces: ["web".into()].into(), ..PodTerm::default() };
+        let selected = PodTerm { namespace_selector: Some(Selector::default()), ..PodTerm::default() };
+        for (term, expected) in [(own, false), (named, true), (selected, true)] {
+            let terms = PodTerms { required: Box::default(), preferred: [(1, term)].into() };
+            let scheduling = SchedulingSpec { pod_anti_affinity: terms, ..SchedulingSpec::default() };
+            let pod = Pod { scheduling: scheduling.into(), ..Pod::default() };
+            assert_eq!(quota.counts(&pod), Some(expected));
         }
     }
 }

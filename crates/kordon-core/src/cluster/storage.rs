@@ -165,7 +165,7 @@ impl StorageClass {
     }
 }
 
-/// A CSINode: how many volumes of each driver a node can attach.
+/// A CSINode: which CSI drivers a node has, and how many volumes of each it can attach.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct CsiNode {
@@ -176,6 +176,9 @@ pub struct CsiNode {
     /// Maximum number of volumes that the node can attach, by driver; drivers without a limit are left out.
     #[n(2)]
     pub limits: Box<[(Name, i64)]>,
+    /// The CSI drivers on the node. Empty in recordings of older releases.
+    #[cbor(n(3), default)]
+    pub drivers: Box<[Name]>,
 }
 
 /// A CSIDriver: how its volumes are used.
@@ -189,6 +192,10 @@ pub struct CsiDriver {
     /// `spec.attachRequired`: whether a controller attaches the volumes to nodes.
     #[n(2)]
     pub attaches: bool,
+    /// `spec.preventPodSchedulingIfMissing`: whether pods with its volumes only run on nodes that have the driver. False
+    /// in recordings of older releases.
+    #[cbor(n(3), default)]
+    pub must_be_on_node: bool,
 }
 
 impl TableObject for Claim {

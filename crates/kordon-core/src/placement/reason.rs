@@ -50,6 +50,8 @@ pub enum Reason {
     ClaimInUse,
     /// The node cannot attach more volumes.
     VolumeLimit,
+    /// The node does not have this CSI driver of a volume.
+    DriverMissing(Name),
     /// The node affinity of a volume excludes the node.
     VolumeUnreachable,
     /// The node can reach no volume for a claim of the pod, and none can be provisioned there.
@@ -107,6 +109,7 @@ impl fmt::Display for Reason {
             Self::VolumeMissing(volume) => write!(f, "volume {volume} not found"),
             Self::ClaimInUse => f.write_str("ReadWriteOncePod claim in use"),
             Self::VolumeLimit => f.write_str("volume limit reached"),
+            Self::DriverMissing(driver) => write!(f, "CSI driver {driver} not installed"),
             Self::VolumeUnreachable => f.write_str("volume not reachable"),
             Self::NoVolume => f.write_str("no volume for its claim"),
             Self::VolumeZone => f.write_str("volume in another zone"),

@@ -30,6 +30,9 @@ pub struct SchedulerRules {
     pub single_pod_claims: bool,
     /// ImageLocality also counts images of init containers.
     pub init_images_count: bool,
+    /// CSI drivers can keep pods with their volumes off the nodes that do not have the driver
+    /// (`preventPodSchedulingIfMissing`; `VolumeLimitScaling`, on by default from 1.37).
+    pub drivers_must_be_on_node: bool,
     /// Treatment of images that are mounted as volumes (scored from 1.36).
     pub image_volumes: ImageVolumes,
     /// Pods get devices through resource.k8s.io/v1. The versions of this API in older releases are not read.
@@ -41,6 +44,7 @@ pub struct SchedulerRules {
     pub device_taints: bool,
     /// DeviceTaintRules set device taints (on by default from 1.37).
     pub device_taint_rules: bool,
+    pub device_sharing: DeviceSharing,
     /// The score of an image on a node depends on how many nodes had the image when the node was added. Old releases
     /// compute this number only then, but every status update of a kubelet corrects it. The rule therefore applies to
     /// no release, only to recordings of clusters without kubelets.
@@ -57,6 +61,19 @@ pub enum ImageVolumes {
     /// The sizes of images that are mounted as volumes count. Each such image also raises the total size that is
     /// needed for the full score (1.37).
     Counted,
+}
+
+/// How devices are given away in shares (`allowMultipleAllocations`, upstream's feature `DRAConsumableCapacity`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceSharing {
+    /// Devices have no shares: the feature is off by default (1.34 and 1.35).
+    #[default]
+    None,
+    /// Steps of amounts are whole units. A request for all devices gets those that have enough capacity left (1.36).
+    Whole,
+    /// Steps of amounts are thousandths (`DRAFractionalCapacityRange`). A request for all devices also needs those whose
+    /// capacity is used up, so it waits for them (1.37).
+    Milli,
 }
 
 /// How NodeResourcesBalancedAllocation scores a node.
@@ -97,6 +114,7 @@ impl SchedulerRules {
             // Recordings of schedulers show that 1.24 does not count images of init containers and that 1.34 does. That
             // the rule changed in 1.30 is an assumption.
             init_images_count: from(30),
+            drivers_must_be_on_node: from(37),
             image_volumes: match version {
                 _ if from(37) => ImageVolumes::Counted,
                 _ if from(36) => ImageVolumes::Added,
@@ -106,6 +124,11 @@ impl SchedulerRules {
             classes_back_resources: from(36),
             device_taints: version >= DEVICE_TAINTS,
             device_taint_rules: version >= DEVICE_TAINT_RULES,
+            device_sharing: match version {
+                _ if from(37) => DeviceSharing::Milli,
+                _ if from(36) => DeviceSharing::Whole,
+                _ => DeviceSharing::None,
+            },
             image_counts_are_stale: false,
         }
     }

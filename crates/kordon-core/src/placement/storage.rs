@@ -1,19 +1,21 @@
-//! Claims, volumes, storage classes and CSINodes, in the form in which placement looks them up.
+//! Claims, volumes, storage classes, CSINodes and CSIDrivers, in the form in which placement looks them up.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::cluster::{
-    Claim, Cluster, CsiNode, Key, Name, NodeName, ObjectEvent, Pod, StorageClass, Table, Uid, Volume,
+    Claim, Cluster, CsiDriver, CsiNode, Key, Name, NodeName, ObjectEvent, Pod, StorageClass, Table, Uid,
+    Volume,
     scheduling::{PodVolume, SchedulingSpec},
 };
 
-/// Tables of claims, volumes, storage classes and CSINodes.
+/// Tables of claims, volumes, storage classes, CSINodes and CSIDrivers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Storage {
     claims: Table<Claim>,
     volumes: Table<Volume>,
     classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
+    csi_drivers: Table<CsiDriver>,
     /// Claims that were deleted and that a StatefulSet creates again. Their volumes do not exist yet.
     recreated: BTreeSet<Key>,
 }
@@ -33,6 +35,7 @@ impl Storage {
             volumes: cluster.volumes().clone(),
             classes: cluster.storage_classes().clone(),
             csi_nodes: cluster.csi_nodes().clone(),
+            csi_drivers: cluster.csi_drivers().clone(),
             recreated: BTreeSet::new(),
         }
     }
@@ -90,6 +93,16 @@ impl Storage {
     /// Returns how many volumes of each CSI driver the node can attach.
     pub fn limits(&self, node: &NodeName) -> &[(Name, i64)] {
         self.csi_nodes.get(node).map_or(&[], |node| &node.limits)
+    }
+
+    /// Returns whether pods with volumes of this CSI driver only run on nodes that have the driver.
+    pub fn must_be_on_node(&self, driver: &Name) -> bool {
+        self.csi_drivers.get(driver).is_some_and(|driver| driver.must_be_on_node)
+    }
+
+    /// Returns whether the node has this CSI driver.
+    pub fn has_driver(&self, node: &NodeName, driver: &Name) -> bool {
+        self.csi_nodes.get(node).is_some_and(|node| node.drivers.contains(driver))
     }
 
     /// Returns the driver and the identity of a claim's volume; `None` if no driver attaches the volume.

@@ -12,7 +12,7 @@ use super::{
     warning::PodWarning,
 };
 use crate::{
-    cluster::{Cluster, Pod, scheduling::PodVolume},
+    cluster::{Cluster, FeedKind, Pod, scheduling::PodVolume},
     engine::ServerVersion,
 };
 
@@ -88,8 +88,11 @@ impl NotModelledKind {
                 rules.version >= ServerVersion::new(1, 36) && kubelet.is_some_and(|is| is < rules.version)
             }
             Self::VolumeLimitScaling | Self::StorageCapacityScoring => {
+                let is_modelled =
+                    self == Self::VolumeLimitScaling && cluster.known(FeedKind::CsiDrivers).is_known();
                 rules.version >= ServerVersion::new(1, 37)
                     && is_placed
+                    && !is_modelled
                     && pod.scheduling.volumes.iter().any(claims)
             }
             Self::BudgetUpdates => {
@@ -118,7 +121,8 @@ impl fmt::Display for NotModelledKind {
                 "the scheduler may reject an older kubelet, which lacks a feature of the pod (NodeDeclaredFeatures)"
             }
             Self::VolumeLimitScaling => {
-                "the scheduler may reject nodes without the CSI driver of a volume (VolumeLimitScaling)"
+                "the scheduler may reject nodes without the CSI driver of a volume (VolumeLimitScaling): CSIDrivers are \
+                 not known"
             }
             Self::StorageCapacityScoring => {
                 "the scheduler may score nodes by free storage capacity (StorageCapacityScoring)"

@@ -2,7 +2,9 @@
 
 use kordon_core::{
     cluster::{
-        Change, Key, ObjectEvent, Owner, OwnerKind, Selector, Version, Workload, WorkloadKind, WorkloadStage,
+        Change, FeedKind, Key, ObjectEvent, Owner, OwnerKind, Selector, Version, Workload, WorkloadKind,
+        WorkloadStage,
+        scheduling::{PodVolume, SchedulingSpec},
     },
     engine::ServerVersion,
     plan::{DrainOptions, NotModelledKind, Plan, PodWarning},
@@ -21,10 +23,26 @@ fn a_quota_whose_scope_is_not_known_is_named() {
     let names = |plan: &Plan| plan.not_modelled.iter().map(|found| found.what.word()).collect::<Vec<_>>();
     let others = ["autoscalers", "webhooks", "schedulerConfiguration", "kubeletAdmission"];
     assert_eq!(names(&fixture.sync().drain(&["n0"], DrainOptions::default())), others);
-    fixture.quota("team", &[("pods", 2, 2)], &["CrossNamespacePodAffinity"]);
+    fixture.quota("team", &[("pods", 2, 2)], &["Newer"]);
     let plan = fixture.drain(&["n0"], DrainOptions::default());
     assert_eq!(kinds(&plan)[0], (NotModelledKind::Quota, 2));
     assert_eq!(names(&plan)[1..], others);
+}
+
+#[test]
+fn missing_csi_drivers_are_named_while_csi_drivers_are_not_known() {
+    let mut fixture = PlanFixture::new(&["n0", "n1"]);
+    fixture.version = ServerVersion::new(1, 37);
+    fixture.replica_set("web", 1, &["n0"]).pod("web-0", "n0", |pod| {
+        let volumes = [PodVolume::Claim("data".into())].into();
+        pod.scheduling = SchedulingSpec { volumes, ..SchedulingSpec::default() }.into();
+    });
+    let names = |fixture: &PlanFixture| {
+        let plan = fixture.drain(&["n0"], DrainOptions::default());
+        kinds(&plan).iter().any(|(what, _)| *what == NotModelledKind::VolumeLimitScaling)
+    };
+    assert!(!names(fixture.sync()));
+    assert!(names(fixture.forbid(FeedKind::CsiDrivers)));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::{
         },
         device_tables::CLASS_PREFIX,
     },
-    placement::rules::SchedulerRules,
+    placement::rules::{DeviceSharing, SchedulerRules},
 };
 
 /// The published devices, by number, and the DeviceClasses.
@@ -37,6 +37,8 @@ pub(super) struct Inventory {
     by_resource: BTreeMap<Name, Name>,
     /// The devices that satisfy a list of expressions, for each list that a request can have. Computed on first use.
     matches: BTreeMap<Box<[Name]>, OnceLock<Arc<Matches>>>,
+    /// How the release gives devices away in shares.
+    pub sharing: DeviceSharing,
 }
 
 /// A published device, with its pool, its slice and its index in the slice.
@@ -90,7 +92,7 @@ pub(super) struct Matches {
 
 impl Inventory {
     pub fn from_tables(tables: &DeviceTables, rules: &SchedulerRules) -> Self {
-        let mut inventory = Self::default();
+        let mut inventory = Self { sharing: rules.device_sharing, ..Self::default() };
         for class in tables.classes.iter() {
             inventory.add_class(class.clone());
         }
@@ -213,8 +215,8 @@ impl Inventory {
             let device = self.device(*number);
             match satisfies(&selectors, &id.driver, device) {
                 Ok(false) => {}
-                Ok(true) if device.is_shareable || device.has_unmodelled => {
-                    let why = format!("device {} of pool {} can be shared in parts", id.device, id.pool);
+                Ok(true) if device.has_unmodelled || device.is_shareable && !self.has_shares() => {
+                    let why = format!("device {} of pool {} is not modelled", id.device, id.pool);
                     return Matches { trouble: why.as_str().into(), ..matches };
                 }
                 Ok(true) => matches.devices.insert(*number as usize),
@@ -230,6 +232,11 @@ impl Inventory {
             }
         }
         matches
+    }
+
+    /// Whether the release gives devices away in shares.
+    pub fn has_shares(&self) -> bool {
+        self.sharing != DeviceSharing::None
     }
 
     /// Number of published devices.

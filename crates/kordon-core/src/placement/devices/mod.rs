@@ -3,22 +3,24 @@
 //!
 //! [`Inventory`] is what drivers publish; it does not change while pods are placed. [`Devices`] is which claims have
 //! which devices, and follows the pods of a snapshot. [`PodDevices`] is what one pod needs; it is part of the filters.
-//! `search` looks for devices on one node.
+//! `search` looks for devices on one node; `shares` says how much of a shared device a request takes.
 
 mod inventory;
 mod pod_devices;
 mod search;
 mod selector;
+mod shares;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use inventory::Inventory;
 pub(super) use pod_devices::PodDevices;
+use shares::{Share, Shares};
 
 use super::rules::SchedulerRules;
 use crate::cluster::{
     Cluster, FeedKind, Gap, Gaps, Key, Known, Name, NodeName, Pod, ResourceClaimTemplate, Table, Uid,
-    device::{ClaimOwner, DeviceClaimSpec},
+    device::{AllocatedDevice, ClaimOwner, DeviceClaimSpec},
     device_tables::{Claimants, extended_resources, is_extended},
     scheduling::{NodeOperator, NodeRequirement, NodeTerm},
 };
@@ -43,6 +45,8 @@ pub(super) struct Devices {
 pub(super) struct DeviceState {
     /// For each device, the number of claims that use it exclusively. Indexed by the number of the device.
     in_use: Vec<u16>,
+    /// The devices that claims have shares of, by number.
+    shares: BTreeMap<u32, Shares>,
     claims: BTreeMap<Key, ClaimState>,
     /// The claims that are reserved for each pod.
     holdings: BTreeMap<Key, Holding>,
@@ -65,6 +69,8 @@ struct ClaimState {
 struct Allocation {
     /// Numbers of the devices that no other claim can use. Devices that are not published any more are left out.
     devices: Box<[u32]>,
+    /// Shares of devices that other claims can use too, by number of the device.
+    shares: Box<[(u32, Share)]>,
     /// Node selector terms: nodes that match one of them can use the devices. `None` if all nodes can.
     nodes: Option<Box<[NodeTerm]>>,
 }
@@ -174,7 +180,10 @@ impl DeviceState {
             let allocation = claim.allocation.as_ref().map(|allocation| {
                 let alone = allocation.devices.iter().filter(|device| !device.leaves_free);
                 let devices = alone.filter_map(|device| inventory.number(&device.id)).collect();
-                Arc::new(Allocation { devices, nodes: allocation.nodes.clone() })
+                let share =
+                    |device: &AllocatedDevice| Some((inventory.number(&device.id)?, device.share.clone()?));
+                let shares = allocation.devices.iter().filter_map(share).collect();
+                Arc::new(Allocation { devices, shares, nodes: allocation.nodes.clone() })
             });
             state.count(allocation.as_deref(), 1);
             let key = &claim.key;
@@ -210,6 +219,17 @@ impl DeviceState {
         for device in allocation.into_iter().flat_map(|allocation| &allocation.devices) {
             let claims = &mut self.in_use[*device as usize];
             *claims = claims.saturating_add_signed(sign.into());
+        }
+        for (device, share) in allocation.into_iter().flat_map(|allocation| &allocation.shares) {
+            let shares = self.shares.entry(*device).or_default();
+            if sign > 0 {
+                shares.add(share);
+                continue;
+            }
+            shares.remove(share);
+            if shares.is_empty() {
+                self.shares.remove(device);
+            }
         }
     }
 

@@ -168,7 +168,9 @@ impl PodDevices {
             }
             let mut of_request = Vec::new();
             for alternative in &request.alternatives {
-                if alternative.has_unmodelled || alternative.amount == DeviceAmount::Unknown {
+                let asks_for_shares = !alternative.capacity.is_empty() && !self.inventory.has_shares();
+                let is_unknown = alternative.amount == DeviceAmount::Unknown;
+                if alternative.has_unmodelled || asks_for_shares || is_unknown {
                     self.obstacle(&unknown("a request"));
                 }
                 let Some(found) = self.inventory.matches(alternative) else {
@@ -275,13 +277,15 @@ impl PodDevices {
     /// Returns the allocation of these devices, with the nodes that can use all of them (upstream
     /// `createNodeSelector`).
     fn allocation(&self, choices: &[Choice]) -> Allocation {
-        let alone = choices.iter().filter(|choice| !choice.admin);
+        let counted = || choices.iter().filter(|choice| !choice.admin);
+        let alone = counted().filter(|choice| choice.share.is_none());
         let devices = alone.map(|choice| choice.device).collect();
+        let shares = counted().filter_map(|choice| Some((choice.device, choice.share.clone()?))).collect();
         let mut joined = NodeTerm::default();
         for choice in choices {
             match self.inventory.nodes_of(choice.device) {
                 DeviceNodes::Node(node) => {
-                    return Allocation { devices, nodes: Some([only(node)].into()) };
+                    return Allocation { devices, shares, nodes: Some([only(node)].into()) };
                 }
                 DeviceNodes::Matching(terms) => {
                     let Some(term) = terms.first() else { continue };
@@ -291,7 +295,7 @@ impl PodDevices {
             }
         }
         let is_free = joined == NodeTerm::default();
-        Allocation { devices, nodes: (!is_free).then(|| [joined].into()) }
+        Allocation { devices, shares, nodes: (!is_free).then(|| [joined].into()) }
     }
 }
 

@@ -5,10 +5,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     DeviceState,
     inventory::{Inventory, Matches},
+    shares::{self, Share},
 };
-use crate::cluster::{
-    Key, Name, Node,
-    device::{ConstraintRule, DeviceAlternative, DeviceAmount, DeviceClaimSpec, DeviceConstraint},
+use crate::{
+    cluster::{
+        Key, Name, Node,
+        device::{ConstraintRule, DeviceAlternative, DeviceAmount, DeviceClaimSpec, DeviceConstraint},
+    },
+    placement::rules::DeviceSharing,
 };
 
 /// A claim that needs devices.
@@ -40,6 +44,10 @@ pub(super) struct Choice {
     pub device: u32,
     /// Whether other claims may use the device too.
     pub admin: bool,
+    /// The share of a device that other claims can use too; `None` if the claim gets the whole device.
+    pub share: Option<Share>,
+    /// Whether the device takes from the counters of its pool. All shares of a device take from them once.
+    takes_counters: bool,
     request: usize,
     alternative: usize,
 }
@@ -115,14 +123,19 @@ impl Search<'_> {
         let matches = self.claims[claim].matches[request][place].clone();
         let fails = |device: &u32| matches.failing.contains(*device as usize);
         let is_tried = |device: &u32| matches.devices.contains(*device as usize) || fails(device);
-        let selected: Vec<u32> = self.usable.iter().copied().filter(is_tried).collect();
+        let mut selected: Vec<u32> = self.usable.iter().copied().filter(is_tried).collect();
         let one_fails = selected.iter().any(fails);
         let count = match alternative.amount {
             DeviceAmount::Exact(count) => count as usize,
             DeviceAmount::All if self.has_unusable_pool => return Ok(false),
             DeviceAmount::All if one_fails => return Err(Stop::Fails(matches.failure.clone())),
-            DeviceAmount::All if selected.is_empty() => return Ok(false),
-            DeviceAmount::All => selected.len(),
+            DeviceAmount::All => {
+                selected.retain(|device| self.counts_for_all(*device, alternative));
+                if selected.is_empty() {
+                    return Ok(false);
+                }
+                selected.len()
+            }
             DeviceAmount::Unknown => return Ok(false),
         };
         let are_too_few = selected.len() < count && !one_fails;
@@ -153,11 +166,20 @@ impl Search<'_> {
             if self.steps > MOST_STEPS {
                 return Err(Stop::GaveUp);
             }
-            let choice = Choice { device: *device, admin: alternative.admin, request, alternative: place };
+            let choice = Choice {
+                device: *device,
+                admin: alternative.admin,
+                share: None,
+                takes_counters: !self.has_shares(*device),
+                request,
+                alternative: place,
+            };
             if !self.is_allowed(claim, &choice, alternative) {
                 continue;
             }
-            self.chosen[claim].push(choice);
+            let Some(share) = self.share(*device, alternative) else { continue };
+            let share = self.inventory.device(*device).is_shareable.then_some(share);
+            self.chosen[claim].push(Choice { share, ..choice });
             if self.choose(Step { from: index + 1, count: count - 1, ..step })? {
                 return Ok(true);
             }
@@ -171,19 +193,60 @@ impl Search<'_> {
     fn is_tried(&self, device: u32, alternative: &DeviceAlternative) -> bool {
         let is_in_use = || {
             self.state.in_use[device as usize] > 0
-                || self.chosen.iter().flatten().any(|other| other.device == device)
+                || !self.inventory.device(device).is_shareable && self.is_chosen(device)
         };
         self.inventory.pool_of(device).1.is_usable() && (alternative.admin || !is_in_use())
     }
 
     fn is_allowed(&mut self, claim: usize, choice: &Choice, alternative: &DeviceAlternative) -> bool {
         let device = choice.device;
-        let is_of_claim = self.chosen[claim].iter().any(|other| other.device == device);
-        !is_of_claim
+        let is_of_claim = || self.chosen[claim].iter().any(|other| other.device == device);
+        (self.inventory.device(device).is_shareable || !is_of_claim())
             && self.is_tried(device, alternative)
             && self.inventory.is_tolerated(device, &alternative.tolerations)
             && self.meets_constraints(claim, choice)
-            && self.has_counters(device)
+            && (!choice.takes_counters || self.has_counters(device))
+    }
+
+    fn is_chosen(&self, device: u32) -> bool {
+        self.chosen.iter().flatten().any(|other| other.device == device)
+    }
+
+    /// Whether claims have shares of a device (upstream `deviceCapacityInUse`).
+    fn has_shares(&self, device: u32) -> bool {
+        self.inventory.device(device).is_shareable
+            && (self.state.shares.contains_key(&device) || self.is_chosen(device))
+    }
+
+    /// Returns what a request takes of a device's capacity, or nothing if it does not matter, because the request gets
+    /// the whole device and asks for no amounts. `None` if the device does not have enough capacity.
+    fn share(&self, device: u32, alternative: &DeviceAlternative) -> Option<Share> {
+        let published = self.inventory.device(device);
+        if !published.is_shareable && alternative.capacity.is_empty() {
+            return Some(Share::default());
+        }
+        let share = shares::taken(published, &alternative.capacity, self.inventory.sharing)?;
+        let chosen = self.chosen.iter().flatten().filter(|other| other.device == device);
+        let given = self.given(device).chain(chosen.filter_map(|other| other.share.as_ref()));
+        shares::fits(published, &share, given).then_some(share)
+    }
+
+    /// Returns the shares of a device that claims of the cluster have.
+    fn given(&self, device: u32) -> impl Iterator<Item = &Share> + Clone {
+        self.state.shares.get(&device).into_iter().flat_map(|shares| shares.iter())
+    }
+
+    /// Whether a request for all devices needs a device, by the device's capacity (upstream `validateDeviceRequest`).
+    fn counts_for_all(&self, device: u32, alternative: &DeviceAlternative) -> bool {
+        let published = self.inventory.device(device);
+        let Some(share) = shares::taken(published, &alternative.capacity, self.inventory.sharing) else {
+            return false;
+        };
+        match self.inventory.sharing {
+            DeviceSharing::None => true,
+            DeviceSharing::Whole => shares::fits(published, &share, self.given(device)),
+            DeviceSharing::Milli => shares::fits(published, &share, std::iter::empty()),
+        }
     }
 
     /// Whether a device, together with the devices chosen so far, satisfies the constraints of its claim (upstream
@@ -212,16 +275,18 @@ impl Search<'_> {
             return true;
         }
         let (number, pool) = self.inventory.pool_of(device);
-        let (inventory, in_use) = (self.inventory, &self.state.in_use);
+        let (inventory, in_use, shares) = (self.inventory, &self.state.in_use, &self.state.shares);
         let available = self.available.entry(number).or_insert_with(|| {
             let mut left = pool.counters.clone();
-            for used in pool.devices.iter().filter(|device| in_use[**device as usize] > 0) {
+            let is_used = |device: u32| in_use[device as usize] > 0 || shares.contains_key(&device);
+            for used in pool.devices.iter().filter(|device| is_used(**device)) {
                 consume(inventory, *used, &mut left);
             }
             left
         });
         let mut left = available.clone();
-        let chosen = self.chosen.iter().flatten().map(|choice| choice.device);
+        let chosen = self.chosen.iter().flatten().filter(|choice| choice.takes_counters);
+        let chosen = chosen.map(|choice| choice.device);
         for other in chosen.filter(|other| inventory.pool_of(*other).0 == number) {
             consume(inventory, other, &mut left);
         }

@@ -44,6 +44,8 @@ pub(in super::super) struct PodVolumes {
     users: i64,
     /// Volumes of the pod that must be attached to its node, each with its driver.
     attached: BTreeSet<(Name, Handle)>,
+    /// CSI drivers that the node must have, because the pod has volumes of them.
+    drivers: BTreeSet<Name>,
     caveats: BTreeSet<Caveat>,
 }
 
@@ -105,6 +107,11 @@ impl PodVolumes {
             _ => 1,
         });
         volumes.unbound.sort_by_key(|unbound| unbound.bytes);
+        if snapshot.rules().drivers_must_be_on_node {
+            let drivers = volumes.attached.iter().map(|(driver, _)| driver);
+            let needed = drivers.filter(|driver| snapshot.storage().must_be_on_node(driver));
+            volumes.drivers = needed.cloned().collect();
+        }
         volumes.count_users(snapshot);
         volumes
     }
@@ -230,6 +237,13 @@ impl PodVolumes {
     ) -> Result<(), R> {
         if self.users > 0 {
             return Err(R::resolvable(&[Reason::ClaimInUse]));
+        }
+        let name = &snapshot.node(node).name;
+        if let Some(driver) = self.drivers.iter().find(|driver| !snapshot.storage().has_driver(name, driver))
+        {
+            let reason = || Reason::DriverMissing(driver.clone());
+            let explain = || NodeRefusal { reasons: vec![reason()].into(), remedy: Remedy::None };
+            return Err(R::explained(explain));
         }
         if !self.attached.is_empty() {
             self.check_limits(snapshot, node, resources)?;
