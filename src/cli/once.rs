@@ -443,7 +443,7 @@ impl OneShot {
 
     /// Reads the NodeHealthChecks of medik8s. Files and recordings have none, so that they stay unread.
     pub async fn read_health_checks(&mut self, args: &OnceArgs) {
-        if args.refuse_files("have no NodeHealthChecks").is_ok() {
+        if args.reads_cluster_alone() {
             let known = health_checks::read(&self.connection.client).await;
             let now = self.clock.now();
             self.model.apply(vec![Change::HealthChecks(Arc::new(known))], now);
