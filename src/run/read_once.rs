@@ -81,7 +81,7 @@ impl<K: PartialEq, T: Send + 'static> ReadOnce<K, T> {
     pub fn follow(&mut self, wanted: Option<K>) {
         if wanted.is_some()
             && wanted != self.wanted
-            && let Some(EventServer(client)) = self.server.clone()
+            && let Some(EventServer { client, .. }) = self.server.clone()
         {
             self.reading = Some(AbortOnDropHandle::new(tokio::spawn((self.read)(client))));
         }
