@@ -101,7 +101,7 @@ impl App {
         }
     }
 
-    /// The node or pod that the selected Events are about.
+    /// The node, pod or budget that the selected Events are about.
     ///
     /// # Errors
     /// The Events are about another kind of object, or about an object that is gone.
@@ -120,7 +120,14 @@ impl App {
                 let is_there = cluster.pod(&pod).is_some();
                 (DetailSubject::Pod(pod), is_there)
             }
-            kind => return Err(format!("this is about a {kind}: only nodes and pods have a detail")),
+            "PodDisruptionBudget" => {
+                let budget = Key::new(&about.namespace, &about.name);
+                let is_there = cluster.budgets().get(&budget).is_some();
+                (DetailSubject::Budget(budget), is_there)
+            }
+            kind => {
+                return Err(format!("this is about a {kind}: only nodes, pods and budgets have a detail"));
+            }
         };
         if is_there { Ok(Some(subject)) } else { Err(format!("{about} is gone, or not known")) }
     }

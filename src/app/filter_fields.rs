@@ -367,7 +367,7 @@ impl Filterable for BudgetRow {
 
     fn measure(&self, key: &str) -> Option<Measure> {
         match key {
-            "pods" => Some(count(self.pods)),
+            "pods" => Some(count(self.pods.len())),
             "blocks" => Some(count(self.blocks.len())),
             _ => None,
         }

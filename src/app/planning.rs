@@ -111,7 +111,7 @@ impl App {
         let of_detail = match self.screen.overlays.detail().map(|detail| &detail.subject) {
             Some(DetailSubject::Node(node)) => Some(node),
             Some(DetailSubject::Pod(pod)) => cluster.pod(pod).and_then(|pod| pod.node.as_ref()),
-            None => None,
+            Some(DetailSubject::Budget(_)) | None => None,
         };
         let nodes = of_plan.iter().take(MOST_NODES).chain(of_detail).chain(of_operations);
         let nodes = nodes.chain(of_interrupted.map(|(node, _)| node).take(MOST_NODES));
