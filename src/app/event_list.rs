@@ -60,11 +60,6 @@ impl EventListView {
         self.read.failure.as_deref()
     }
 
-    /// Number of rows of Events that pass a filter.
-    pub(super) fn count_matches(&self, filter: &Filter, clock: ClusterClock, now: Timestamp) -> usize {
-        event_rows(&self.rows, filter, Sort::default(), clock, now).len()
-    }
-
     /// Sorts and filters the rows of Events, if that may change the rows.
     pub(super) fn arrange(&mut self, filter: &Filter, clock: ClusterClock, now: Timestamp) {
         let basis = (filter.clone(), self.sort);
