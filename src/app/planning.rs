@@ -123,6 +123,11 @@ impl App {
         nodes.cloned().map(Scope::PodsOn).chain(of_approval).chain(on_demand).collect()
     }
 
+    /// Whether the information sheet is open and shows the present.
+    pub fn shows_info(&self) -> bool {
+        !self.is_frozen() && matches!(self.screen.overlays.top(), Some(Overlay::Info(_)))
+    }
+
     /// Whether the open plan or maintenance sheet may scale up Deployments, also while a question about it is open.
     pub fn plans_surges(&self) -> bool {
         let overlays = &self.screen.overlays;
