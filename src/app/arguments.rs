@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::{
     App, Pane, TakenAlong,
     commands::{COMMANDS, TypedCommand, UserAction},
-    filter_fields::fields,
     maintenance::MaintenanceOption,
     preview::{PlanKind, PlanRequest, Targets},
 };
@@ -92,7 +91,7 @@ impl App {
         self.screen.set_filter(pane, filter);
         self.arrange(now);
         self.screen.choose_first(pane);
-        if let Some(fault) = self.screen.filter(pane).error(fields(pane)) {
+        if let Some(fault) = self.filter_fault(pane) {
             self.screen.message = Some(fault);
         }
     }
@@ -212,7 +211,7 @@ impl App {
 }
 
 /// Longest common prefix of the texts; `None` without texts.
-fn common_start(texts: &[String]) -> Option<&str> {
+pub(super) fn common_start(texts: &[String]) -> Option<&str> {
     let (first, rest) = texts.split_first()?;
     let length = first.char_indices().map(|(at, letter)| at + letter.len_utf8());
     let is_common = |end: &usize| rest.iter().all(|text| text.get(..*end) == Some(&first[..*end]));

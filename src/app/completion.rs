@@ -176,11 +176,8 @@ impl Vocabulary {
     }
 
     fn with_keys(&self, word: &str) -> Vec<String> {
-        // A typed word also matches the name of a key without the key's prefix.
-        let begins = |key: &str| {
-            key.starts_with(word) || key.rsplit_once('/').is_some_and(|(_, name)| name.starts_with(word))
-        };
-        let mut found: Vec<String> = self.removals.iter().filter(|gone| begins(gone)).cloned().collect();
+        let mut found: Vec<String> =
+            self.removals.iter().filter(|gone| begins(gone, word)).cloned().collect();
         if self.keys.contains_key(word) {
             if self.words == Words::Taints {
                 found.extend(EFFECTS.iter().map(|effect| format!("{word}:{effect}")));
@@ -188,9 +185,14 @@ impl Vocabulary {
                 found.extend(self.with_values(word, "=", ""));
             }
         }
-        found.extend(self.keys.keys().filter(|key| begins(key)).map(ToString::to_string));
+        found.extend(self.keys.keys().filter(|key| begins(key, word)).map(ToString::to_string));
         found
     }
+}
+
+/// Whether a key, or its name without the prefix, begins with a typed word.
+pub(super) fn begins(key: &str, word: &str) -> bool {
+    key.starts_with(word) || key.rsplit_once('/').is_some_and(|(_, name)| name.starts_with(word))
 }
 
 /// Whether a value can be typed without quotes, and is short enough to be typed again.

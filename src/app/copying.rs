@@ -50,9 +50,6 @@ impl App {
             _ if self.screen.overlays.maintenance().is_some() => self.maintenance_to_copy(),
             Pane::Detail => self.detail_to_copy(),
             Pane::Plan => self.command_to_copy(),
-            Pane::Budgets => {
-                self.screen.budgets.list.selected().map(|budget| name("budget", budget.to_string()))
-            }
             Pane::Events => {
                 let view = self.screen.overlays.event_list();
                 view.and_then(|view| view.list.selected()).map(|row| name("object", row.about.to_string()))
@@ -121,6 +118,7 @@ fn subject(subject: &DetailSubject) -> Copied {
     match subject {
         DetailSubject::Node(node) => name("node", node.to_string()),
         DetailSubject::Pod(pod) => name("pod", pod.to_string()),
+        DetailSubject::Budget(budget) => name("budget", budget.to_string()),
     }
 }
 

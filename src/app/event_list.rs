@@ -60,11 +60,6 @@ impl EventListView {
         self.read.failure.as_deref()
     }
 
-    /// Number of rows of Events that pass a filter.
-    pub(super) fn count_matches(&self, filter: &Filter, clock: ClusterClock, now: Timestamp) -> usize {
-        event_rows(&self.rows, filter, Sort::default(), clock, now).len()
-    }
-
     /// Sorts and filters the rows of Events, if that may change the rows.
     pub(super) fn arrange(&mut self, filter: &Filter, clock: ClusterClock, now: Timestamp) {
         let basis = (filter.clone(), self.sort);
@@ -101,7 +96,7 @@ impl App {
         }
     }
 
-    /// The node or pod that the selected Events are about.
+    /// The node, pod or budget that the selected Events are about.
     ///
     /// # Errors
     /// The Events are about another kind of object, or about an object that is gone.
@@ -120,7 +115,14 @@ impl App {
                 let is_there = cluster.pod(&pod).is_some();
                 (DetailSubject::Pod(pod), is_there)
             }
-            kind => return Err(format!("this is about a {kind}: only nodes and pods have a detail")),
+            "PodDisruptionBudget" => {
+                let budget = Key::new(&about.namespace, &about.name);
+                let is_there = cluster.budgets().get(&budget).is_some();
+                (DetailSubject::Budget(budget), is_there)
+            }
+            kind => {
+                return Err(format!("this is about a {kind}: only nodes, pods and budgets have a detail"));
+            }
         };
         if is_there { Ok(Some(subject)) } else { Err(format!("{about} is gone, or not known")) }
     }

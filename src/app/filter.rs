@@ -7,7 +7,10 @@
 //! `cpu>80%`, `age<2h`). A name that is not a field is a label of nodes and pods. Case does not matter, except in a
 //! label selector, which follows `-l` as in kubectl (`-l app=web,tier in (a, b),!legacy`).
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use kordon_core::cluster::{Labels, Selector, nearest::nearest};
 use kordon_time::Span;
@@ -16,6 +19,9 @@ use nucleo_matcher::{
     pattern::{Atom, AtomKind, CaseMatching, Normalization},
 };
 use regex::Regex;
+
+/// Maximum number of values that are named if none is near a value that no row has.
+const LISTED: usize = 6;
 
 /// A filter of the rows of a list. Two filters are equal if their texts are equal.
 #[derive(Clone, Debug, Default)]
@@ -146,6 +152,15 @@ impl Filter {
         fields.iter().map(|field| field.name).filter(|name| name.starts_with(word) && *name != word).collect()
     }
 
+    /// Name and value of the last word of a text, if it tests the words of a field: `state=Si`, `zone:`.
+    pub fn value_typed(text: &str) -> Option<(&str, &str)> {
+        let word = name_typed(text);
+        let at = word.find([':', '=']).filter(|_| !word.starts_with(['/', '~']))?;
+        let (name, value) = (word[..at].trim_end_matches('!'), &word[at + 1..]);
+        let is_name = !name.is_empty() && !name.contains(['<', '>']);
+        is_name.then(|| (name, value.strip_prefix('=').unwrap_or(value)))
+    }
+
     /// Each condition as it was typed, with a filter that has all conditions but this one.
     pub fn without_each(&self) -> Vec<(String, Self)> {
         let words = words(&self.text);
@@ -179,9 +194,9 @@ impl Filter {
     }
 
     /// What is wrong with a name that is no field of these, and what was probably meant; `None` if all names are fields.
-    /// The name may be a label, so this explains only why no row matches.
-    pub fn unknown_field(&self, fields: &[FilterField]) -> Option<String> {
-        let is_known = |name: &str| fields.iter().any(|field| field.name == name);
+    /// `is_label` says whether a row has a label, or another field, of a name.
+    pub fn unknown_field(&self, fields: &[FilterField], is_label: impl Fn(&str) -> bool) -> Option<String> {
+        let is_known = |name: &str| fields.iter().any(|field| field.name == name) || is_label(name);
         let unknown = self.terms.iter().find_map(|term| match &term.test {
             Test::Word { field, .. } | Test::Is { field, .. } => Some(field).filter(|field| !is_known(field)),
             Test::Contains(_)
@@ -197,6 +212,42 @@ impl Filter {
             None => {
                 let names = names().collect::<Vec<_>>().join(", ");
                 format!("{unknown} is no label of any row and no field; fields are {names}")
+            }
+        })
+    }
+
+    /// What is wrong with a value that no row has, and what was probably meant; `None` if rows have all values.
+    /// `words_of` returns the words that rows have in a field or label; `None` if no row has it.
+    pub fn unknown_value(&self, words_of: impl Fn(&str) -> Option<BTreeSet<String>>) -> Option<String> {
+        self.terms.iter().find_map(|term| {
+            let (field, value) = match &term.test {
+                Test::Word { field, value } => (field, value),
+                Test::Is { field, value: Glob(parts) } => {
+                    (field, parts.first().filter(|_| parts.len() == 1)?)
+                }
+                Test::Contains(_)
+                | Test::Regex(_)
+                | Test::Fuzzy(_)
+                | Test::Compares { .. }
+                | Test::Selects(_) => return None,
+            };
+            let words = words_of(field)?;
+            let is_value = |word: &String| match &term.test {
+                Test::Word { .. } => is_one_of(value, &word.to_lowercase()),
+                _ => word.to_lowercase() == *value,
+            };
+            if words.is_empty() || words.iter().any(is_value) {
+                return None;
+            }
+            match nearest(value, words.iter().map(String::as_str)) {
+                Some(meant) => Some(format!("no {field} is {value}; did you mean {meant}?")),
+                // A negated term that excludes nothing is right, unless its value is misspelt.
+                None if term.is_negated => None,
+                None => {
+                    let listed: Vec<&str> = words.iter().take(LISTED).map(String::as_str).collect();
+                    let more = if words.len() > LISTED { ", …" } else { "" };
+                    Some(format!("no {field} is {value}; there are {}{more}", listed.join(", ")))
+                }
             }
         })
     }
@@ -217,7 +268,7 @@ impl Filter {
         self.terms.is_empty()
     }
 
-    pub fn matches(&self, row: &impl Filterable) -> bool {
+    pub fn matches(&self, row: &(impl Filterable + ?Sized)) -> bool {
         self.terms.iter().all(|term| term.test.holds(row) != term.is_negated)
     }
 }
@@ -283,7 +334,7 @@ impl Relation {
 }
 
 /// The last word of a filter, which may become the name of a field.
-fn name_typed(text: &str) -> &str {
+pub(super) fn name_typed(text: &str) -> &str {
     text.rsplit(char::is_whitespace).next().unwrap_or_default().trim_start_matches('!')
 }
 
@@ -433,7 +484,7 @@ impl Test {
         }
     }
 
-    fn holds(&self, row: &impl Filterable) -> bool {
+    fn holds(&self, row: &(impl Filterable + ?Sized)) -> bool {
         let any_text = |holds: &mut dyn FnMut(&str) -> bool| {
             let mut is_found = false;
             row.texts(&mut |text| is_found = is_found || holds(text));
@@ -583,16 +634,50 @@ mod tests {
             FilterField { name: "pods", kind: FieldKind::Number },
             FilterField { name: "-l", kind: FieldKind::Selector },
         ];
-        let unknown = |text: &str| Filter::parse(text).unknown_field(FIELDS).unwrap_or_default();
+        let unknown =
+            |text: &str| Filter::parse(text).unknown_field(FIELDS, |name| name == "pool").unwrap_or_default();
         assert_eq!(unknown("zone=a x zoen:a"), "zoen is no field here; did you mean zone?");
         assert_eq!(
             unknown("label:pool=a"),
             "label is no label of any row and no field; fields are zone, pods"
         );
-        assert_eq!(unknown("zone:x pods>9 word"), "");
+        assert_eq!(unknown("zone:x pods>9 word pool:a"), "");
         let selector = |text: &str| Filter::parse(text).selector_without_sign().map(str::to_owned);
         assert_eq!(selector("tier in (a, b)"), Some("tier in (a, b)".into()));
         assert_eq!((selector("-l tier in (a)"), selector("in the (zone")), (None, None));
+    }
+
+    #[test]
+    fn a_value_that_no_row_has_names_the_nearest_one() {
+        let words = |name: &str| -> Option<BTreeSet<String>> {
+            let words = if name == "state" { &["Silent", "Ready"][..] } else { return None };
+            Some(words.iter().map(ToString::to_string).collect())
+        };
+        let unknown = |text: &str| Filter::parse(text).unknown_value(words).unwrap_or_default();
+        assert_eq!(unknown("node state=Silnt"), "no state is silnt; did you mean Silent?");
+        assert_eq!(unknown("state!=Redy"), "no state is redy; did you mean Ready?");
+        assert_eq!(unknown("state:x"), "no state is x; there are Ready, Silent");
+        for known in ["state=silent", "state:sil", "state=S*x", "state!=Evicting", "zone=x", "Silnt"] {
+            assert_eq!(unknown(known), "", "{known}");
+        }
+    }
+
+    #[test]
+    fn the_value_that_is_being_typed_is_found() {
+        for (text, typed) in [
+            ("a state=Si", Some(("state", "Si"))),
+            ("!zone:", Some(("zone", ""))),
+            ("app!=w", Some(("app", "w"))),
+            ("app==w", Some(("app", "w"))),
+            ("taint=dedicated=x:No", Some(("taint", "dedicated=x:No"))),
+            ("-l app=w", Some(("app", "w"))),
+            ("cpu>=8", None),
+            ("/a:b", None),
+            ("zone:a ", None),
+            ("=a", None),
+        ] {
+            assert_eq!(Filter::value_typed(text), typed, "{text}");
+        }
     }
 
     #[test]

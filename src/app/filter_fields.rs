@@ -6,6 +6,7 @@ use super::{
 };
 use crate::model::{
     BudgetRow, DepartureEntry, EvictionRow, EvictionState, Finding, JournalEntry, JournalSubject, Model,
+    NodeState,
 };
 use kordon_core::{
     cluster::{
@@ -125,6 +126,15 @@ pub const fn fields(pane: Pane) -> &'static [FilterField] {
         Pane::Audit => FINDING,
         Pane::Events => EVENT,
         Pane::Detail | Pane::Plan | Pane::Progress => &[],
+    }
+}
+
+/// Values that a field can have, also while no row has them.
+pub(super) fn possible_values(pane: Pane, field: &str) -> Vec<&'static str> {
+    match (pane, field) {
+        (Pane::Nodes, "state") => NodeState::ALL.map(NodeState::as_str).to_vec(),
+        (Pane::Nodes | Pane::Pods | Pane::Pending, "ready" | "cordoned" | "due") => vec!["yes", "no"],
+        _ => Vec::new(),
     }
 }
 
@@ -367,7 +377,7 @@ impl Filterable for BudgetRow {
 
     fn measure(&self, key: &str) -> Option<Measure> {
         match key {
-            "pods" => Some(count(self.pods)),
+            "pods" => Some(count(self.pods.len())),
             "blocks" => Some(count(self.blocks.len())),
             _ => None,
         }

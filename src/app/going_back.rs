@@ -19,7 +19,7 @@ impl Screen {
 }
 
 impl App {
-    /// Shows the place before the present one, or the one after it. Places whose node or pod is gone are left out.
+    /// Shows the place before the present one, or the one after it. Places whose node, pod or budget is gone are left out.
     pub(super) fn go_to_place(&mut self, goes_back: bool) {
         self.screen.record_place();
         while let Some(place) = self.screen.places.step(goes_back) {
@@ -39,6 +39,7 @@ impl App {
             && place.detail.as_ref().is_none_or(|subject| match subject {
                 DetailSubject::Node(node) => has_node(node),
                 DetailSubject::Pod(pod) => cluster.pod(pod).is_some(),
+                DetailSubject::Budget(budget) => cluster.budgets().get(budget).is_some(),
             })
     }
 

@@ -18,6 +18,8 @@ pub mod dialog;
 pub mod event_list;
 pub mod filter;
 pub mod filter_fields;
+mod filter_words;
+mod filterable_rows;
 mod forecast_lanes;
 mod going_back;
 pub mod groups;

@@ -1,10 +1,6 @@
 //! Near misses: which rows would match a filter if one of its conditions were left out.
 
-use super::{App, Filter, Pane, Sort, order};
-use crate::model::BudgetList;
-
-/// Maximum number of rows in a pane for which near misses are found. Every draw counts the rows once per condition.
-const MOST_ROWS: usize = 20_000;
+use super::{App, Filter, Pane, filterable_rows::MOST_ROWS};
 
 /// Near miss of a filter that no row matches: the rows that would match if one condition were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,43 +37,8 @@ impl App {
 
     /// Number of rows of a pane that pass a filter.
     fn count_matches(&self, pane: Pane, filter: &Filter) -> Option<usize> {
-        let shown = self.shown();
-        Some(match pane {
-            Pane::Zones => order::zone_rows(shown, filter, Sort::default()).len(),
-            Pane::Nodes if shown.cluster.nodes().len() <= MOST_ROWS => {
-                order::node_rows(shown, filter, Sort::default()).len()
-            }
-            Pane::Pods => {
-                let pods = shown.cluster.pods_on(self.screen.pods_of.as_ref()?);
-                order::pod_rows(shown, pods, filter, Sort::default()).len()
-            }
-            Pane::Evictions if shown.views.leaving.evictions.len() <= MOST_ROWS => {
-                order::eviction_rows(shown, filter, Sort::default()).len()
-            }
-            Pane::Pending if shown.cluster.unscheduled_count() <= MOST_ROWS => {
-                order::pending_rows(shown, filter).len()
-            }
-            Pane::Departures => shown.departures.newest().filter(|(_, entry)| filter.matches(*entry)).count(),
-            Pane::Journal => shown.journal.numbered().filter(|(_, entry)| filter.matches(*entry)).count(),
-            Pane::Budgets => {
-                let rows = shown.predictions.budgets().into_iter().flat_map(BudgetList::rows);
-                rows.filter(|row| filter.matches(*row)).count()
-            }
-            Pane::Events => {
-                let view = self.screen.overlays.event_list()?;
-                view.count_matches(filter, shown.cluster.clock(), shown.views.taken)
-            }
-            Pane::Audit => {
-                let known = shown.predictions.audit()?;
-                known.audit.findings.iter().filter(|finding| filter.matches(*finding)).count()
-            }
-            Pane::Nodes
-            | Pane::Evictions
-            | Pane::Pending
-            | Pane::Forecast
-            | Pane::Detail
-            | Pane::Plan
-            | Pane::Progress => return None,
-        })
+        let mut count = 0;
+        let is_counted = self.visit_rows(pane, &mut |row| count += usize::from(filter.matches(row)));
+        is_counted.then_some(count)
     }
 }

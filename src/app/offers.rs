@@ -7,8 +7,6 @@ use super::{
     commands::{COMMANDS, Command, KeyContext, TypedCommand, UserAction},
     detail::Detail,
     dialog::DialogPrompt,
-    filter::Filter,
-    filter_fields::fields,
     history_view::PAST,
     maintenance::MaintenanceOption,
     operations::OperationEntry,
@@ -194,9 +192,7 @@ impl App {
     fn has_completion(&self) -> bool {
         match self.screen.overlays.top() {
             Some(Overlay::Palette(palette)) => !palette.found.is_empty(),
-            Some(Overlay::Filter(input)) => {
-                Filter::complete(input.value(), fields(self.screen.focus)).is_some()
-            }
+            Some(Overlay::Filter(_)) => self.completed_filter().is_some(),
             _ => self.proposals() > 0,
         }
     }

@@ -380,7 +380,7 @@ fn budgets(shown: &Model, filter: &Filter, sort: Sort<BudgetColumn>) -> Vec<Key>
             Rank::Pair(room, drains)
         }
         BudgetColumn::Name => Rank::Place,
-        BudgetColumn::Pods => number(row.pods),
+        BudgetColumn::Pods => number(row.pods.len()),
         BudgetColumn::Blocks => number(row.blocks.len()),
         BudgetColumn::Drains => number(row.drains.len()),
     };

@@ -111,7 +111,7 @@ impl App {
         let of_detail = match self.screen.overlays.detail().map(|detail| &detail.subject) {
             Some(DetailSubject::Node(node)) => Some(node),
             Some(DetailSubject::Pod(pod)) => cluster.pod(pod).and_then(|pod| pod.node.as_ref()),
-            None => None,
+            Some(DetailSubject::Budget(_)) | None => None,
         };
         let nodes = of_plan.iter().take(MOST_NODES).chain(of_detail).chain(of_operations);
         let nodes = nodes.chain(of_interrupted.map(|(node, _)| node).take(MOST_NODES));
@@ -121,6 +121,11 @@ impl App {
         let of_approval = of_approval.filter(is_of_node).take(MOST_NODES);
         let nodes = nodes.chain(in_view.iter().filter_map(NodeRow::node));
         nodes.cloned().map(Scope::PodsOn).chain(of_approval).chain(on_demand).collect()
+    }
+
+    /// Whether the information sheet is open and shows the present.
+    pub fn shows_info(&self) -> bool {
+        !self.is_frozen() && matches!(self.screen.overlays.top(), Some(Overlay::Info(_)))
     }
 
     /// Whether the open plan or maintenance sheet may scale up Deployments, also while a question about it is open.

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ratatui::layout::Position;
-use tui_input::{Input, InputRequest};
+use tui_input::InputRequest;
 
 use super::{
     columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     detail::Detail,
     dialog::Dialog,
     filter::Filter,
-    filter_fields::fields,
     forecast_lanes::ForecastLanes,
     groups::{Grouping, NodeGroups, NodeRow},
     help::HelpSheet,
@@ -407,16 +406,6 @@ impl Screen {
         }
     }
 
-    /// Completes the filter that is being typed. Returns `false` if no filter is being typed.
-    pub(super) fn complete_filter(&mut self) -> bool {
-        let focus = self.focus;
-        let Some(Overlay::Filter(input)) = self.focused_overlay_mut() else { return false };
-        if let Some(text) = Filter::complete(input.value(), fields(focus)) {
-            *input = Input::new(text);
-        }
-        true
-    }
-
     /// Edits the typed text. A list is filtered again with every key.
     pub(super) fn edit(&mut self, request: InputRequest) {
         self.edit_all([request]);
@@ -484,10 +473,10 @@ impl Screen {
     }
 
     /// Keeps the typed filter. If the selected row does not pass it, the first row that does is selected. A message
-    /// says which term is left out because it cannot be read, or that a search in an object finds nothing.
-    pub(super) fn keep_filter(&mut self) {
+    /// says what is wrong with the filter, or that a search in an object finds nothing.
+    pub(super) fn keep_filter(&mut self, fault: Option<String>) {
         self.overlays.close_top();
-        self.message = self.filter(self.focus).error(fields(self.focus)).or_else(|| self.no_match());
+        self.message = fault.or_else(|| self.no_match());
         if self.focus == Pane::Detail {
             self.overlays.detail_mut().into_iter().for_each(Detail::keep_search);
         }

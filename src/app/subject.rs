@@ -1,10 +1,10 @@
-//! The node or pod that a row is about.
+//! The node, pod or budget that a row is about.
 
 use super::{App, Pane, detail::DetailSubject, preview::Preview};
 use crate::model::JournalSubject;
 use kordon_core::{cluster::NodeName, forecast::LaneFold};
 
-/// Node or pod of the selected row in the focused pane.
+/// Node, pod or budget of the selected row in the focused pane.
 ///
 /// # Errors
 /// The row has no detail, or its subject no longer exists.
@@ -35,10 +35,8 @@ pub(super) fn subject_of_row(app: &App) -> Result<Option<DetailSubject>, String>
         Pane::Departures => subject_of_departure(app)?,
         Pane::Events => app.subject_of_event()?,
         Pane::Audit => subject_of_finding(app)?,
-        Pane::Budgets if screen.budgets.list.selected().is_some() => {
-            return Err("a budget has no detail: Y copies its name".into());
-        }
-        Pane::Zones | Pane::Budgets | Pane::Detail => None,
+        Pane::Budgets => screen.budgets.list.selected().cloned().map(DetailSubject::Budget),
+        Pane::Zones | Pane::Detail => None,
     })
 }
 

@@ -40,7 +40,7 @@ impl App {
             Pane::Pods => Box::new(screen.pods_of.iter()),
             Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
                 Some(DetailSubject::Node(node)) => Box::new(iter::once(node)),
-                Some(DetailSubject::Pod(_)) | None => Box::new(iter::empty()),
+                Some(DetailSubject::Pod(_) | DetailSubject::Budget(_)) | None => Box::new(iter::empty()),
             },
             Pane::Zones => {
                 let zones = self.shown().watchlist.zones();
@@ -68,7 +68,7 @@ impl App {
             Pane::Evictions => Box::new(screen.evictions.list.selected().into_iter()),
             Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
                 Some(DetailSubject::Pod(pod)) => Box::new(iter::once(pod)),
-                Some(DetailSubject::Node(_)) | None => Box::new(iter::empty()),
+                Some(DetailSubject::Node(_) | DetailSubject::Budget(_)) | None => Box::new(iter::empty()),
             },
             Pane::Zones
             | Pane::Nodes

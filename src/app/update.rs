@@ -118,14 +118,17 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Maintenance => toggle_maintenance(app),
         UserAction::Events => app.open_events(),
         UserAction::Edit(request) => app.screen.edit(request),
-        UserAction::Complete if app.screen.complete_filter() || app.complete_argument() => {}
+        UserAction::Complete if app.complete_filter() || app.complete_argument() => {}
         UserAction::Complete => with_overlay(app, Overlay::complete),
         UserAction::ChooseNext => choose(app, 1),
         UserAction::ChoosePrevious => choose(app, -1),
         UserAction::KeepTheme => drop(app.screen.overlays.close_top()),
         UserAction::KeepFilter => match app.screen.overlays.help_mut() {
             Some(help) => help.is_typing = false,
-            None => app.screen.keep_filter(),
+            None => {
+                let fault = app.filter_fault(app.screen.focus);
+                app.screen.keep_filter(fault);
+            }
         },
         UserAction::KeepEdits if app.screen.shows_maintenance() => {
             app.screen.change_maintenance(MaintenanceSheet::keep_line);

@@ -131,7 +131,7 @@ impl BudgetReport {
             allowed: is_known.then_some(row.numbers.allowed.max(0)),
             healthy: row.numbers.healthy,
             desired: row.numbers.desired,
-            pods: row.pods,
+            pods: row.pods.len(),
             refused: row.refused.iter().map(ToString::to_string).collect(),
             blocks: row.blocks.iter().cloned().collect(),
             shares_with: row.shares_with.iter().map(ToString::to_string).collect(),

@@ -20,6 +20,7 @@ use crate::{
     k8s::{
         cluster_id::ClusterId,
         connect::Connection,
+        kordon_lease::{self, KORDON_LEASE},
         leader_client::RequestRate,
         leadership::{ElectionOptions, MANAGER_LEASE},
     },
@@ -71,10 +72,10 @@ struct EnforcementArgs {
     #[arg(long, value_name = "PODS", requires = "enforce", value_parser = clap::value_parser!(u32).range(1..))]
     max_evictions_per_minute: Option<u32>,
     /// Namespace of the Lease
-    #[arg(long, value_name = "NAME", default_value = "kube-system", requires = "enforce")]
+    #[arg(long, value_name = "NAME", default_value = KORDON_LEASE.0, requires = "enforce")]
     leader_elect_resource_namespace: String,
     /// Name of the Lease
-    #[arg(long, value_name = "NAME", default_value = "kordon-controller", requires = "enforce")]
+    #[arg(long, value_name = "NAME", default_value = KORDON_LEASE.1, requires = "enforce")]
     leader_elect_resource_name: String,
     /// How long others wait before they take a Lease that is not renewed
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = span::span, requires = "enforce")]
@@ -209,9 +210,7 @@ const LONGEST: usize = 2000;
 
 /// A unique identity for leader election: the host's name and a random part, as in kube-controller-manager.
 fn identity() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(12).collect();
-    format!("{host}_kordon-{}", random.to_lowercase())
+    kordon_lease::identity(&rustix::system::uname().nodename().to_string_lossy())
 }
 
 /// Installs handlers for SIGINT and SIGTERM. The returned future completes at the first of these signals.

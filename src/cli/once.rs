@@ -24,7 +24,7 @@ use crate::{
         autoscalers,
         connect::Connection,
         feed::{FeedEvent, FeedKind, FeedState},
-        health_checks,
+        health_checks, kordon_lease,
         kubelet::read_node_metrics,
         node_claims,
         settings::controller_flags,
@@ -429,6 +429,16 @@ impl OneShot {
         let known = autoscalers::read(&self.connection.client).await;
         let now = self.clock.now();
         self.model.apply(vec![Change::Autoscalers(Arc::new(known))], now);
+    }
+
+    /// Reads the Lease of `kordon controller`, if the Lease of kube-controller-manager could be read in time.
+    pub async fn read_kordon_lease(&mut self) {
+        if self.model.feeds.state(FeedKind::Leader) != Some(&FeedState::Live) {
+            return;
+        }
+        let lease = kordon_lease::read(&self.connection.client).await;
+        let now = self.clock.now();
+        self.model.apply(vec![Change::KordonLease(lease)], now);
     }
 
     /// Reads Karpenter's NodeClaims. Files and recordings have none.

@@ -11,6 +11,7 @@ pub mod exec;
 pub mod feed;
 pub mod fetched_list;
 pub mod health_checks;
+pub mod kordon_lease;
 pub mod kubeconfig;
 pub mod kubelet;
 pub mod leader_client;

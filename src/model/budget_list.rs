@@ -49,8 +49,8 @@ pub struct BudgetRow {
     pub rule: String,
     pub room: BudgetRoom,
     pub numbers: BudgetNumbers,
-    /// Number of pods that the budget selects.
-    pub pods: usize,
+    /// Pods that the budget selects, sorted.
+    pub pods: Vec<Key>,
     /// Nodes on which the budget has pods.
     pub nodes: BTreeSet<NodeName>,
     /// Pods whose eviction would be refused now, sorted.
@@ -230,7 +230,7 @@ impl BudgetListJob {
             rule: rule(budget),
             room: room(&self.cluster, state, &pods),
             numbers: state.numbers,
-            pods: pods.len(),
+            pods: pods.iter().map(|pod| pod.key.clone()).collect(),
             nodes: pods.iter().filter_map(|pod| pod.node.clone()).collect(),
             refused: Vec::new(),
             blocks: BTreeSet::new(),

@@ -91,8 +91,8 @@ pub struct ClusterVerdict {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct PartForm {
     kind: PartKind,
-    /// A shorter text with the same meaning; `None` if there is none.
-    short: Option<String>,
+    /// Shorter texts with the same meaning, the longest first.
+    shorter: Vec<String>,
 }
 
 /// What a part of the verdict is about, as far as this decides whether the part gives way.
@@ -106,17 +106,41 @@ enum PartKind {
     Other,
 }
 
-/// The forms of a verdict's parts, from the longest to the shortest.
+/// The forms of a verdict's parts, from the longest to the shortest. The consequence is worse than what happens next, so
+/// what happens next is left out before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Shortening {
     Whole,
     ShortConsequence,
     ShortNext,
-    NoConsequence,
+    /// Consequences without a shorter text are left out: they explain the one before them.
+    NoDetails,
+    ShortestNext,
+    /// What happens next is left out, with all parts after it.
+    NoNext,
+    ShortestConsequence,
 }
 
 impl Shortening {
-    const ALL: [Self; 4] = [Self::Whole, Self::ShortConsequence, Self::ShortNext, Self::NoConsequence];
+    const ALL: [Self; 7] = [
+        Self::Whole,
+        Self::ShortConsequence,
+        Self::ShortNext,
+        Self::NoDetails,
+        Self::ShortestNext,
+        Self::NoNext,
+        Self::ShortestConsequence,
+    ];
+
+    /// Number of times that a part of this kind is shortened.
+    fn steps(self, kind: PartKind) -> usize {
+        let (short, shortest) = match kind {
+            PartKind::Consequence => (Self::ShortConsequence, Self::ShortestConsequence),
+            PartKind::Next => (Self::ShortNext, Self::ShortestNext),
+            PartKind::Other => return 0,
+        };
+        usize::from(self >= short) + usize::from(self >= shortest)
+    }
 }
 
 impl ClusterVerdict {
@@ -177,14 +201,15 @@ impl ClusterVerdict {
 
     /// Returns the parts for a line of limited width. `fits` returns whether some parts fit into the line. If the part
     /// about what happens next does not fit, it and the consequence before it have their shorter forms. If these are
-    /// too long as well, the consequence is left out, unless it is the first part. The last parts may still not fit.
+    /// too long as well, what happens next is left out. The last parts may still not fit.
     pub fn parts_for(&self, fits: impl Fn(&[&str]) -> bool) -> Vec<&str> {
         let mut shown = Vec::new();
         for shortening in Shortening::ALL {
             shown = self.shortened(shortening);
-            let end = shown.iter().position(|(kind, _)| *kind == PartKind::Next).map_or(0, |next| next + 1);
-            let until_next: Vec<&str> = shown[..end].iter().map(|(_, text)| *text).collect();
-            if until_next.is_empty() || fits(&until_next) {
+            let last = if shortening < Shortening::NoNext { PartKind::Next } else { PartKind::Consequence };
+            let end = shown.iter().position(|(kind, _)| *kind == last).map_or(0, |last| last + 1);
+            let until_last: Vec<&str> = shown[..end].iter().map(|(_, text)| *text).collect();
+            if until_last.is_empty() || fits(&until_last) {
                 break;
             }
         }
@@ -196,18 +221,16 @@ impl ClusterVerdict {
         let parts = self.parts.iter().zip(&self.forms).enumerate();
         parts
             .filter(|(place, (_, form))| {
-                let is_left_out =
-                    form.kind == PartKind::Consequence && shortening == Shortening::NoConsequence;
-                !is_left_out || *place == 0 || *place > next
+                let is_detail = form.kind == PartKind::Consequence && form.shorter.is_empty();
+                let is_left_out = match *place < next {
+                    true => is_detail && shortening >= Shortening::NoDetails,
+                    false => shortening >= Shortening::NoNext,
+                };
+                !is_left_out || *place == 0
             })
             .map(|(place, (text, form))| {
-                let is_short = match form.kind {
-                    _ if place == 0 => false,
-                    PartKind::Consequence => shortening >= Shortening::ShortConsequence,
-                    PartKind::Next => shortening >= Shortening::ShortNext,
-                    PartKind::Other => false,
-                };
-                let short = form.short.as_ref().filter(|_| is_short);
+                let steps = if place == 0 { 0 } else { shortening.steps(form.kind) };
+                let short = form.shorter.iter().take(steps).next_back();
                 (form.kind, &**short.unwrap_or(text))
             })
             .collect()
@@ -263,9 +286,9 @@ impl Finding {
         Self { level, phrase: phrase.into(), node: None, form: PartForm::default() }
     }
 
-    /// Marks the finding as what happens next, or as the consequence, with a shorter text.
-    fn shortens_to(self, kind: PartKind, short: Option<String>) -> Self {
-        Self { form: PartForm { kind, short }, ..self }
+    /// Marks the finding as what happens next, or as the consequence, with shorter texts.
+    fn shortens_to(self, kind: PartKind, shorter: Vec<String>) -> Self {
+        Self { form: PartForm { kind, shorter }, ..self }
     }
 }
 
@@ -435,7 +458,7 @@ fn remedy_for_stuck(model: &Model) -> Option<Finding> {
         pods => format!(" and the finalizers of {} are removed", counted(pods, "pod", "pods")),
     };
     let text = format!("{which} until {are} {help}{held}");
-    let finding = || Finding::new(VerdictLevel::Notice, text).shortens_to(PartKind::Consequence, None);
+    let finding = || Finding::new(VerdictLevel::Notice, text).shortens_to(PartKind::Consequence, Vec::new());
     (stuck > 0 && model.views.is_predicted()).then(finding)
 }
 
@@ -465,35 +488,40 @@ fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Fin
         more => phrase.and(&format!(", {more} more {more_do}")),
     };
     let soon = if will == 0 { String::new() } else { format!(", {will} soon") };
-    let phrases: Vec<(Phrase, Option<String>)> = match (waiting, evicted) {
+    let phrases: Vec<(Phrase, Vec<String>)> = match (waiting, evicted) {
         (0, 0) if will == 0 => Vec::new(),
         (0, 0) => {
             let are_of_others = |node| node_leaving(model, node).0 < model.views.counts.leaving();
             let of_all = if subject.is_some_and(are_of_others) { "all nodes: " } else { "" };
             let pods = counted(will, "pod", "pods");
             let phrase = format!("{of_all}{pods} will have nowhere to run{}", within(model)).into();
-            vec![(phrase, Some(format!("{of_all}{will} nowhere to run soon")))]
+            vec![(
+                phrase,
+                [" to run", ""].map(|to_run| format!("{of_all}{will} nowhere{to_run} soon")).into(),
+            )]
         }
         (pods, 0) => {
             let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
             let phrase = and_more(phrase, &format!("will have nowhere to run{}", within(model)));
-            vec![(phrase, Some(format!("{pods} Pending{soon}")))]
+            vec![(phrase, vec![format!("{pods} Pending{soon}")])]
         }
         (0, stuck) if are_all_stuck(model) => {
-            vec![(stuck_pods(model).into(), Some(format!("{stuck} stuck")))]
+            vec![(stuck_pods(model).into(), vec![format!("{stuck} stuck")])]
         }
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
             let all = Phrase::from(format!("{pods} nowhere to run"));
-            let all = (and_more(all, "soon"), Some(format!("{} nowhere to run{soon}", waiting + evicted)));
+            let shorter =
+                [" to run", ""].map(|to_run| format!("{} nowhere{to_run}{soon}", waiting + evicted));
+            let all = (and_more(all, "soon"), shorter.into());
             let rest = if evicted == stuck(model) { "stuck" } else { "not replaced" };
             let parts = (waiting > 0)
                 .then(|| pending(format!("{waiting} Pending")).and(&format!(", {evicted} {rest}")));
-            [all].into_iter().chain(parts.map(|parts| (parts, None))).collect()
+            [all].into_iter().chain(parts.map(|parts| (parts, Vec::new()))).collect()
         }
     };
-    let finding = |(phrase, short): (Phrase, Option<String>)| {
-        Finding::new(VerdictLevel::Warning, phrase).shortens_to(PartKind::Consequence, short)
+    let finding = |(phrase, shorter): (Phrase, Vec<String>)| {
+        Finding::new(VerdictLevel::Warning, phrase).shortens_to(PartKind::Consequence, shorter)
     };
     phrases.into_iter().map(finding).collect()
 }
@@ -659,7 +687,7 @@ fn taint_rules(model: &Model) -> Vec<Finding> {
 fn why_pending(model: &Model) -> Option<Finding> {
     let cause = model.predictions.most_common_pending_cause().filter(|_| model.views.pending.pods > 0)?;
     let finding = Finding::new(VerdictLevel::Notice, cause.to_string());
-    Some(finding.shortens_to(PartKind::Consequence, None))
+    Some(finding.shortens_to(PartKind::Consequence, Vec::new()))
 }
 
 /// Returns the finding that the heartbeats are unknown, because the files have no Leases.

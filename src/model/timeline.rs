@@ -1,4 +1,4 @@
-//! Timeline of a node or a pod: Events and the session's journal entries, merged by time.
+//! Timeline of a node, a pod or a budget: Events and the session's journal entries, merged by time.
 
 use super::{JournalEntry, JournalSubject, Model};
 use kordon_core::cluster::{Cluster, ClusterEvent, Key, NodeName, event::fold};
@@ -43,6 +43,11 @@ impl Timeline {
     pub fn for_pod(model: &Model, pod: &Key, events: &[ClusterEvent]) -> Self {
         let is_it = |subject: &JournalSubject| matches!(subject, JournalSubject::Pod(own, _) if own == pod);
         Self::merge(&model.cluster, model.journal.about_pod(pod), is_it, events)
+    }
+
+    /// Returns the timeline of an object that no journal entry is about: its Events.
+    pub fn for_events(model: &Model, events: &[ClusterEvent]) -> Self {
+        Self::merge(&model.cluster, std::iter::empty(), |_| false, events)
     }
 
     /// Merges journal entries with Events. If an entry has several objects, only those that `is_meant` selects remain.

@@ -11,7 +11,11 @@ use super::{
     pending_pods::PendingSummary,
     revisions::{ChangeCount, Revision},
 };
-use crate::k8s::feed::{FeedKind, FeedState};
+use crate::k8s::{
+    feed::{FeedKind, FeedState},
+    kordon_lease::is_kordon,
+    leadership::ElectionOptions,
+};
 use kordon_core::{
     cluster::{Key, LeaderLease, Node, Pod, Scope},
     engine::{Confidence, NodeView, ShortGrace, Silence, ZoneView, is_every_zone_down},
@@ -54,9 +58,11 @@ pub struct IdleWorkloads {
     pub keys: Arc<[Key]>,
 }
 
-/// The holder of the controller's Lease, as far as it is known.
+/// The active controller and its Lease, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Leadership<'a> {
+    /// `kordon controller` renews its own Lease, or holds the Lease kube-system/kube-controller-manager.
+    Kordon(&'a LeaderLease),
     /// A controller manager holds the Lease kube-system/kube-controller-manager.
     Held(&'a LeaderLease),
     /// The Lease exists but has no holder.
@@ -69,6 +75,17 @@ pub enum Leadership<'a> {
     Absent,
     /// The server has not answered the request for the Lease yet.
     Unknown,
+}
+
+impl Leadership<'_> {
+    /// Name of the controller that holds a Lease; `None` if none is known to hold one.
+    pub const fn controller(&self) -> Option<&'static str> {
+        match self {
+            Self::Kordon(_) => Some("kordon controller"),
+            Self::Held(_) => Some("kube-controller-manager"),
+            Self::Released | Self::NoLease | Self::Forbidden | Self::Absent | Self::Unknown => None,
+        }
+    }
 }
 
 impl Views {
@@ -229,10 +246,21 @@ impl Model {
             .collect()
     }
 
-    /// Returns the holder of the controller's Lease, as far as it is known.
+    /// Returns the active controller and its Lease, as far as they are known.
     pub fn leadership(&self) -> Leadership<'_> {
+        let default = ElectionOptions::for_kordon().lease_duration;
+        let is_held = |lease: &&LeaderLease| {
+            let renewed = lease.renewed.map(|renewed| self.cluster.local(renewed));
+            let valid = lease.duration.unwrap_or(default);
+            !lease.holder.is_empty()
+                && renewed.is_some_and(|renewed| self.views.taken.since(renewed) <= valid)
+        };
+        if let Some(lease) = self.cluster.kordon_lease().filter(is_held) {
+            return Leadership::Kordon(lease);
+        }
         match (self.cluster.leader(), self.feeds.state(FeedKind::Leader)) {
             (Some(lease), _) if lease.holder.is_empty() => Leadership::Released,
+            (Some(lease), _) if is_kordon(&lease.holder) => Leadership::Kordon(lease),
             (Some(lease), _) => Leadership::Held(lease),
             (None, Some(state)) if state.is_absent() => Leadership::Absent,
             (None, Some(FeedState::Forbidden { .. })) => Leadership::Forbidden,
@@ -269,5 +297,37 @@ impl Model {
     /// Whether at least one node was abnormal at the last refresh. Only then is there something to predict.
     pub fn is_abnormal(&self) -> bool {
         !self.watchlist.abnormal().is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelOptions;
+    use kordon_core::{cluster::Change, engine::ServerVersion};
+    use kordon_time::{ClusterTime, Span};
+
+    const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    fn lease(holder: &str, age: i64) -> Option<LeaderLease> {
+        let renewed = Some(ClusterTime::new(NOW - Span::from_secs(age)));
+        Some(LeaderLease { holder: holder.into(), renewed, ..LeaderLease::default() })
+    }
+
+    #[test]
+    fn kordon_is_the_controller_while_it_renews_its_lease_or_holds_that_of_the_manager() {
+        let controller = |manager: Option<LeaderLease>, own: Option<LeaderLease>| {
+            let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), NOW);
+            model.apply(vec![Change::Leader(manager), Change::KordonLease(own)], NOW);
+            model.views.taken = NOW;
+            model.leadership().controller()
+        };
+        let (manager, kordon) = (Some("kube-controller-manager"), Some("kordon controller"));
+        assert_eq!(controller(lease("n1_1f6d", 1), None), manager);
+        assert_eq!(controller(lease("n1_kordon-x", 1), None), kordon, "it took over");
+        assert_eq!(controller(lease("n1_1f6d", 1), lease("n2_kordon-x", 2)), kordon, "beside it");
+        assert_eq!(controller(lease("n1_1f6d", 1), lease("n2_kordon-x", 60)), manager, "it has ended");
+        assert_eq!(controller(lease("n1_1f6d", 1), lease("", 1)), manager, "it has released its Lease");
+        assert_eq!(controller(None, None), None);
     }
 }

@@ -37,7 +37,7 @@ use super::{
     notify::{Notifier, NotifyOptions},
     player::{PlayedMoment, Player, PlayerEvent, StepKind, StepResult},
     preferences_file::{PreferencesFile, PreferencesReader, ReadPreferences, next_read},
-    read_once::{PlannedAutoscalers, ShownHealthChecks, ShownNodeClaims},
+    read_once::{PlannedAutoscalers, ShownHealthChecks, ShownKordonLease, ShownNodeClaims},
     session::{Links, Session},
     surface::Surface,
     tty, vitals,

@@ -11,7 +11,10 @@ use crate::{
     app::detail::{ShownObject, SubjectReport},
     k8s::watch::{follow_cluster_events, follow_events, follow_object},
 };
-use kordon_core::cluster::{EventSubject, EventsOfCluster, ObjectEvents, ObjectRead, Version};
+use kordon_core::{
+    cluster::{EventSubject, EventsOfCluster, ObjectEvents, ObjectRead, Version},
+    engine::ServerVersion,
+};
 
 /// Capacity of each queue of reports. While the queue is full, the sender waits. No change is lost, because each report
 /// has the full state.
@@ -19,7 +22,10 @@ const REPORTS: usize = 4;
 
 /// An API server from which Events and objects are read.
 #[derive(Clone)]
-pub struct EventServer(pub(super) Client);
+pub struct EventServer {
+    pub(super) client: Client,
+    pub(super) version: ServerVersion,
+}
 
 impl fmt::Debug for EventServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,13 +85,15 @@ impl ShownEvents {
 }
 
 impl Following {
-    fn start(EventServer(client): EventServer, shown: ShownObject) -> Self {
+    fn start(server: EventServer, shown: ShownObject) -> Self {
+        let EventServer { client, version: release } = server;
         let ShownObject { subject, version } = shown;
         let (event_reports, events) = mpsc::channel(REPORTS);
         let (object_reports, objects) = mpsc::channel(REPORTS);
         let (versions, seen) = watch::channel(version);
         let following_events = tokio::spawn(follow_events(client.clone(), subject.clone(), event_reports));
-        let following_object = tokio::spawn(follow_object(client, subject.clone(), seen, object_reports));
+        let following_object =
+            tokio::spawn(follow_object(client, release, subject.clone(), seen, object_reports));
         let _tasks = [following_events, following_object].map(AbortOnDropHandle::new);
         Self { subject, versions, events, objects, _tasks }
     }
@@ -109,7 +117,7 @@ impl ListedEvents {
     pub fn follow(&mut self, is_open: bool) {
         if !is_open {
             self.following = None;
-        } else if let (None, Some(EventServer(client))) = (&self.following, &self.server) {
+        } else if let (None, Some(EventServer { client, .. })) = (&self.following, &self.server) {
             let (reports, events) = mpsc::channel(REPORTS);
             let task = tokio::spawn(follow_cluster_events(client.clone(), reports));
             self.following = Some((events, AbortOnDropHandle::new(task)));
@@ -143,8 +151,12 @@ mod tests {
 
     use super::*;
     use kordon_clock::Clock;
-    use kordon_core::cluster::Node;
+    use kordon_core::cluster::{Budget, Key, Node};
     use kordon_demo::api::{Api, ApiOptions, Fault, FaultAnswer};
+
+    fn server(api: &Api) -> EventServer {
+        EventServer { client: api.client(), version: ServerVersion::new(1, 36) }
+    }
 
     fn about(node: &str, name: &str, reason: &str) -> Value {
         json!({
@@ -197,7 +209,7 @@ mod tests {
         let api = Api::new(Clock::system(), ApiOptions::default());
         api.load("events", about("n1", "one", "Starting"));
         api.load("events", about("n2", "other", "Rebooted"));
-        let mut shown = ShownEvents::new(Some(EventServer(api.client())));
+        let mut shown = ShownEvents::new(Some(server(&api)));
         let tasks = || Handle::current().metrics().num_alive_tasks();
         let before = tasks();
         shown.follow(Some(object("n1", 1)));
@@ -232,7 +244,7 @@ mod tests {
         for number in 0..count {
             api.load("events", about("n1", &format!("event-{number:04}"), "Starting"));
         }
-        let mut listed = ListedEvents::new(Some(EventServer(api.client())));
+        let mut listed = ListedEvents::new(Some(server(&api)));
         listed.follow(false);
         sleep(Duration::from_secs(100)).await;
         assert_eq!(asked(&api, "/events"), 0, "nobody looks");
@@ -258,7 +270,7 @@ mod tests {
         let api = Api::new(Clock::system(), ApiOptions::default());
         api.load("events", about("n1", "one", "Starting"));
         api.inject(Fault::always(FaultAnswer::Forbidden).on(&[], "events"));
-        let mut listed = ListedEvents::new(Some(EventServer(api.client())));
+        let mut listed = ListedEvents::new(Some(server(&api)));
         listed.follow(true);
         let (reasons, failure) = next_of_cluster(&mut listed).await;
         assert!(reasons.is_empty() && failure.is_some_and(|why| why.contains("events")));
@@ -271,7 +283,7 @@ mod tests {
         let api = Api::new(Clock::system(), ApiOptions::default());
         api.load("events", about("n1", "one", "Starting"));
         api.inject(Fault::always(FaultAnswer::Forbidden).on(&[], "events"));
-        let mut shown = ShownEvents::new(Some(EventServer(api.client())));
+        let mut shown = ShownEvents::new(Some(server(&api)));
         shown.follow(Some(object("n1", 1)));
         let (events, failure) = next(&mut shown).await;
         assert!(events.is_empty() && failure.is_some_and(|why| why.contains("events")));
@@ -287,7 +299,7 @@ mod tests {
     async fn the_shown_object_is_read_once_and_again_after_it_has_changed() {
         let api = Api::new(Clock::system(), ApiOptions::default());
         api.load("nodes", node("n1", "first"));
-        let mut shown = ShownEvents::new(Some(EventServer(api.client())));
+        let mut shown = ShownEvents::new(Some(server(&api)));
         shown.follow(Some(object("n1", 1)));
         assert_eq!(next_object(&mut shown).await, (Some("first".into()), None));
         sleep(Duration::from_secs(900)).await;
@@ -300,11 +312,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_budget_is_read_while_its_detail_is_shown() {
+        let api = Api::new(Clock::system(), ApiOptions::default());
+        let annotations = json!({"example.com/note": "first"});
+        let metadata = json!({"name": "web", "namespace": "shop", "annotations": annotations});
+        let object = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata});
+        api.load("poddisruptionbudgets", object);
+        let mut shown = ShownEvents::new(Some(server(&api)));
+        let budget = Budget { key: Key::new("shop", "web"), ..Budget::default() };
+        shown.follow(Some(ShownObject { subject: EventSubject::budget(&budget), version: Version(1) }));
+        assert_eq!(next_object(&mut shown).await, (Some("first".into()), None));
+        assert_eq!(asked(&api, "/apis/policy/v1/namespaces/shop/poddisruptionbudgets/web"), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_object_that_may_not_be_read_is_said_and_read_once_that_is_granted() {
         let api = Api::new(Clock::system(), ApiOptions::default());
         api.load("nodes", node("n1", "first"));
         api.inject(Fault::always(FaultAnswer::Forbidden).on(&[], "nodes"));
-        let mut shown = ShownEvents::new(Some(EventServer(api.client())));
+        let mut shown = ShownEvents::new(Some(server(&api)));
         shown.follow(Some(object("n1", 1)));
         let (note, failure) = next_object(&mut shown).await;
         assert!(note.is_none() && failure.is_some_and(|why| why.contains("nodes")));

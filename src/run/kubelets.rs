@@ -97,7 +97,7 @@ impl KubeletReader {
         let now = Instant::now();
         self.due = now + AGAIN;
         self.asked.retain(|_, asked| now.duration_since(*asked) < AGAIN);
-        let Some(EventServer(client)) = &self.server else { return };
+        let Some(EventServer { client, .. }) = &self.server else { return };
         for WantedKubelet { node, pods } in wanted {
             if self.asking.len() >= AT_ONCE || self.asked.contains_key(&node.name) {
                 continue;

@@ -5,8 +5,10 @@ use kube::Client;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::events::EventServer;
-use crate::k8s::{autoscalers, health_checks, node_claims};
-use kordon_core::cluster::{KnownAutoscalers, KnownHealthChecks, KnownNodeClaims, NodeName, Version};
+use crate::k8s::{autoscalers, health_checks, kordon_lease, node_claims};
+use kordon_core::cluster::{
+    KnownAutoscalers, KnownHealthChecks, KnownNodeClaims, LeaderLease, NodeName, Version,
+};
 
 /// Reason in the result if the task that reads the data panics.
 const FAILED: &str = "reading them failed by a bug in kordon";
@@ -29,6 +31,18 @@ pub type ShownNodeClaims = ReadOnce<(NodeName, Version), KnownNodeClaims>;
 
 /// Reads the NodeHealthChecks of medik8s for the node whose detail is open, once for each version of the node.
 pub type ShownHealthChecks = ReadOnce<(NodeName, Version), KnownHealthChecks>;
+
+/// Reads the Lease of `kordon controller` while the information sheet is open, once for each number.
+pub type ShownKordonLease = ReadOnce<i64, Option<LeaderLease>>;
+
+impl ShownKordonLease {
+    pub fn kordon_lease(server: Option<EventServer>) -> Self {
+        let read = |client: Client| -> BoxFuture<'static, Option<LeaderLease>> {
+            Box::pin(async move { kordon_lease::read(&client).await })
+        };
+        Self { server, read, unreadable: |_| None, wanted: None, reading: None }
+    }
+}
 
 impl PlannedAutoscalers {
     pub fn autoscalers(server: Option<EventServer>) -> Self {
@@ -81,7 +95,7 @@ impl<K: PartialEq, T: Send + 'static> ReadOnce<K, T> {
     pub fn follow(&mut self, wanted: Option<K>) {
         if wanted.is_some()
             && wanted != self.wanted
-            && let Some(EventServer(client)) = self.server.clone()
+            && let Some(EventServer { client, .. }) = self.server.clone()
         {
             self.reading = Some(AbortOnDropHandle::new(tokio::spawn((self.read)(client))));
         }

@@ -174,7 +174,7 @@ impl Session {
     ) -> Self {
         let RunningWatches { feeds, wanted } = watches;
         let EffectLink { items: effects, outcomes } = executor.start();
-        let events = Some(EventServer(connection.client.clone()));
+        let events = Some(EventServer { client: connection.client.clone(), version: connection.version });
         Self {
             model: Model::new(options, clock.now()),
             links: Links { feeds, effects, outcomes, wanted, events },

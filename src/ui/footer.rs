@@ -11,7 +11,7 @@ use super::{
         segments::{Runs, Segments},
     },
 };
-use crate::app::{Filter, UserAction, commands::COMMANDS, filter_fields::fields, overlays::Overlay};
+use crate::app::{UserAction, commands::COMMANDS, overlays::Overlay};
 
 /// ```text
 ///  Tab pane  Enter pods  / filter  s sort  z zoom  w wide  f freeze  T theme  ? help  q quit
@@ -24,10 +24,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let typing = typed.is_some();
     let mut line = Segments::default();
     let fault = scene.screen.overlays.palette().and_then(|palette| palette.fault.clone());
-    let fault = fault.or_else(|| filter_fault(scene));
-    if let Some(names) = proposals(scene).filter(|_| fault.is_none()) {
+    let fault = fault.or_else(|| scene.app.typed_filter_fault());
+    if let Some(words) = proposals(scene).filter(|_| fault.is_none()) {
         let room = usize::from(area.width / 2).saturating_sub(HINTS_OF_FILTER);
-        line = line.right(1, Runs::new(&text::cut(&names, room), scene.style(Role::Dim)));
+        line = line.right(1, Runs::new(&text::cut(&words, room), scene.style(Role::Dim)));
     }
     if let Some(message) = fault.as_ref().or(scene.screen.message.as_ref()) {
         // While the user types, the typed text takes the left half of the footer.
@@ -79,27 +79,17 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     draw_input(scene, typed?, inner, buf)
 }
 
+/// Maximum number of words that are proposed.
+const PROPOSALS: usize = 30;
+
 /// Width of the keys that end or complete a filter.
 const HINTS_OF_FILTER: usize = 40;
 
-/// What is wrong with the filter that is being typed.
-fn filter_fault(scene: &Scene) -> Option<String> {
-    typed_filter(scene)?;
-    scene.screen.filter(scene.screen.focus).error(fields(scene.screen.focus))
-}
-
-/// Names of fields that may complete the last word of the typed filter.
+/// Words that may complete the last word of the typed filter.
 fn proposals(scene: &Scene) -> Option<String> {
-    let names = Filter::proposals(typed_filter(scene)?.value(), fields(scene.screen.focus));
-    (!names.is_empty()).then(|| names.join(" "))
-}
-
-/// The filter that is being typed.
-fn typed_filter<'a>(scene: &Scene<'a>) -> Option<&'a Input> {
-    scene.screen.overlays.iter().rev().find_map(|overlay| match overlay {
-        Overlay::Filter(input) => Some(input),
-        _ => None,
-    })
+    let words = scene.app.filter_candidates();
+    let shown = &words[..words.len().min(PROPOSALS)];
+    (!shown.is_empty()).then(|| shown.join(" "))
 }
 
 /// The filter or command being typed, with the sign before it.

@@ -164,8 +164,9 @@ fn leader(scene: &Scene) -> Runs {
     if scene.app.model.effects.role() == ControllerRole::Controller {
         return name.and("kordon itself", scene.style(Role::Strong));
     }
-    let leader = match scene.shown.leadership() {
-        Leadership::Held(leader) => leader,
+    let leadership = scene.shown.leadership();
+    let leader = match leadership {
+        Leadership::Kordon(leader) | Leadership::Held(leader) => leader,
         Leadership::Released => return name.and("the Lease has no holder", scene.style(Role::FeedBroken)),
         Leadership::NoLease => {
             return name.and("no Lease: leader election may be off", scene.style(Role::FeedBusy));
@@ -176,6 +177,8 @@ fn leader(scene: &Scene) -> Runs {
     };
     // The identity of the Lease's holder is its host name and a UUID.
     let host = leader.holder.split('_').next().unwrap_or_default();
+    let is_kordon = matches!(leadership, Leadership::Kordon(_));
+    let name = if is_kordon { name.and("kordon controller on ", scene.style(Role::Base)) } else { name };
     let mut runs = name.and(host, scene.style(Role::Base));
     if let Some(renewed) = leader.renewed {
         let renewed = scene.shown.cluster.local(renewed);

@@ -391,6 +391,63 @@ mod tests {
         }
     }
 
+    /// How a colour-blind eye sees linear red, green and blue (Machado, Oliveira and Fernandes 2009, severity 1).
+    const DEUTERANOPIA: [[f64; 3]; 3] = [
+        [0.367_322, 0.860_646, -0.227_968],
+        [0.280_085, 0.672_501, 0.047_413],
+        [-0.011_82, 0.042_94, 0.968_881],
+    ];
+    const TRITANOPIA: [[f64; 3]; 3] = [
+        [1.255_528, -0.076_749, -0.178_779],
+        [-0.078_411, 0.930_809, 0.147_602],
+        [0.004_733, 0.691_367, 0.303_9],
+    ];
+
+    /// Returns a colour as an eye sees it, in CIELAB.
+    fn seen(color: Color, eye: [[f64; 3]; 3]) -> [f64; 3] {
+        let linear = |part: u8| match f64::from(part) / 255.0 {
+            part if part <= 0.040_45 => part / 12.92,
+            part => ((part + 0.055) / 1.055).powf(2.4),
+        };
+        let dot = |row: [f64; 3], parts: [f64; 3]| row[0] * parts[0] + row[1] * parts[1] + row[2] * parts[2];
+        let (red, green, blue) = rgb(color);
+        let sent = [red, green, blue].map(linear);
+        let seen = eye.map(|row| dot(row, sent).clamp(0.0, 1.0));
+        let root = |value: f64| {
+            if value > 0.008_856 { value.cbrt() } else { 7.787 * value + 16.0 / 116.0 }
+        };
+        let x = root(dot([0.412_4, 0.357_6, 0.180_5], seen) / 0.950_47);
+        let y = root(dot([0.212_6, 0.715_2, 0.072_2], seen));
+        let z = root(dot([0.019_3, 0.119_2, 0.950_5], seen) / 1.088_83);
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    /// Least distance of the colours of two states of nodes, as an eye sees them.
+    fn least_distance(name: ThemeName, eye: [[f64; 3]; 3]) -> f64 {
+        let roles =
+            [Role::NodeCritical, Role::NodeWarning, Role::NodeNotice, Role::NodeMaintenance, Role::NodeReady];
+        let colours = roles.map(|role| seen(Theme::bundled(name).style(role).fg.expect("a colour"), eye));
+        let mut least = f64::MAX;
+        for (place, one) in colours.iter().enumerate() {
+            for other in &colours[place + 1..] {
+                let squares = one.iter().zip(other).map(|(one, other)| (one - other).powi(2));
+                least = least.min(squares.sum::<f64>().sqrt());
+            }
+        }
+        least
+    }
+
+    #[test]
+    fn states_of_nodes_stay_apart_for_the_eye_that_a_theme_is_made_for() {
+        const APART: f64 = 15.0;
+        for (name, eye) in [(ThemeName::Deuteranopia, DEUTERANOPIA), (ThemeName::Tritanopia, TRITANOPIA)] {
+            let least = least_distance(name, eye);
+            assert!(least > APART, "{}: {least:.1}", name.as_str());
+            let other = least_distance(ThemeName::Dark, eye);
+            assert!(other < APART, "a theme for other eyes: {other:.1}");
+        }
+    }
+
     #[test]
     fn mistakes_name_the_role_and_the_value() {
         let error = |text: &str| Theme::parse(text).expect_err("a mistake").to_string();

@@ -250,3 +250,33 @@ fn the_detail_of_a_node_names_the_budgets_that_hold_it_and_the_pods_that_they_re
     );
     assert_eq!(budgets(&mut fixture, "pool-b-02"), [""; 0], "it has no pods of a budget");
 }
+
+#[test]
+fn the_detail_of_a_budget_says_what_it_holds_up_and_what_would_help() {
+    let mut fixture = DashboardFixture::maintenance();
+    let detail = |fixture: &mut DashboardFixture, budget: &str| -> Vec<String> {
+        fixture.press(&format!("8/<Ctrl-u>{budget}<Enter><Enter>"));
+        fixture.work_out_detail();
+        let rows = shown_rows(&fixture.app, fixture.now).rows;
+        fixture.press("<Esc>");
+        let line = |row: &Vec<String>| row.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        rows.iter().map(line).collect()
+    };
+    let has = |rows: &[String], starts: &str| {
+        assert!(rows.iter().any(|row| row.starts_with(starts)), "{starts}: {rows:?}");
+    };
+    let postgres = detail(&mut fixture, "postgres");
+    has(&postgres, "room never: needs 10 of 10; scale its workload up, or relax the budget");
+    has(&postgres, "healthy 10, of which 10 must stay");
+    has(&postgres, "rule minAvailable 10");
+    has(&postgres, "selects app=postgres · 10 pods");
+    has(&postgres, "blocks drains of 10 nodes: pool-a-01, ");
+    has(&postgres, "scale up ");
+    has(&postgres, "$ kubectl scale statefulset/postgres ");
+    assert_eq!(postgres.iter().filter(|row| row.starts_with("refused ")).count(), 10, "{postgres:?}");
+    let checkout = detail(&mut fixture, "checkout");
+    has(&checkout, "room 1 pod may leave");
+    has(&checkout, "blocks no drain");
+    assert_eq!(checkout.iter().filter(|row| row.starts_with("Ready ")).count(), 3, "{checkout:?}");
+    assert!(!checkout.iter().any(|row| row.starts_with("what you can do")), "{checkout:?}");
+}

@@ -285,6 +285,7 @@ fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         return Some(match &detail.subject {
             DetailSubject::Node(node) => node.to_string(),
             DetailSubject::Pod(pod) => pod.to_string(),
+            DetailSubject::Budget(budget) => budget.to_string(),
         });
     }
     if let Some(plan) = screen.overlays.plan().filter(|_| pane != Pane::Plan) {

@@ -79,6 +79,32 @@ async fn a_good_cluster_has_no_problem_and_gets_no_write() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn kordon_is_named_as_the_controller_while_it_renews_its_lease() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    server.govern().await;
+    server.api.load(
+        "leases",
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": "kube-system", "name": "kordon-controller"},
+            "spec": {
+                "holderIdentity": "n1_kordon-x", "leaseDurationSeconds": 1_000_000_000,
+                "acquireTime": "2026-01-01T00:00:00.000000Z", "renewTime": "2026-01-01T00:00:00.000000Z",
+            },
+        }),
+    );
+    let shell = Shell::new();
+    let found = doctor(&shell, &["--server", &server.url], DONE).await;
+    assert_eq!(found.result("controller.lease"), "ok");
+    let lease = found.text("controller.lease");
+    assert!(lease.starts_with("kordon controller runs as n1_kordon-x for "), "{lease}");
+    let status = shell.run(&["status", "--server", &server.url]).await;
+    let said = "controller: kordon controller, n1_kordon-x since 2026-01-01";
+    assert!(status.out.contains(said), "{}", status.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn missing_permissions_are_named_with_the_command_that_works_without() {
     let server = Server::start(ApiOptions::default()).await;
     let _world = server.inhabit();

@@ -127,7 +127,11 @@ fn enter_on_events_opens_the_detail_of_their_node_or_pod_and_esc_comes_back() {
     assert_eq!((fixture.app.screen.focus, column(&fixture, "object").len()), (Pane::Events, 5));
     let message = |fixture: &DashboardFixture| fixture.app.screen.message.clone().unwrap_or_default();
     fixture.press("j<Enter>");
-    assert!(message(&fixture).contains("only nodes and pods have a detail"), "{}", message(&fixture));
+    assert!(
+        message(&fixture).contains("only nodes, pods and budgets have a detail"),
+        "{}",
+        message(&fixture)
+    );
     fixture.press("j<Enter>");
     assert!(message(&fixture).contains("Pod shop/gone-1 is gone"), "{}", message(&fixture));
     fixture.press("<Esc>");

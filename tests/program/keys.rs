@@ -243,7 +243,7 @@ fn a_key_that_does_nothing_here_is_answered_with_where_it_does_something() {
 }
 
 #[test]
-fn a_finding_leads_to_its_pod_and_a_budget_says_that_it_has_no_detail() {
+fn a_finding_leads_to_its_pod_and_a_budget_to_its_detail() {
     let mut fixture = pressed(DashboardFixture::maintenance(), "9");
     fixture.run(1);
     fixture.press("/debug-0<Enter><Enter>");
@@ -251,12 +251,13 @@ fn a_finding_leads_to_its_pod_and_a_budget_says_that_it_has_no_detail() {
     assert_eq!(subject, Some(DetailSubject::Pod(Key::new("shop", "debug-0"))));
     fixture.press("<Esc>8");
     fixture.run(1);
-    let mut say = |keys: &str| {
-        fixture.press(keys);
-        fixture.app.screen.message.clone().unwrap_or_default()
-    };
-    assert_eq!(say("d"), "a budget has no detail: Y copies its name");
-    assert_eq!(say("<Enter>"), "Enter is a key of other panes: ? shows those of this pane");
+    for key in ["d", "<Enter>"] {
+        fixture.press(key);
+        let subject = fixture.app.screen.overlays.detail().map(|detail| detail.subject.clone());
+        assert_eq!(subject, Some(DetailSubject::Budget(Key::new("data", "postgres"))), "{key}");
+        fixture.press("<Esc>");
+        assert_eq!(fixture.app.screen.focus, Pane::Budgets, "{key}");
+    }
 }
 
 /// A fixture with the keys of a preset.

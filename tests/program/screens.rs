@@ -1517,6 +1517,59 @@ fn a_filter_compares_and_says_what_is_wrong_beside_it() {
 }
 
 #[test]
+fn a_misspelt_name_or_value_of_a_filter_has_the_nearest_one_beside_it() {
+    let say = |keys: &str| {
+        let mut fixture = DashboardFixture::incident();
+        fixture.press(keys);
+        snapshot::plain(&drawn(&mut fixture, (160, 48)))
+    };
+    for (keys, said) in [
+        ("2/state=Silnt", "no state is silnt; did you mean Silent?"),
+        ("2/state=Silnt<Enter>", "no state is silnt; did you mean Silent?"),
+        ("2:nodes state=Silnt<Enter>", "no state is silnt; did you mean Silent?"),
+        ("2/pod>20", "pod cannot be compared; did you mean pods?"),
+        ("2/zoen=a", "zoen is no field here; did you mean zone?"),
+        ("2/zone=x", "no zone is x; there are a, b, c, eu-1/a, eu-1/b, eu-1/c"),
+    ] {
+        let screen = say(keys);
+        assert!(screen.contains(said), "{keys}: {screen}");
+    }
+    for keys in
+        ["2/state=Sil", "2/state=Drained<Enter>", "2/topology.kubernetes.io/zone=a<Enter>", "2/zone=a"]
+    {
+        let screen = say(keys);
+        assert!(!screen.contains("no state is ") && !screen.contains("is no "), "{keys}: {screen}");
+    }
+}
+
+#[test]
+fn values_and_names_of_labels_are_completed_in_a_filter() {
+    for (typed, completed) in [
+        ("state=sil", "state=Silent"),
+        ("a !state:Cord", "a !state:Cordoned"),
+        ("zone=eu-1/b", "zone=eu-1/b"),
+        ("zone=e", "zone=eu-1/"),
+        ("taint=node.kubernetes.io/unr", "taint=node.kubernetes.io/unreachable"),
+        ("topology.kubernetes.io/r", "topology.kubernetes.io/region="),
+        ("instance", "node.kubernetes.io/instance-type="),
+        ("node.kubernetes.io/instance-type=m7", "node.kubernetes.io/instance-type=m7i.2xlarge"),
+    ] {
+        let mut fixture = DashboardFixture::incident();
+        fixture.press(&format!("2/{typed}<Tab>"));
+        let typed = match fixture.app.screen.overlays.top() {
+            Some(Overlay::Filter(input)) => input.value().to_owned(),
+            other => panic!("no filter is typed: {other:?}"),
+        };
+        assert_eq!(typed, completed);
+        assert_eq!(fixture.app.screen.filter(Pane::Nodes).text(), completed, "the list follows");
+    }
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2/state=");
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(screen.contains("Cordoned Drained Draining"), "{screen}");
+}
+
+#[test]
 fn a_plan_reads_without_colours() {
     let mut fixture = at_work();
     while *fixture.app.screen.theme() != ThemeName::Mono {

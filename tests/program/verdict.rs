@@ -348,11 +348,14 @@ fn what_happens_next_fits_a_line_of_80_columns() {
     let starts = [
         "4 of 30 nodes Evicting, 1 Silent · 3 pods will have nowhere to run · ",
         "4 of 30 nodes Evicting, 1 Silent · 3 nowhere to run soon · next eviction in ",
-        "4 of 30 nodes Evicting, 1 Silent · next eviction in ",
+        "4 of 30 nodes Evicting, 1 Silent · 3 nowhere to run soon · eviction in ",
+        "4 of 30 nodes Evicting, 1 Silent · 3 nowhere to run soon",
+        "4 of 30 nodes Evicting, 1 Silent · 3 nowhere soon",
     ];
-    for (cells, start) in [usize::MAX, 90, 76].into_iter().zip(starts) {
+    for (cells, start) in [usize::MAX, 90, 76, 60, 50].into_iter().zip(starts) {
         let line = line(cells);
         assert!(line.starts_with(start), "{cells}: {line}");
+        assert_eq!(cells < 70, line == start, "{cells}: what happens next goes first: {line}");
     }
 }
 

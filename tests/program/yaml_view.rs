@@ -56,6 +56,21 @@ fn selected(fixture: &DashboardFixture) -> String {
 }
 
 #[test]
+fn a_budget_is_shown_as_yaml_from_its_pane_and_from_its_detail() {
+    for keys in ["8y", "8<Enter>y"] {
+        let mut fixture = DashboardFixture::maintenance();
+        fixture.press(keys);
+        let subject = fixture.app.shown_object().expect("a detail").subject;
+        assert_eq!((subject.kind, &*subject.name), ("PodDisruptionBudget", "postgres"), "{keys}");
+        show_yaml(
+            &mut fixture,
+            "apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec:\n  minAvailable: 10",
+        );
+        assert!(lines(&fixture).iter().any(|line| line.ends_with("  minAvailable: 10")), "{keys}");
+    }
+}
+
+#[test]
 fn blocks_of_an_object_are_folded_and_unfolded() {
     let mut fixture = opened();
     fixture.press("/zone<Enter><Esc>");

@@ -1,5 +1,6 @@
-//! The detail of one node or pod: what comes next, suggestions, and its object.
+//! The detail of one node, pod or budget: what comes next, suggestions, and its object.
 
+mod budget;
 mod pressure;
 mod reports;
 mod rows;
@@ -29,14 +30,15 @@ pub use suggestions::{DetailJob, DetailResult};
 use yaml::YamlView;
 pub use yaml::{Fold, YamlRow};
 
-/// The node or pod that a detail view describes.
+/// The node, pod or PodDisruptionBudget that a detail view describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DetailSubject {
     Node(NodeName),
     Pod(Key),
+    Budget(Key),
 }
 
-/// The open detail view of a node or pod.
+/// The open detail view of a node, pod or budget.
 #[derive(Clone, Debug)]
 pub struct Detail {
     pub subject: DetailSubject,
@@ -51,7 +53,7 @@ pub struct Detail {
     object: ObjectRead,
     /// The lines of the object's YAML, with the folded blocks and the search.
     yaml: YamlView,
-    /// The part of the node or pod that is shown: its summary or its YAML.
+    /// The part of the object that is shown: its summary or its YAML.
     pub view: DetailView,
     /// The row of the detail that was selected last.
     chosen: Option<DetailRow>,
@@ -59,7 +61,7 @@ pub struct Detail {
     go_to: Option<Arc<str>>,
 }
 
-/// The part of a node or pod that its detail view shows.
+/// The part of an object that its detail view shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DetailView {
     /// The summary: what comes next, suggestions, what happened, and properties.
@@ -133,7 +135,7 @@ impl Detail {
         }
     }
 
-    /// Computes the rows of the detail again. If its node or pod no longer exists, the last rows stay. While the whole
+    /// Computes the rows of the detail again. If its object no longer exists, the last rows stay. While the whole
     /// object is shown as YAML, the filter only searches: all lines stay, and the first line that matches is selected.
     pub fn fill(&mut self, context: &DetailContext<'_>) {
         let is_yaml = self.view == DetailView::Yaml;
@@ -181,6 +183,7 @@ impl Detail {
         match &self.subject {
             DetailSubject::Node(name) => Some(rows::of_node(cluster.node(name)?, self, context)),
             DetailSubject::Pod(key) => Some(rows::of_pod(cluster.pod(key)?, self, context)),
+            DetailSubject::Budget(key) => Some(budget::rows(cluster.budgets().get(key)?, self, context)),
         }
     }
 
@@ -304,11 +307,12 @@ impl Detail {
         }
     }
 
-    /// Whether the node or pod of the detail still exists in the cluster.
+    /// Whether the object of the detail still exists in the cluster.
     pub fn is_there(&self, cluster: &Cluster) -> bool {
         match &self.subject {
             DetailSubject::Node(name) => cluster.node(name).is_some(),
             DetailSubject::Pod(key) => cluster.pod(key).is_some(),
+            DetailSubject::Budget(key) => cluster.budgets().get(key).is_some(),
         }
     }
 }

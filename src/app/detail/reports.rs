@@ -1,4 +1,4 @@
-//! Data about the node or pod of the detail, read while the detail is shown: its Events and the whole object.
+//! Data about the object of the detail, read while the detail is shown: its Events and the whole object.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl App {
         let detail = self.screen.overlays.shown_detail().filter(|_| !self.is_frozen())?;
         match &detail.subject {
             DetailSubject::Node(node) => Some(node.clone()),
-            DetailSubject::Pod(_) => None,
+            DetailSubject::Pod(_) | DetailSubject::Budget(_) => None,
         }
     }
 
@@ -96,10 +96,14 @@ impl Detail {
                 let pod = model.cluster.pod(key)?;
                 Some(ShownObject { subject: EventSubject::pod(pod), version: pod.version })
             }
+            DetailSubject::Budget(key) => {
+                let budget = model.cluster.budgets().get(key)?;
+                Some(ShownObject { subject: EventSubject::budget(budget), version: budget.version })
+            }
         }
     }
 
-    /// Rows of the timeline of the node or pod, newest entry first. If Events are unknown, the rows say so and give the
+    /// Rows of the timeline of the object, newest entry first. If Events are unknown, the rows say so and give the
     /// reason.
     pub(super) fn timeline_rows(&self, model: &Model) -> Vec<DetailRow> {
         let ObjectEvents { events, failure } = &self.events;
@@ -107,6 +111,7 @@ impl Detail {
         let Timeline { entries, total } = match &self.subject {
             DetailSubject::Node(node) => Timeline::for_node(model, node, known),
             DetailSubject::Pod(pod) => Timeline::for_pod(model, pod, known),
+            DetailSubject::Budget(_) => Timeline::for_events(model, known),
         };
         let state = match (failure, events) {
             (Some(why), _) => Some(format!("Events unknown: {why}")),

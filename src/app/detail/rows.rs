@@ -26,7 +26,7 @@ fn chain(steps: Vec<Step>) -> Vec<DetailRow> {
     rows
 }
 
-fn fact(name: &str, text: impl Into<String>) -> DetailRow {
+pub fn fact(name: &str, text: impl Into<String>) -> DetailRow {
     DetailRow::Fact { name: name.into(), at: None, text: text.into(), tone: Tone::Plain }
 }
 

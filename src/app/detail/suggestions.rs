@@ -38,7 +38,7 @@ struct DetailBasis {
 }
 
 impl DetailJob {
-    /// The node or pod that the suggestions are for.
+    /// The object that the suggestions are for.
     pub const fn subject(&self) -> &DetailSubject {
         &self.basis.subject
     }
@@ -104,6 +104,7 @@ impl Detail {
         let job = match &self.subject {
             DetailSubject::Node(name) => model.node_suggestions(model.cluster.node(name)?, now)?,
             DetailSubject::Pod(key) => model.pod_suggestions(model.cluster.pod(key)?, now),
+            DetailSubject::Budget(key) => model.budget_suggestions(model.cluster.budgets().get(key)?, now),
         };
         let (subject, changes) = (self.subject.clone(), model.plan_changes());
         Some((DetailBasis { subject, changes, at_once: job.at_once() }, job))

@@ -188,7 +188,8 @@ async fn watched(
     let options =
         ModelOptions { connection: connection_info(connection), settings, role: ControllerRole::Shadow };
     match OneShot::watch(connection.clone(), options, kinds, patience).await {
-        Ok(shot) => {
+        Ok(mut shot) => {
+            shot.read_kordon_lease().await;
             vec![of_watches(&shot.model), of_size(&shot.model, pods), of_controller(&shot.model, shot.at)]
         }
         Err(error) => unwatched(&error),
@@ -248,6 +249,12 @@ fn of_controller(model: &Model, now: Timestamp) -> DoctorCheck {
     let fix =
         "predictions assume that a controller runs; permit get, list and watch of leases in kube-system";
     match (model.leadership(), confidence) {
+        (Leadership::Kordon(lease), _) => {
+            let since = lease.acquired.map(|acquired| now.since(model.cluster.local(acquired)));
+            let since = since.map(|span| format!(" for {}", Span::from_secs(span.as_secs())));
+            let found = format!("kordon controller runs as {}{}", lease.holder, since.unwrap_or_default());
+            DoctorCheck::ok(id, found)
+        }
         (Leadership::Held(_), Some(Confidence::NoController { since })) => no_controller(now.since(since)),
         (Leadership::Released, _) => no_controller(Span::ZERO),
         (Leadership::Held(lease), Some(_)) => {

@@ -44,6 +44,9 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
         true => OneShot::ask(&args.once, connection, true).await?,
         false => OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?,
     };
+    if args.once.reads_cluster_alone() {
+        shot.read_kordon_lease().await;
+    }
     let snapshot = if args.no_pods { None } else { compute_headroom(&mut shot, args.n_1) };
     shot.model.run_pending(snapshot.clone());
     shot.run_forecast();

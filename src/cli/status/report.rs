@@ -156,6 +156,9 @@ pub struct ControllerReport {
     /// does not exist: no controller runs, or one without leader election), `forbidden` (kordon may not read it),
     /// `absent` (the files of `--from` do not have it), `unknown` (not read yet).
     pub lease: &'static str,
+    /// The controller that holds a Lease: `kube-controller-manager`, or `kordon controller`, whose own Lease
+    /// (`kube-system/kordon-controller`) is read too; `null` if none is known to hold one.
+    pub name: Option<&'static str>,
     pub leader: Option<LeaderReport>,
     pub settings: Vec<SettingReport>,
 }
@@ -371,8 +374,9 @@ fn controller(model: &Model) -> ControllerReport {
         Some(Confidence::Disconnected { since } | Confidence::NoController { since }) => Some(since),
         Some(Confidence::Live | Confidence::Assumed) | None => None,
     };
-    let (lease, leader) = match model.leadership() {
-        Leadership::Held(leader) => ("held", Some(leader)),
+    let leadership = model.leadership();
+    let (lease, leader) = match leadership {
+        Leadership::Kordon(leader) | Leadership::Held(leader) => ("held", Some(leader)),
         Leadership::Released => ("released", None),
         Leadership::NoLease => ("none", None),
         Leadership::Forbidden => ("forbidden", None),
@@ -382,6 +386,7 @@ fn controller(model: &Model) -> ControllerReport {
     ControllerReport {
         confidence: ConfidenceReport { state: confidence.map_or("disconnected", confidence::word), since },
         lease,
+        name: leadership.controller(),
         leader: leader.map(|leader| LeaderReport {
             holder: leader.holder.to_string(),
             acquired: leader.acquired,

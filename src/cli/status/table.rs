@@ -64,6 +64,10 @@ fn head(out: &mut Page, report: &StatusReport) {
     let context = if cluster.context.is_empty() { "(no context)" } else { &cluster.context };
     let _ = writeln!(out, "{} {version} at {}{user}", shown(context), shown(&cluster.server));
     let leader = match &report.controller.leader {
+        Some(leader) if report.controller.name == Some("kordon controller") => {
+            let since = leader.acquired.map(|acquired| format!(" since {acquired}")).unwrap_or_default();
+            format!("kordon controller, {}{since}", shown(&leader.holder))
+        }
         Some(leader) => shown(&leader.holder),
         None => match report.controller.lease {
             "released" => "its Lease has no holder".into(),

@@ -66,7 +66,8 @@ impl Decoder for LeaderDecoder {
 }
 
 impl LeaderDecoder {
-    fn lease(&mut self, wire: &WireLease<'_>) -> LeaderLease {
+    /// Returns the Lease of a controller.
+    pub fn lease(&mut self, wire: &WireLease<'_>) -> LeaderLease {
         LeaderLease {
             version: wire.meta().version(),
             holder: self.pool.name(&wire.spec.holder_identity),

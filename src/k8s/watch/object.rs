@@ -1,4 +1,4 @@
-//! The whole object of a node or pod. It is read when a user looks at the object, and again after each change.
+//! The whole object of a node, pod or budget. It is read when a user looks at the object, and again after each change.
 
 use std::time::Duration;
 
@@ -13,7 +13,10 @@ use super::{
     error::{self, WatchError},
     paths::CollectionQuery,
 };
-use kordon_core::cluster::{EventSubject, FetchedObject, ObjectRead, Version};
+use kordon_core::{
+    cluster::{EventSubject, FetchedObject, ObjectRead, Version},
+    engine::ServerVersion,
+};
 
 /// Maximum size of an object in bytes; etcd stores none above 1.5 MiB.
 const LONGEST: usize = 4 << 20;
@@ -32,13 +35,14 @@ const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 /// Reads and reports the object, and again after each change of its version, until the receiver is dropped.
 pub async fn follow_object(
     client: Client,
+    release: ServerVersion,
     subject: EventSubject,
     mut versions: watch::Receiver<Version>,
     reports: mpsc::Sender<ObjectRead>,
 ) {
     loop {
         versions.borrow_and_update();
-        let (read, pause) = match read_object(&client, &subject).await {
+        let (read, pause) = match read_object(&client, release, &subject).await {
             Ok(object) => (ObjectRead { object: Some(object), failure: None }, PACE),
             Err(error) => {
                 let (words, pause) = in_words(error);
@@ -61,8 +65,12 @@ pub async fn follow_object(
     }
 }
 
-async fn read_object(client: &Client, subject: &EventSubject) -> Result<FetchedObject, WatchError> {
-    let query = CollectionQuery::for_object(subject);
+async fn read_object(
+    client: &Client,
+    release: ServerVersion,
+    subject: &EventSubject,
+) -> Result<FetchedObject, WatchError> {
+    let query = CollectionQuery::for_object(subject, release);
     let body = error::open(client, query.as_str(), OPENING).await?.into_body();
     let bytes = error::collect(body, OPENING, LONGEST).await?;
     let object: Value = serde_json::from_slice(&bytes)

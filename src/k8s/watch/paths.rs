@@ -96,15 +96,14 @@ impl CollectionQuery {
         query
     }
 
-    /// Query of a node or pod by name.
-    pub fn for_object(subject: &EventSubject) -> Self {
-        let mut query = Self("/api/v1/".into());
-        if let Some(namespace) = &subject.namespace {
-            query.0.push_str("namespaces/");
-            query.push_encoded(namespace);
-            query.0.push('/');
-        }
-        query.0.push_str(if subject.namespace.is_some() { "pods/" } else { "nodes/" });
+    /// Query of a node, pod or budget by name.
+    pub fn for_object(subject: &EventSubject, version: ServerVersion) -> Self {
+        let mut query = match (subject.kind, &subject.namespace) {
+            ("PodDisruptionBudget", Some(namespace)) => Self::within(FeedKind::Budgets, version, namespace),
+            (_, Some(namespace)) => Self::within(FeedKind::Pods, version, namespace),
+            (_, None) => Self::new(FeedKind::Nodes, version),
+        };
+        query.0.push('/');
         query.push_encoded(&subject.name);
         query
     }
@@ -149,6 +148,7 @@ impl CollectionQuery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kordon_core::cluster::{Budget, Key, Node, Pod};
 
     #[test]
     fn parameters_are_encoded() {
@@ -171,5 +171,19 @@ mod tests {
     fn old_servers_have_budgets_at_another_path() {
         let path = |minor| collection(FeedKind::Budgets, ServerVersion::new(1, minor));
         assert_ne!(path(20), path(21));
+    }
+
+    #[test]
+    fn an_object_is_asked_for_by_its_kind_and_name() {
+        let path = |subject: &EventSubject, minor: u32| {
+            CollectionQuery::for_object(subject, ServerVersion::new(1, minor)).as_str().to_owned()
+        };
+        let node = EventSubject::node(&Node { name: "n1".into(), ..Node::default() });
+        assert_eq!(path(&node, 36), "/api/v1/nodes/n1");
+        let pod = EventSubject::pod(&Pod { key: Key::new("shop", "web-1"), ..Pod::default() });
+        assert_eq!(path(&pod, 36), "/api/v1/namespaces/shop/pods/web-1");
+        let budget = EventSubject::budget(&Budget { key: Key::new("shop", "web"), ..Budget::default() });
+        assert_eq!(path(&budget, 36), "/apis/policy/v1/namespaces/shop/poddisruptionbudgets/web");
+        assert_eq!(path(&budget, 20), "/apis/policy/v1beta1/namespaces/shop/poddisruptionbudgets/web");
     }
 }

@@ -14,7 +14,7 @@ use kordon_time::Timestamp;
 pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> {
     let event = model.views.leaving.next.get(node).filter(|_| model.views.is_predicted())?;
     let phrase = Phrase::from(format!("{} ", state_word(event.what)?)).time(time_until(event.at?, now));
-    Some(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, None))
+    Some(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, Vec::new()))
 }
 
 /// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
@@ -28,9 +28,11 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
     }
     let views = &model.views;
     let total = views.counts.leaving();
-    let short = views.leaving.first.map(|first| format!("next eviction {}", time_until(first, now)));
+    let shorter =
+        |first| ["next eviction", "eviction"].map(|next| format!("{next} {}", time_until(first, now)));
+    let shorter = views.leaving.first.map(shorter).into_iter().flatten();
     let finding = |phrase: Phrase| {
-        Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, short.clone())
+        Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, shorter.clone().collect())
     };
     let mut findings: Vec<Finding> = Vec::new();
     let of_subject = subject.map(|node| node_leaving(model, node));
@@ -48,7 +50,8 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
                 let pods = counted(pods, "pod", "pods");
                 let phrase = Phrase::from(format!("{pods} of {node} {are} removed by force "));
                 let phrase = phrase.time(time_until(first, now));
-                findings.push(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, None));
+                let finding = Finding::new(VerdictLevel::Notice, phrase);
+                findings.push(finding.shortens_to(PartKind::Next, Vec::new()));
             } else if is_evicted(model, node) && stuck(model) == 0 {
                 let text = format!("no pod of {node} is left to evict");
                 findings.push(Finding::new(VerdictLevel::Notice, text));

@@ -34,6 +34,11 @@ impl RefusingBudget<'_> {
     pub fn key(&self) -> &Key {
         &self.budget.key
     }
+
+    /// What an eviction waits for, if the budget allows it once all of its pods are Ready.
+    pub fn wait(&self) -> String {
+        format!("until more of its pods are Ready: {}", self.numbers)
+    }
 }
 
 /// Returns the budgets that refuse the eviction of at least one of these pods.
@@ -96,6 +101,25 @@ pub fn suggestions(
         }
     };
     budgets.iter().take(MOST_BUDGETS).flat_map(of_budget).collect()
+}
+
+/// Returns changes after which a budget allows an eviction that it refuses now; empty if it refuses none.
+pub fn remedies(
+    budget: &Budget,
+    cluster: &Cluster,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Vec<Suggestion> {
+    let pods = || budget::pods_of(cluster, budget, rules).filter(|pod| eviction::asks_budgets(pod));
+    if let Some(shared) = pods().find(|pod| cluster.budgets_of(pod).nth(1).is_some()) {
+        return super::for_overlapping(cluster, shared, rules, now);
+    }
+    let refusing = refusing(cluster, pods(), rules, now);
+    let found = suggestions(&refusing, cluster, rules, now);
+    let has_wait = found.iter().any(|suggestion| suggestion.kind == SuggestionKind::Wait);
+    let passes = refusing.iter().find(|refusing| !refusing.is_final && !has_wait);
+    let wait = passes.map(|refusing| Suggestion::wait(None, refusing.wait()));
+    wait.into_iter().chain(found).collect()
 }
 
 /// Returns whether the operator of a pod moves roles, but has no other instance that could take the role of this pod.

@@ -1,4 +1,4 @@
-//! Background job that computes the suggestions for a node or a pod, because plans over a large cluster take time.
+//! Background job that computes the suggestions for a node, a pod or a budget, because plans over a large cluster take time.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::model::{Model, NodeState, PendingAdvice};
 use kordon_core::{
-    cluster::{Cluster, Key, Node, NodeName, Pod, Scope},
+    cluster::{Budget, Cluster, Key, Node, NodeName, Pod, Scope},
     operation::Guards,
     placement::{Constraint, Snapshot},
     plan::{
@@ -32,7 +32,7 @@ pub enum Numbers {
     None,
 }
 
-/// Copies of all inputs of the suggestions for a node or a pod.
+/// Copies of all inputs of the suggestions for a node, a pod or a budget.
 #[derive(Clone, Debug)]
 pub struct SuggestionJob {
     case: Case,
@@ -46,6 +46,7 @@ pub struct SuggestionJob {
 enum Case {
     Node(Box<NodeCase>),
     Pod(PodCase),
+    Budget(Arc<Budget>),
 }
 
 impl Model {
@@ -57,6 +58,11 @@ impl Model {
     /// Returns the job for a pod.
     pub fn pod_suggestions(&self, pod: &Arc<Pod>, now: Timestamp) -> SuggestionJob {
         self.suggestion_job(Case::Pod(self.pod_case(pod, now)), now)
+    }
+
+    /// Returns the job for a budget.
+    pub fn budget_suggestions(&self, budget: &Arc<Budget>, now: Timestamp) -> SuggestionJob {
+        self.suggestion_job(Case::Budget(budget.clone()), now)
     }
 
     fn suggestion_job(&self, case: Case, now: Timestamp) -> SuggestionJob {
@@ -159,6 +165,7 @@ impl SuggestionJob {
         match &self.case {
             Case::Node(case) => case.suggestions(&self.cluster, self.now),
             Case::Pod(case) => case.suggestions(self.now),
+            Case::Budget(_) => Vec::new(),
         }
     }
 
@@ -211,11 +218,15 @@ impl SuggestionJob {
                 refusing.retain(|budget| budget.is_final);
                 refusing
             }
+            Case::Budget(budget) => {
+                suggestions.extend(budgets::remedies(budget, cluster, rules, *now));
+                return;
+            }
             Case::Pod(_) | Case::Node(_) => return,
         };
         if let (Case::Pod(_), [budget]) = (&self.case, &refusing[..]) {
             let wait = suggestions.iter_mut().filter(|suggestion| suggestion.kind == SuggestionKind::Wait);
-            wait.for_each(|wait| wait.text = format!("until more of its pods are Ready: {}", budget.numbers));
+            wait.for_each(|wait| wait.text = budget.wait());
         }
         let mut found = budgets::suggestions(&refusing, cluster, rules, *now);
         if found.iter().any(|suggestion| suggestion.kind == SuggestionKind::Wait) {

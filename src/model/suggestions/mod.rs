@@ -1,4 +1,4 @@
-//! Suggestions for a node or a pod: for each state, the few actions that an experienced operator considers. Each action
+//! Suggestions for a node, a pod or a budget: for each state, the few actions that an experienced operator considers. Each action
 //! has its effect, its risk and its command.
 //!
 //! The modules `nodes` and `pods` choose the actions of each state. [`SuggestionJob`] adds the parts that take longer

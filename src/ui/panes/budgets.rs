@@ -111,7 +111,7 @@ fn cells(scene: &Scene, row: &BudgetRow) -> Vec<Cell> {
         Cell::new(&row.room.to_string(), scene.style(role)),
         Cell::new(&format!("{} of {}", numbers.healthy, numbers.desired), dim),
         Cell::new(if row.rule.is_empty() { "–" } else { &row.rule }, dim),
-        Cell::new(&text::count(row.pods), dim),
+        Cell::new(&text::count(row.pods.len()), dim),
         Cell::new(&blocks, scene.style(Role::Base)),
         Cell::new(&drains.join(", "), scene.style(drain_role)),
     ]

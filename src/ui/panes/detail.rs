@@ -1,4 +1,4 @@
-//! The detail of a node or a pod.
+//! The detail of a node, a pod or a budget.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -74,6 +74,7 @@ fn title(scene: &Scene, detail: &Detail) -> Runs {
     let (kind, name) = match &detail.subject {
         DetailSubject::Node(name) => ("node ", name.to_string()),
         DetailSubject::Pod(key) => ("pod ", key.to_string()),
+        DetailSubject::Budget(key) => ("budget ", key.to_string()),
     };
     let runs = Runs::new(kind, scene.style(Role::Dim)).and(&name, scene.style(Role::Strong));
     if detail.is_there(&scene.shown.cluster) {

@@ -35,7 +35,7 @@ use super::{
 };
 use crate::{
     app::{
-        Listing, Pane, Sort, SortColumn, UserAction, filter_fields, near_miss::NearMiss, overlays::Overlay,
+        Listing, Pane, Sort, SortColumn, UserAction, near_miss::NearMiss, overlays::Overlay,
         preview::PlanKind, screen_part::ScreenPart,
     },
     k8s::feed::{FeedKind, FeedState},
@@ -442,7 +442,7 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
             )
         }
         Some(NearMiss { all, without: None }) => {
-            let unknown = filter.unknown_field(filter_fields::fields(pane));
+            let unknown = scene.app.unknown_word(pane);
             let unknown = unknown.map(|unknown| format!(": {unknown}")).unwrap_or_default();
             format!("no {row} matches{unknown} ({back} clears the filter: {} of them)", text::count(all))
         }

@@ -71,6 +71,12 @@ impl Cluster {
             Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
             Change::Device(change) => self.devices.apply(change, || applied.push(Applied::Other)),
             Change::CronJob(event) => self.cron_jobs.apply(event, |_| applied.push(Applied::Other)),
+            Change::KordonLease(lease) => {
+                if self.kordon_lease != lease {
+                    self.kordon_lease = lease;
+                    applied.push(Applied::Other);
+                }
+            }
             Change::Leader(lease) => {
                 let old = mem::replace(&mut self.leader, lease.clone());
                 applied.push(Applied::Leader(old, lease));

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::{
+    budget::Budget,
     names::{Key, Name},
     node::Node,
     owner::OwnerKind,
@@ -14,7 +15,7 @@ use kordon_time::ClusterTime;
 /// The object whose Events are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSubject {
-    /// `Node`, `Pod`, or the kind of a workload.
+    /// `Node`, `Pod`, `PodDisruptionBudget`, or the kind of a workload.
     pub kind: &'static str,
     /// Namespace of the Events; none for a node, whose Events may be in any namespace.
     pub namespace: Option<Name>,
@@ -32,6 +33,12 @@ impl EventSubject {
     pub fn pod(pod: &Pod) -> Self {
         let namespace = Some((*pod.key.namespace).into());
         Self { kind: "Pod", namespace, name: pod.key.name.clone(), uid: pod.uid.clone() }
+    }
+
+    pub fn budget(budget: &Budget) -> Self {
+        let namespace = Some((*budget.key.namespace).into());
+        let uid = budget.uid.clone();
+        Self { kind: "PodDisruptionBudget", namespace, name: budget.key.name.clone(), uid }
     }
 
     /// Selects the Events about a pod that is gone. Only the name of the pod is known, not its uid.

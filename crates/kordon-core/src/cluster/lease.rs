@@ -99,7 +99,7 @@ impl TableObject for Lease {
     }
 }
 
-/// The Lease kube-system/kube-controller-manager: whether a controller manager runs, and since when.
+/// The Lease of a controller, such as kube-system/kube-controller-manager: whether it runs, and since when.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct LeaderLease {

@@ -178,6 +178,8 @@ pub enum Change {
     HealthChecks(Arc<KnownHealthChecks>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
+    /// The Lease of `kordon controller`, as read by one request; none if it does not exist.
+    KordonLease(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
     Known(FeedKind, Known),
     /// A scope (set of objects) was read completely. This change follows one change for each object of the scope:
@@ -212,6 +214,7 @@ impl Change {
             | Self::NodeClaims(_)
             | Self::HealthChecks(_)
             | Self::Leader(_)
+            | Self::KordonLease(_)
             | Self::Known(..)
             | Self::Read(_)
             | Self::KnownIn(..) => None,
@@ -276,6 +279,7 @@ pub struct Cluster {
     node_claims: Arc<KnownNodeClaims>,
     health_checks: Arc<KnownHealthChecks>,
     leader: Option<LeaderLease>,
+    kordon_lease: Option<LeaderLease>,
     clock: ClusterClock,
     knowledge: Knowledge,
     /// How well the objects are known in each scope (set of objects) that kordon has read or tried to read.
@@ -446,6 +450,11 @@ impl Cluster {
     /// The controller manager's Lease; none if it does not exist or may not be read.
     pub fn leader(&self) -> Option<&LeaderLease> {
         self.leader.as_ref()
+    }
+
+    /// The Lease of `kordon controller`; none if it does not exist, may not be read or was not read.
+    pub fn kordon_lease(&self) -> Option<&LeaderLease> {
+        self.kordon_lease.as_ref()
     }
 
     /// The clock by which the cluster wrote the times in its objects.

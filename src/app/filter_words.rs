@@ -1,0 +1,126 @@
+//! Words of a filter: those that complete the last one while it is typed, and those that no row has.
+
+use std::collections::BTreeSet;
+
+use tui_input::Input;
+
+use super::{
+    App, Filter, Pane,
+    arguments::common_start,
+    completion::begins,
+    filter::name_typed,
+    filter_fields::{fields, possible_values},
+    overlays::Overlay,
+};
+
+impl App {
+    /// What is wrong with the filter of a pane, if anything.
+    pub(super) fn filter_fault(&self, pane: Pane) -> Option<String> {
+        self.screen.filter(pane).error(fields(pane)).or_else(|| self.unknown_word(pane))
+    }
+
+    /// What is wrong with the filter that is being typed. A last word that can be completed is not wrong yet.
+    pub fn typed_filter_fault(&self) -> Option<String> {
+        self.typed_filter()?;
+        let pane = self.screen.focus;
+        let is_complete = || self.filter_candidates().is_empty();
+        let unknown = || if is_complete() { self.unknown_word(pane) } else { None };
+        self.screen.filter(pane).error(fields(pane)).or_else(unknown)
+    }
+
+    /// A name in the filter of a pane that is no field and no label of any row, or a value that no row has, with what
+    /// was probably meant; `None` also if the pane has no rows, or too many.
+    pub fn unknown_word(&self, pane: Pane) -> Option<String> {
+        let filter = self.screen.filter(pane);
+        let mut has_rows = false;
+        self.visit_rows(pane, &mut |_| has_rows = true);
+        if filter.is_empty() || !has_rows {
+            return None;
+        }
+        let unknown_field = filter.unknown_field(fields(pane), |name| self.field_words(pane, name).is_some());
+        unknown_field.or_else(|| filter.unknown_value(|name| self.field_words(pane, name)))
+    }
+
+    /// Words that may complete the last word of the filter that is being typed: values of a field or label, names of
+    /// fields, or names of labels if no field has such a name.
+    pub fn filter_candidates(&self) -> Vec<String> {
+        let Some(text) = self.typed_filter() else { return Vec::new() };
+        let pane = self.screen.focus;
+        if let Some((name, typed)) = Filter::value_typed(text) {
+            let typed = typed.to_lowercase();
+            let words = self.field_words(pane, &name.to_lowercase()).unwrap_or_default();
+            let continues = |word: &String| {
+                let word = word.to_lowercase();
+                word.starts_with(&typed) && word != typed
+            };
+            return words.into_iter().filter(continues).collect();
+        }
+        match Filter::proposals(text, fields(pane)) {
+            names if names.is_empty() => self.labels_like(pane, name_typed(text)),
+            names => names.into_iter().map(str::to_owned).collect(),
+        }
+    }
+
+    /// The filter that is being typed, with its last word completed as far as it is unambiguous.
+    pub(super) fn completed_filter(&self) -> Option<String> {
+        let text = self.typed_filter()?;
+        let fields = fields(self.screen.focus);
+        let completed = Filter::complete(text, fields);
+        if completed.is_some() || !Filter::proposals(text, fields).is_empty() {
+            return completed;
+        }
+        let candidates = self.filter_candidates();
+        let (typed, end) = match Filter::value_typed(text) {
+            Some((_, value)) => (value, ""),
+            None => (name_typed(text), if candidates.len() == 1 { "=" } else { "" }),
+        };
+        let common = common_start(&candidates).filter(|common| common.len() >= typed.len())?;
+        let completed = format!("{}{common}{end}", text.strip_suffix(typed)?);
+        (completed != text).then_some(completed)
+    }
+
+    /// Completes the filter that is being typed. Returns `false` if no filter is being typed.
+    pub(super) fn complete_filter(&mut self) -> bool {
+        let is_typed = self.typed_filter().is_some();
+        if let Some(text) = self.completed_filter() {
+            let pane = self.screen.focus;
+            self.screen.set_filter(pane, &text);
+            if let Some(Overlay::Filter(input)) = self.screen.focused_overlay_mut() {
+                *input = Input::new(text);
+            }
+        }
+        is_typed
+    }
+
+    fn typed_filter(&self) -> Option<&str> {
+        match self.screen.overlays.top()? {
+            Overlay::Filter(input) => Some(input.value()),
+            _ => None,
+        }
+    }
+
+    /// Words that the rows of a pane have in the field or label of this name; `None` if no row has it.
+    fn field_words(&self, pane: Pane, name: &str) -> Option<BTreeSet<String>> {
+        let mut words: Option<BTreeSet<String>> = None;
+        self.visit_rows(pane, &mut |row| {
+            if let Some(value) = row.field(name) {
+                let words = words.get_or_insert_default();
+                words.extend(value.split_whitespace().map(str::to_owned));
+            }
+        });
+        let possible = possible_values(pane, name).into_iter().map(str::to_owned);
+        words.map(|words| words.into_iter().chain(possible).collect())
+    }
+
+    /// Keys of labels of the rows of a pane that begin with a word.
+    fn labels_like(&self, pane: Pane, word: &str) -> Vec<String> {
+        let mut found = BTreeSet::new();
+        if !word.is_empty() {
+            self.visit_rows(pane, &mut |row| {
+                let keys = row.labels().into_iter().flat_map(|labels| labels.keys());
+                found.extend(keys.filter(|key| begins(key, word)).cloned());
+            });
+        }
+        found.into_iter().map(|key| key.to_string()).collect()
+    }
+}
