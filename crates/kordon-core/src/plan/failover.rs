@@ -15,10 +15,10 @@ use super::{
     gaps::failover_gaps,
     job_failures::JobConsequences,
     landing::Landing,
+    leaving_pod::{LeavingPod, sort_for_placement},
     outcome::{Departing, PlacedReplacement, PodOutcome},
     outcome_kind::{OutcomeCounts, OutcomeKind},
     owner::{self, NotRecreated, Recreation},
-    placement_order::sort_for_placement,
     placement_trace::{PreemptedPod, RunTrace},
     replacement::LivePods,
     successor,
@@ -28,15 +28,6 @@ use crate::{
     engine::{Tolerance, no_execute, tolerance},
 };
 use kordon_time::{Span, Timestamp};
-
-/// A pod that leaves its node.
-#[derive(Clone, Debug)]
-pub struct LeavingPod {
-    pub pod: Arc<Pod>,
-    pub departing: Departing,
-    /// Time at which the pod's replacement is created; `None` if the time is not known or not needed.
-    pub created: Option<Timestamp>,
-}
 
 /// Nodes that are lost before the first replacement is placed. They take no pods until they are back.
 #[derive(Clone, Debug, Default)]

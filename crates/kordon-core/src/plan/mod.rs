@@ -39,6 +39,7 @@ pub mod job_owner;
 pub mod kubectl;
 mod kubectl_difference;
 mod landing;
+mod leaving_pod;
 mod loss;
 pub mod metadata;
 pub mod metadata_edits;
@@ -55,7 +56,6 @@ pub mod operator_budgets;
 pub mod owner;
 mod owner_kinds;
 pub mod permission;
-mod placement_order;
 pub mod placement_trace;
 pub mod placing_environment;
 #[expect(clippy::module_inception, reason = "the plan itself, beside what it consists of")]
@@ -104,7 +104,7 @@ pub use eviction_loop::{
     LONGEST_DAEMON_SET_BACKOFF, evicted_again_after, per_hour, rate, recreated_after, rejected_again_after,
 };
 pub use eviction_note::EvictionNote;
-pub use failover::{Failover, FailoverPod, FailoverRun, LeavingPod, LostNodes, failover};
+pub use failover::{Failover, FailoverPod, FailoverRun, LostNodes, failover};
 pub use filter::{DrainFlag, DrainRefusal, Skip};
 pub use foreign_drain::{foreign_drain, foreign_time_left, may_have_unmarked_drain, unmarked_drain};
 pub use gaps::{PlanGap, PlanPart, can_place, failover_gaps, succession_gaps};
@@ -115,6 +115,7 @@ pub use job_failures::{JobConsequences, MAX_BACK_OFF};
 pub use job_owner::{JobOwner, NextJob};
 pub use kubectl_difference::KubectlDifference;
 pub use landing::Landing;
+pub use leaving_pod::LeavingPod;
 pub use loss::Loss;
 pub use metadata_edits::{MetadataEdits, MetadataField};
 pub use node_plan::{NodeChange, NodeDrain, NodePlan};

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use inventory::Inventory;
 pub(super) use pod_devices::PodDevices;
-use shares::{Share, Shares};
+use shares::{DeviceShare, Shares};
 
 use super::rules::SchedulerRules;
 use crate::cluster::{
@@ -70,7 +70,7 @@ struct Allocation {
     /// Numbers of the devices that no other claim can use. Devices that are not published any more are left out.
     devices: Box<[u32]>,
     /// Shares of devices that other claims can use too, by number of the device.
-    shares: Box<[(u32, Share)]>,
+    shares: Box<[(u32, DeviceShare)]>,
     /// Node selector terms: nodes that match one of them can use the devices. `None` if all nodes can.
     nodes: Option<Box<[NodeTerm]>>,
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     DeviceState,
     inventory::{Inventory, Matches},
-    shares::{self, Share},
+    shares::{self, DeviceShare},
 };
 use crate::{
     cluster::{
@@ -45,7 +45,7 @@ pub(super) struct Choice {
     /// Whether other claims may use the device too.
     pub admin: bool,
     /// The share of a device that other claims can use too; `None` if the claim gets the whole device.
-    pub share: Option<Share>,
+    pub share: Option<DeviceShare>,
     /// Whether the device takes from the counters of its pool. All shares of a device take from them once.
     takes_counters: bool,
     request: usize,
@@ -220,10 +220,10 @@ impl Search<'_> {
 
     /// Returns what a request takes of a device's capacity, or nothing if it does not matter, because the request gets
     /// the whole device and asks for no amounts. `None` if the device does not have enough capacity.
-    fn share(&self, device: u32, alternative: &DeviceAlternative) -> Option<Share> {
+    fn share(&self, device: u32, alternative: &DeviceAlternative) -> Option<DeviceShare> {
         let published = self.inventory.device(device);
         if !published.is_shareable && alternative.capacity.is_empty() {
-            return Some(Share::default());
+            return Some(DeviceShare::default());
         }
         let share = shares::taken(published, &alternative.capacity, self.inventory.sharing)?;
         let chosen = self.chosen.iter().flatten().filter(|other| other.device == device);
@@ -232,7 +232,7 @@ impl Search<'_> {
     }
 
     /// Returns the shares of a device that claims of the cluster have.
-    fn given(&self, device: u32) -> impl Iterator<Item = &Share> + Clone {
+    fn given(&self, device: u32) -> impl Iterator<Item = &DeviceShare> + Clone {
         self.state.shares.get(&device).into_iter().flat_map(|shares| shares.iter())
     }
 

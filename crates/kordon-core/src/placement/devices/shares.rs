@@ -11,19 +11,19 @@ use crate::{
 };
 
 /// An amount of each capacity of a device, in thousandths of its unit.
-pub(super) type Share = Box<[(Name, i64)]>;
+pub(super) type DeviceShare = Box<[(Name, i64)]>;
 
 /// The shares that claims have of one device.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shares(Vec<Share>);
+pub(super) struct Shares(Vec<DeviceShare>);
 
 impl Shares {
-    pub fn add(&mut self, share: &Share) {
+    pub fn add(&mut self, share: &DeviceShare) {
         self.0.push(share.clone());
     }
 
     /// Removes one share of this size.
-    pub fn remove(&mut self, share: &Share) {
+    pub fn remove(&mut self, share: &DeviceShare) {
         if let Some(place) = self.0.iter().position(|other| other == share) {
             self.0.swap_remove(place);
         }
@@ -33,7 +33,7 @@ impl Shares {
         self.0.is_empty()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Share> + Clone {
+    pub fn iter(&self) -> impl Iterator<Item = &DeviceShare> + Clone {
         self.0.iter()
     }
 }
@@ -41,7 +41,7 @@ impl Shares {
 /// Returns what a request takes of a device: the amounts that it asks for, rounded up to valid ones, and of each other
 /// capacity the default of its policy, or all of it. `None` if the device does not have such a capacity, or an amount is
 /// not valid.
-pub(super) fn taken(device: &Device, asked: &[(Name, i64)], sharing: DeviceSharing) -> Option<Share> {
+pub(super) fn taken(device: &Device, asked: &[(Name, i64)], sharing: DeviceSharing) -> Option<DeviceShare> {
     let has = |name: &Name| device.capacity.iter().any(|(known, _)| known == name);
     if !asked.iter().all(|(name, _)| has(name)) {
         return None;
@@ -63,7 +63,7 @@ pub(super) fn taken(device: &Device, asked: &[(Name, i64)], sharing: DeviceShari
 pub(super) fn fits<'a>(
     device: &Device,
     share: &[(Name, i64)],
-    given: impl Iterator<Item = &'a Share> + Clone,
+    given: impl Iterator<Item = &'a DeviceShare> + Clone,
 ) -> bool {
     share.iter().all(|(name, amount)| {
         let of_name = given.clone().flatten().filter(|(other, _)| other == name);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     fn amount_of(asked: Option<i64>, policy: Option<CapacityPolicy>, sharing: DeviceSharing) -> Option<i64> {
-        let asked: Share = asked.map(|asked| ("memory".into(), asked)).into_iter().collect();
+        let asked: DeviceShare = asked.map(|asked| ("memory".into(), asked)).into_iter().collect();
         taken(&device(policy), &asked, sharing).map(|share| share[0].1)
     }
 
@@ -149,7 +149,7 @@ mod tests {
         ] {
             assert_eq!(amount_of(asked, of, DeviceSharing::Milli), expected, "{why}");
         }
-        let other: Share = [("cores".into(), 1000)].into();
+        let other: DeviceShare = [("cores".into(), 1000)].into();
         assert_eq!(taken(&device(None), &other, DeviceSharing::Milli), None, "the device has no cores");
     }
 
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn shares_fit_until_the_capacity_is_used_up() {
-        let share = |amount: i64| Share::from([("memory".into(), amount)]);
+        let share = |amount: i64| DeviceShare::from([("memory".into(), amount)]);
         let mut given = Shares::default();
         given.add(&share(30 * GIB));
         assert!(fits(&device(None), &share(10 * GIB), given.iter()));

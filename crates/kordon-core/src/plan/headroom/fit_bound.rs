@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::{
     cluster::{Cluster, Pod, Selector, scheduling::PodTerms},
     placement::Snapshot,
-    plan::{failover::LeavingPod, owner, placing_environment},
+    plan::{LeavingPod, owner, placing_environment},
 };
 
 /// Returns true if the replacements of all these pods are certain to find a node without preemption, false if one of

@@ -1,10 +1,19 @@
-//! The order in which the replacements of leaving pods are placed.
+//! Pods that leave their nodes, and the order in which their replacements are placed.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, sync::Arc};
 
-use super::{failover::LeavingPod, owner::Recreation, successor};
-use crate::cluster::{Cluster, Key, Uid};
+use super::{outcome::Departing, owner::Recreation, successor};
+use crate::cluster::{Cluster, Key, Pod, Uid};
 use kordon_time::Timestamp;
+
+/// A pod that leaves its node.
+#[derive(Clone, Debug)]
+pub struct LeavingPod {
+    pub pod: Arc<Pod>,
+    pub departing: Departing,
+    /// Time at which the pod's replacement is created; `None` if the time is not known or not needed.
+    pub created: Option<Timestamp>,
+}
 
 /// Sort key of replacements. Those with equal keys are created at the same time.
 type AtOnce = (Timestamp, Reverse<i32>, Waits);
