@@ -101,9 +101,9 @@ fn rounded(asked: i64, policy: &CapacityPolicy, sharing: DeviceSharing) -> Optio
     }
 }
 
-/// Returns the smallest amount of at least this size that is some steps above `start`.
+/// Returns the smallest amount of at least this size that is some steps above `start`. Steps are above zero.
 const fn next(amount: i64, start: i64, step: i64) -> i64 {
-    match (amount - start) % step {
+    match amount.saturating_sub(start) % step {
         0 => amount,
         over => amount.saturating_add(step - over),
     }
