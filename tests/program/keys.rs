@@ -87,6 +87,7 @@ const SITUATIONS: &[Situation] = &[
         fixture.add_waiting_pods();
         pressed(fixture, "6j")
     }),
+    ("budgets", || pressed(DashboardFixture::maintenance(), "8j")),
     ("detail of a node", || pressed(DashboardFixture::incident(), "2/pool-b-02<Enter>dj")),
     ("detail of a pod", || pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter>djj")),
     ("an action of the detail", || {
