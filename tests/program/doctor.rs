@@ -1,10 +1,14 @@
 //! `kordon doctor`: what it finds with a good server, with several bad servers, and in files. It writes nothing.
 
-use std::{fs, time::Duration};
+use std::{fs, process::Stdio, time::Duration};
 
 use kordon_demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    net::TcpListener,
+    time::timeout,
+};
 
 use crate::common::program::{Server, Shell};
 
@@ -42,6 +46,19 @@ impl Found {
         results.dedup();
         results
     }
+}
+
+/// A Lease in kube-system that was renewed at the beginning of 2026 and is valid for some seconds.
+fn lease(name: &str, holder: &str, seconds: i64) -> Value {
+    let renewed = "2026-01-01T00:00:00.000000Z";
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "kube-system", "name": name},
+        "spec": {
+            "holderIdentity": holder, "leaseDurationSeconds": seconds,
+            "acquireTime": renewed, "renewTime": renewed,
+        },
+    })
 }
 
 async fn doctor(shell: &Shell, more: &[&str], code: i32) -> Found {
@@ -83,17 +100,7 @@ async fn kordon_is_named_as_the_controller_while_it_renews_its_lease() {
     let server = Server::start(ApiOptions::default()).await;
     let _world = server.inhabit();
     server.govern().await;
-    server.api.load(
-        "leases",
-        json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"namespace": "kube-system", "name": "kordon-controller"},
-            "spec": {
-                "holderIdentity": "n1_kordon-x", "leaseDurationSeconds": 1_000_000_000,
-                "acquireTime": "2026-01-01T00:00:00.000000Z", "renewTime": "2026-01-01T00:00:00.000000Z",
-            },
-        }),
-    );
+    server.api.load("leases", lease("kordon-controller", "n1_kordon-x", 1_000_000_000));
     let shell = Shell::new();
     let found = doctor(&shell, &["--server", &server.url], DONE).await;
     assert_eq!(found.result("controller.lease"), "ok");
@@ -102,6 +109,28 @@ async fn kordon_is_named_as_the_controller_while_it_renews_its_lease() {
     let status = shell.run(&["status", "--server", &server.url]).await;
     let said = "controller: kordon controller, n1_kordon-x since 2026-01-01";
     assert!(status.out.contains(said), "{}", status.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_manager_kordon_is_the_controller_for_every_command_while_its_lease_is_valid() {
+    for (seconds, result, code) in [(1_000_000_000, "ok", DONE), (15, "problem", FAILED)] {
+        let server = Server::start(ApiOptions::default()).await;
+        let _world = server.inhabit();
+        server.api.load("leases", lease("kube-controller-manager", "n1_1f6d", 15));
+        server.api.load("leases", lease("kordon-controller", "n2_kordon-x", seconds));
+        let shell = Shell::new();
+        let found = doctor(&shell, &["--server", &server.url], code).await;
+        assert_eq!(found.result("controller.lease"), result, "{:#}", found.check("controller.lease"));
+        let is_missing = |text: &str| text.contains("no active kube-controller-manager");
+        let status = shell.run(&["status", "--server", &server.url]).await;
+        assert_eq!(is_missing(&status.out), result == "problem", "{}", status.out);
+        let line = ["status", "--watch", "--server", &server.url];
+        let mut watch = shell.command(&line).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut verdicts = BufReader::new(watch.stdout.take().expect("its output")).lines();
+        let first = timeout(ENDS, verdicts.next_line()).await.expect("a verdict").expect("text");
+        let first = first.expect("it goes on");
+        assert_eq!(is_missing(&first), result == "problem", "{first}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
