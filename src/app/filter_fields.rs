@@ -133,6 +133,7 @@ pub const fn fields(pane: Pane) -> &'static [FilterField] {
 pub(super) fn possible_values(pane: Pane, field: &str) -> Vec<&'static str> {
     match (pane, field) {
         (Pane::Nodes, "state") => NodeState::ALL.map(NodeState::as_str).to_vec(),
+        (Pane::Forecast, "what") => vec!["unknown", "taint", "noexecute", "evicted"],
         (Pane::Nodes | Pane::Pods | Pane::Pending, "ready" | "cordoned" | "due") => vec!["yes", "no"],
         _ => Vec::new(),
     }

@@ -3,7 +3,9 @@
 use super::{
     App, Pane,
     filter::Filterable,
-    filter_fields::{FilterableEvent, FilterableEviction, FilterableNode, FilterablePod, FilterableZone},
+    filter_fields::{
+        FilterableEvent, FilterableEviction, FilterableLane, FilterableNode, FilterablePod, FilterableZone,
+    },
 };
 use crate::model::BudgetList;
 
@@ -47,13 +49,14 @@ impl App {
                 let Some(known) = shown.predictions.audit() else { return false };
                 known.audit.findings.iter().for_each(|finding| visit(finding));
             }
-            Pane::Nodes
-            | Pane::Evictions
-            | Pane::Pending
-            | Pane::Forecast
-            | Pane::Detail
-            | Pane::Plan
-            | Pane::Progress => return false,
+            Pane::Forecast => {
+                let forecast = shown.predictions.forecast_until(self.screen.forecast.horizon);
+                let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
+                lanes.for_each(|lane| visit(&FilterableLane { shown, lane }));
+            }
+            Pane::Nodes | Pane::Evictions | Pane::Pending | Pane::Detail | Pane::Plan | Pane::Progress => {
+                return false;
+            }
         }
         true
     }

@@ -1446,7 +1446,7 @@ fn a_filter_without_a_match_says_what_would_match() {
     let screen = said("<Esc>5/nowhere<Enter>");
     assert!(screen.contains("no entry matches (Esc clears the filter: "), "{screen}");
     let screen = said("<Esc>4/nowhere<Enter>");
-    assert!(screen.contains("no lane matches (Esc clears the filter)"), "{screen}");
+    assert!(screen.contains("no lane matches (Esc clears the filter: "), "{screen}");
 }
 
 #[test]
@@ -1530,6 +1530,8 @@ fn a_misspelt_name_or_value_of_a_filter_has_the_nearest_one_beside_it() {
         ("2/pod>20", "pod cannot be compared; did you mean pods?"),
         ("2/zoen=a", "zoen is no field here; did you mean zone?"),
         ("2/zone=x", "no zone is x; there are a, b, c, eu-1/a, eu-1/b, eu-1/c"),
+        ("4/zoen=a", "zoen is no field here; did you mean zone?"),
+        ("4/what=evictd", "no what is evictd; did you mean evicted?"),
     ] {
         let screen = say(keys);
         assert!(screen.contains(said), "{keys}: {screen}");
