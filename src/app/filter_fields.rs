@@ -419,7 +419,8 @@ impl Filterable for Finding {
     }
 }
 
-pub(super) struct FilterableEvent<'a> {
+/// An Event as a row of a list. `clock` is the clock of its times.
+pub struct FilterableEvent<'a> {
     pub event: &'a ReportedEvent,
     pub clock: ClusterClock,
     pub now: Timestamp,
@@ -465,7 +466,8 @@ pub const fn event_type(is_warning: bool) -> &'static str {
     if is_warning { "Warning" } else { "Normal" }
 }
 
-pub(super) struct FilterablePod<'a> {
+/// A pod as a row of a list.
+pub struct FilterablePod<'a> {
     pub shown: &'a Model,
     pub pod: &'a Pod,
 }
