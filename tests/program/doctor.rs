@@ -164,6 +164,8 @@ async fn at_a_dead_address_the_connection_is_the_problem_and_the_rest_is_unknown
     let found = doctor(&Shell::new(), &["--server", &format!("https://{address}")], NO_CONNECTION).await;
     assert_eq!((found.result("connection.dns"), found.result("connection.tcp")), ("ok", "problem"));
     assert!(found.text("connection.tcp").contains("nothing listens there"));
+    let fix = found.check("connection.tcp")["fix"].as_str().expect("what to do");
+    assert!(fix.starts_with("check the port"), "{fix}");
     assert_eq!(found.text("connection.tls"), "not checked, because connection.tcp failed");
     for area in ["cluster.", "controller.", "rights."] {
         assert_eq!(found.results(area), ["unknown"], "{area}");
