@@ -133,6 +133,27 @@ async fn without_the_manager_kordon_is_the_controller_for_every_command_while_it
     }
 }
 
+#[tokio::test]
+async fn the_lease_of_kordon_counts_in_files_too() {
+    let shell = Shell::new();
+    let ready = json!({
+        "type": "Ready", "status": "True",
+        "lastHeartbeatTime": "2026-01-01T01:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+        "spec": {}, "status": {"conditions": [ready]},
+    });
+    for (seconds, is_missing) in [(1_000_000_000, false), (15, true)] {
+        let manager = lease("kube-controller-manager", "n1_1f6d", 15);
+        let items = [node.clone(), manager, lease("kordon-controller", "n2_kordon-x", seconds)];
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+        let file = shell.file("objects.json", &list);
+        let status = shell.run(&["status", "--from", &file, "--complete"]).await;
+        assert_eq!(status.out.contains("no active kube-controller-manager"), is_missing, "{}", status.out);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_permissions_are_named_with_the_command_that_works_without() {
     let server = Server::start(ApiOptions::default()).await;
