@@ -133,6 +133,7 @@ pub const fn fields(pane: Pane) -> &'static [FilterField] {
 pub(super) fn possible_values(pane: Pane, field: &str) -> Vec<&'static str> {
     match (pane, field) {
         (Pane::Nodes, "state") => NodeState::ALL.map(NodeState::as_str).to_vec(),
+        (Pane::Forecast, "what") => vec!["unknown", "taint", "noexecute", "evicted"],
         (Pane::Nodes | Pane::Pods | Pane::Pending, "ready" | "cordoned" | "due") => vec!["yes", "no"],
         _ => Vec::new(),
     }
@@ -418,7 +419,8 @@ impl Filterable for Finding {
     }
 }
 
-pub(super) struct FilterableEvent<'a> {
+/// An Event as a row of a list. `clock` is the clock of its times.
+pub struct FilterableEvent<'a> {
     pub event: &'a ReportedEvent,
     pub clock: ClusterClock,
     pub now: Timestamp,
@@ -464,7 +466,8 @@ pub const fn event_type(is_warning: bool) -> &'static str {
     if is_warning { "Warning" } else { "Normal" }
 }
 
-pub(super) struct FilterablePod<'a> {
+/// A pod as a row of a list.
+pub struct FilterablePod<'a> {
     pub shown: &'a Model,
     pub pod: &'a Pod,
 }

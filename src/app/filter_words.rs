@@ -8,10 +8,39 @@ use super::{
     App, Filter, Pane,
     arguments::common_start,
     completion::begins,
-    filter::name_typed,
+    filter::{Filterable, name_typed},
     filter_fields::{fields, possible_values},
+    filterable_rows::VisitRows,
     overlays::Overlay,
 };
+
+/// A name in a filter that is no field and no label of any row, with what was probably meant; `None` also without rows.
+pub fn unknown_name(filter: &Filter, pane: Pane, rows: &VisitRows<'_>) -> Option<String> {
+    let mut has_rows = false;
+    rows(&mut |_| has_rows = true);
+    if filter.is_empty() || !has_rows {
+        return None;
+    }
+    filter.unknown_field(fields(pane), |name| field_words(pane, name, rows).is_some())
+}
+
+/// A value in a filter that no row has, with what was probably meant.
+pub fn unknown_value(filter: &Filter, pane: Pane, rows: &VisitRows<'_>) -> Option<String> {
+    filter.unknown_value(|name| field_words(pane, name, rows))
+}
+
+/// Words that rows have in the field or label of this name; `None` if no row has it.
+fn field_words(pane: Pane, name: &str, rows: &VisitRows<'_>) -> Option<BTreeSet<String>> {
+    let mut words: Option<BTreeSet<String>> = None;
+    rows(&mut |row| {
+        if let Some(value) = row.field(name) {
+            let words = words.get_or_insert_default();
+            words.extend(value.split_whitespace().map(str::to_owned));
+        }
+    });
+    let possible = possible_values(pane, name).into_iter().map(str::to_owned);
+    words.map(|words| words.into_iter().chain(possible).collect())
+}
 
 impl App {
     /// What is wrong with the filter of a pane, if anything.
@@ -31,14 +60,8 @@ impl App {
     /// A name in the filter of a pane that is no field and no label of any row, or a value that no row has, with what
     /// was probably meant; `None` also if the pane has no rows, or too many.
     pub fn unknown_word(&self, pane: Pane) -> Option<String> {
-        let filter = self.screen.filter(pane);
-        let mut has_rows = false;
-        self.visit_rows(pane, &mut |_| has_rows = true);
-        if filter.is_empty() || !has_rows {
-            return None;
-        }
-        let unknown_field = filter.unknown_field(fields(pane), |name| self.field_words(pane, name).is_some());
-        unknown_field.or_else(|| filter.unknown_value(|name| self.field_words(pane, name)))
+        let (filter, rows) = (self.screen.filter(pane), self.rows(pane));
+        unknown_name(filter, pane, &rows).or_else(|| unknown_value(filter, pane, &rows))
     }
 
     /// Words that may complete the last word of the filter that is being typed: values of a field or label, names of
@@ -48,7 +71,7 @@ impl App {
         let pane = self.screen.focus;
         if let Some((name, typed)) = Filter::value_typed(text) {
             let typed = typed.to_lowercase();
-            let words = self.field_words(pane, &name.to_lowercase()).unwrap_or_default();
+            let words = field_words(pane, &name.to_lowercase(), &self.rows(pane)).unwrap_or_default();
             let continues = |word: &String| {
                 let word = word.to_lowercase();
                 word.starts_with(&typed) && word != typed
@@ -99,17 +122,11 @@ impl App {
         }
     }
 
-    /// Words that the rows of a pane have in the field or label of this name; `None` if no row has it.
-    fn field_words(&self, pane: Pane, name: &str) -> Option<BTreeSet<String>> {
-        let mut words: Option<BTreeSet<String>> = None;
-        self.visit_rows(pane, &mut |row| {
-            if let Some(value) = row.field(name) {
-                let words = words.get_or_insert_default();
-                words.extend(value.split_whitespace().map(str::to_owned));
-            }
-        });
-        let possible = possible_values(pane, name).into_iter().map(str::to_owned);
-        words.map(|words| words.into_iter().chain(possible).collect())
+    /// The rows of a pane; none if the pane has too many.
+    fn rows(&self, pane: Pane) -> impl Fn(&mut dyn FnMut(&dyn Filterable)) {
+        move |visit| {
+            self.visit_rows(pane, visit);
+        }
     }
 
     /// Keys of labels of the rows of a pane that begin with a word.

@@ -13,10 +13,10 @@ pub struct NearMiss {
 }
 
 impl App {
-    /// Finds the near miss in a pane whose filter matches no row. Returns `None` if the pane has too many rows to
-    /// count, or is a kind of pane without near misses, such as a detail.
+    /// Finds the near miss in a pane whose filter matches no row. Returns `None` if the pane has no rows or too
+    /// many, or is a kind of pane without near misses, such as a detail.
     pub fn near_miss(&self, pane: Pane) -> Option<NearMiss> {
-        let all = self.count_matches(pane, &Filter::NONE).filter(|all| *all <= MOST_ROWS)?;
+        let all = self.count_matches(pane, &Filter::NONE).filter(|all| (1..=MOST_ROWS).contains(all))?;
         let filter = self.screen.filter(pane);
         let counted = filter.without_each().into_iter().filter_map(|(condition, rest)| {
             let matches = self.count_matches(pane, &rest).filter(|matches| *matches > 0)?;

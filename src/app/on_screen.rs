@@ -51,7 +51,7 @@ impl Screen {
             (Applied::Lease(delta), _) => self.shows_node(delta.any(|lease| &lease.node)),
             (Applied::Pod(_), Impact::PodVersion) => false,
             (Applied::Pod(delta), _) => self.shows_pod(delta, model),
-            (Applied::Leader(..) | Applied::Other, _) => false,
+            (Applied::Leader(..) | Applied::KordonLease | Applied::Other, _) => false,
         };
         in_row || counts_all()
     }

@@ -9,7 +9,7 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     gaps::{GapReport, gap_line, gap_reports},
-    lists::{FilterArgs, say_empty},
+    lists::{FilterArgs, check_filter, say_empty},
     loops::EvictionLoopReport,
     once::{OnceArgs, OneShot},
     page::{Emphasis, Page, none},
@@ -42,6 +42,7 @@ pub struct DeparturesArgs {
 pub async fn run(args: DeparturesArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let filter = args.filter.for_pane(Pane::Departures)?;
     let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    check_filter(&filter, Pane::Departures, &shot.model)?;
     args.once.output.print(&DeparturesReport::new(&shot.model, filter, shot.at), table)?;
     shot.done()
 }

@@ -431,14 +431,18 @@ impl OneShot {
         self.model.apply(vec![Change::Autoscalers(Arc::new(known))], now);
     }
 
-    /// Reads the Lease of `kordon controller`, if the Lease of kube-controller-manager could be read in time.
+    /// Reads the Lease of `kordon controller`, if the Lease of kube-controller-manager could be read in time. The engine
+    /// may start again with it, and makes its first pass.
     pub async fn read_kordon_lease(&mut self) {
         if self.model.feeds.state(FeedKind::Leader) != Some(&FeedState::Live) {
             return;
         }
-        let lease = kordon_lease::read(&self.connection.client).await;
-        let now = self.clock.now();
-        self.model.apply(vec![Change::KordonLease(lease)], now);
+        if let Ok(lease) = kordon_lease::read(&self.connection.client).await {
+            self.catch_up();
+            self.at = self.clock.now();
+            self.model.apply(vec![Change::KordonLease(lease)], self.at);
+            self.model.pass_time(self.at);
+        }
     }
 
     /// Reads Karpenter's NodeClaims. Files and recordings have none.
@@ -502,7 +506,7 @@ impl OneShot {
     ) -> Result<Self, CliError> {
         let WatchedSession { session, late, _ends_with_us } =
             WatchedSession::start(&connection, options, kinds, patience).await?;
-        let Session { mut model, links, clock, passes: _ } = session;
+        let Session { mut model, links, clock, .. } = session;
         let (at, namespace) = (clock.now(), connection.namespace.clone());
         // The engine's first pass is due as soon as the engine starts, and may or may not have been made before the
         // last list arrived. A pass here makes the result independent of that order.

@@ -7,7 +7,7 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     gaps::UnknownReport,
-    lists::{FilterArgs, say_empty},
+    lists::{FilterArgs, check_filter, say_empty},
     once::{OnceArgs, OneShot},
     page::{Emphasis, Page},
     table::PageTable,
@@ -35,6 +35,7 @@ pub async fn run(args: PendingArgs, connection: ConnectionArgs) -> Result<(), Cl
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     shot.model.run_pending(None);
     shot.model.refresh(shot.at);
+    check_filter(&filter, Pane::Pending, &shot.model)?;
     args.once.output.print(&PendingReport::new(&shot.model, filter, shot.at), table)?;
     shot.done()
 }

@@ -6,7 +6,7 @@ use kube::Client;
 
 use super::{
     decode::lease::{LeaderDecoder, WireLease},
-    watch,
+    watch::{self, WatchError},
 };
 use kordon_core::cluster::LeaderLease;
 
@@ -31,14 +31,22 @@ pub fn is_kordon(holder: &str) -> bool {
     holder.rsplit_once('_').is_some_and(|(_, id)| id.starts_with(KORDON))
 }
 
-/// Reads the Lease of `kordon controller`. Returns `None` if it does not exist or cannot be read.
-pub async fn read(client: &Client) -> Option<LeaderLease> {
+/// Reads the Lease of `kordon controller`; none if it does not exist.
+///
+/// # Errors
+/// The Lease could not be read. The text gives the reason.
+pub async fn read(client: &Client) -> Result<Option<LeaderLease>, String> {
     let (namespace, name) = KORDON_LEASE;
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
-    let body = watch::open(client, &path, PATIENCE).await.ok()?.into_body();
-    let lease = watch::collect(body, PATIENCE, LONGEST).await.ok()?;
-    let wire: WireLease<'_> = serde_json::from_slice(&lease).ok()?;
-    Some(LeaderDecoder::default().lease(&wire))
+    let words = |error: WatchError| error.words().unwrap_or_default();
+    let body = match watch::open(client, &path, PATIENCE).await {
+        Ok(answer) => answer.into_body(),
+        Err(WatchError::NotServed(_)) => return Ok(None),
+        Err(error) => return Err(words(error)),
+    };
+    let lease = watch::collect(body, PATIENCE, LONGEST).await.map_err(words)?;
+    let wire: WireLease<'_> = serde_json::from_slice(&lease).map_err(|error| error.to_string())?;
+    Ok(Some(LeaderDecoder::default().lease(&wire)))
 }
 
 #[cfg(test)]
@@ -60,7 +68,7 @@ mod tests {
     #[tokio::test]
     async fn the_lease_of_kordon_is_read_by_its_name() {
         let api = Api::new(Clock::system(), ApiOptions::default());
-        assert_eq!(read(&api.client()).await, None);
+        assert_eq!(read(&api.client()).await, Ok(None));
         let holder = "node-1_kordon-abc";
         api.load(
             "leases",
@@ -73,7 +81,7 @@ mod tests {
                 },
             }),
         );
-        let lease = read(&api.client()).await.expect("a Lease");
+        let lease = read(&api.client()).await.expect("it can be read").expect("a Lease");
         assert_eq!(lease.holder, holder);
         assert!(lease.acquired.is_some() && lease.acquired < lease.renewed);
     }

@@ -9,7 +9,7 @@ use kube::{Api, Client, api::PostParams};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{error::words, kordon_lease::KORDON_LEASE};
+use super::error::words;
 use kordon_clock::Clock;
 use kordon_time::{Span, Timestamp};
 
@@ -65,11 +65,6 @@ impl ElectionOptions {
     /// The Lease kube-system/kube-controller-manager.
     pub fn for_manager() -> Self {
         Self::new(MANAGER_LEASE.0, MANAGER_LEASE.1)
-    }
-
-    /// The Lease of `kordon controller`.
-    pub fn for_kordon() -> Self {
-        Self::new(KORDON_LEASE.0, KORDON_LEASE.1)
     }
 
     pub fn is_of_manager(&self) -> bool {

@@ -23,7 +23,7 @@ pub enum Impact {
     PodStatus,
     /// Only the resource version of a pod changed.
     PodVersion,
-    /// The holder of the controller's Lease changed.
+    /// The Lease of a controller changed.
     Leader,
     /// Another object that plans and placement read has changed.
     Other,
@@ -49,7 +49,7 @@ impl Impact {
                 (Some(old), Some(new)) if old.differs_only_in_status(new) => Self::PodStatus,
                 _ => Self::Pod,
             },
-            Applied::Leader(..) => Self::Leader,
+            Applied::Leader(..) | Applied::KordonLease => Self::Leader,
             Applied::Other => Self::Other,
         }
     }

@@ -14,7 +14,6 @@ use super::{
 use crate::k8s::{
     feed::{FeedKind, FeedState},
     kordon_lease::is_kordon,
-    leadership::ElectionOptions,
 };
 use kordon_core::{
     cluster::{Key, LeaderLease, Node, Pod, Scope},
@@ -246,16 +245,11 @@ impl Model {
             .collect()
     }
 
-    /// Returns the active controller and its Lease, as far as they are known.
-    pub fn leadership(&self) -> Leadership<'_> {
-        let default = ElectionOptions::for_kordon().lease_duration;
-        let is_held = |lease: &&LeaderLease| {
-            let renewed = lease.renewed.map(|renewed| self.cluster.local(renewed));
-            let valid = lease.duration.unwrap_or(default);
-            !lease.holder.is_empty()
-                && renewed.is_some_and(|renewed| self.views.taken.since(renewed) <= valid)
-        };
-        if let Some(lease) = self.cluster.kordon_lease().filter(is_held) {
+    /// Returns the active controller and its Lease, as far as they are known. Whether kordon's own Lease is valid is
+    /// the engine's decision, as in the confidence of predictions.
+    pub fn leadership(&self, now: Timestamp) -> Leadership<'_> {
+        let is_led_by_kordon = self.engine.as_ref().is_some_and(|engine| engine.is_led_by_kordon(now));
+        if let Some(lease) = self.cluster.kordon_lease().filter(|_| is_led_by_kordon) {
             return Leadership::Kordon(lease);
         }
         match (self.cluster.leader(), self.feeds.state(FeedKind::Leader)) {
@@ -267,6 +261,12 @@ impl Model {
             (None, Some(FeedState::Live)) => Leadership::NoLease,
             (None, _) => Leadership::Unknown,
         }
+    }
+
+    /// Whether only the Lease of `kordon controller` can show that a controller is active.
+    pub fn needs_kordon_lease(&self, now: Timestamp) -> bool {
+        self.feeds.state(FeedKind::Leader) == Some(&FeedState::Live)
+            && self.engine.as_ref().is_some_and(|engine| engine.needs_kordon_lease(now))
     }
 
     /// Returns the controller's view of a node; `None` before the engine has started or a monitor pass has seen the
@@ -303,8 +303,14 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ModelOptions;
-    use kordon_core::{cluster::Change, engine::ServerVersion};
+    use crate::{
+        k8s::feed::{FeedEvent, FeedHealth},
+        model::{ClusterVerdict, ConnectionInfo, ControllerRole, ModelOptions},
+    };
+    use kordon_core::{
+        cluster::{Change, Lease, ObjectEvent},
+        engine::{ServerVersion, Settings},
+    };
     use kordon_time::{ClusterTime, Span};
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
@@ -314,13 +320,39 @@ mod tests {
         Some(LeaderLease { holder: holder.into(), renewed, ..LeaderLease::default() })
     }
 
+    /// Returns a model of one node that is Ready, and of the Lease of the controller managers.
+    fn model(manager: Option<LeaderLease>) -> Model {
+        let (connection, role) = (ConnectionInfo::default(), ControllerRole::Shadow);
+        let settings = Settings::defaults(ServerVersion::new(1, 36));
+        let mut model = Model::new(ModelOptions { connection, settings, role }, NOW);
+        let node = Node { name: "n".into(), ..Node::default() };
+        let renewed = Some(ClusterTime::new(NOW));
+        model.apply(
+            vec![
+                Change::Node(ObjectEvent::ListStarted),
+                Change::Node(ObjectEvent::Listed(node)),
+                Change::Node(ObjectEvent::ListDone),
+                Change::Lease(ObjectEvent::ListStarted),
+                Change::Lease(ObjectEvent::Listed(Lease { node: "n".into(), renewed, ..Lease::default() })),
+                Change::Lease(ObjectEvent::ListDone),
+                Change::Leader(manager),
+            ],
+            NOW,
+        );
+        for kind in [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader] {
+            let health =
+                FeedHealth { state: FeedState::Live, last_heard: None, relists: 0, requests: 1, bytes: 10 };
+            model.on_watch_event(FeedEvent::Health(kind, health), NOW);
+        }
+        model
+    }
+
     #[test]
     fn kordon_is_the_controller_while_it_renews_its_lease_or_holds_that_of_the_manager() {
         let controller = |manager: Option<LeaderLease>, own: Option<LeaderLease>| {
-            let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), NOW);
-            model.apply(vec![Change::Leader(manager), Change::KordonLease(own)], NOW);
-            model.views.taken = NOW;
-            model.leadership().controller()
+            let mut model = model(manager);
+            model.apply(vec![Change::KordonLease(own)], NOW);
+            model.leadership(NOW).controller()
         };
         let (manager, kordon) = (Some("kube-controller-manager"), Some("kordon controller"));
         assert_eq!(controller(lease("n1_1f6d", 1), None), manager);
@@ -329,5 +361,34 @@ mod tests {
         assert_eq!(controller(lease("n1_1f6d", 1), lease("n2_kordon-x", 60)), manager, "it has ended");
         assert_eq!(controller(lease("n1_1f6d", 1), lease("", 1)), manager, "it has released its Lease");
         assert_eq!(controller(None, None), None);
+    }
+
+    #[test]
+    fn no_controller_is_missing_while_kordon_renews_its_lease() {
+        let mut model = model(lease("n1_1f6d", 100));
+        let mut shown = |own: Option<LeaderLease>, at: Timestamp| {
+            model.apply(vec![Change::KordonLease(own)], at);
+            model.refresh(at);
+            let is_missing = ClusterVerdict::new(&model, at).text().contains("no active");
+            let confidence = model.views.confidence.expect("the engine runs");
+            assert_eq!(is_missing, !confidence.allows_predictions());
+            (confidence, model.leadership(at).controller())
+        };
+        let (manager, kordon) = (Some("kube-controller-manager"), Some("kordon controller"));
+        let missing = Confidence::NoController { since: NOW - Span::from_secs(100) };
+        assert_eq!(shown(None, NOW), (missing, manager));
+        assert_eq!(shown(lease("n2_kordon-x", 1), NOW), (Confidence::Live, kordon));
+        let later = NOW + Span::from_secs(15);
+        assert_eq!(shown(lease("n2_kordon-x", 1), later), (missing, manager), "it has expired");
+        assert_eq!(shown(lease("n2_kordon-x", -14), later), (Confidence::Live, kordon));
+        assert_eq!(shown(lease("", -15), later), (missing, manager), "it was released");
+    }
+
+    #[test]
+    fn the_lease_of_kordon_is_needed_only_where_that_of_the_manager_has_expired() {
+        assert!(!model(None).needs_kordon_lease(NOW), "a controller is assumed");
+        let model = model(lease("n1_1f6d", 1));
+        let needs = |after: i64| model.needs_kordon_lease(NOW + Span::from_secs(after));
+        assert_eq!([needs(14), needs(15)], [false, true]);
     }
 }

@@ -120,7 +120,7 @@ impl NodeWatchlist {
                     nodes.filter(|node| self.abnormal.contains(*node) || self.notable.contains(*node));
                 self.changed.extend(concerned.cloned());
             }
-            Applied::Leader(..) => self.all_changed = true,
+            Applied::Leader(..) | Applied::KordonLease => self.all_changed = true,
             Applied::Other => {}
         }
     }

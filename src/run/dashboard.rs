@@ -37,7 +37,7 @@ use super::{
     notify::{Notifier, NotifyOptions},
     player::{PlayedMoment, Player, PlayerEvent, StepKind, StepResult},
     preferences_file::{PreferencesFile, PreferencesReader, ReadPreferences, next_read},
-    read_once::{PlannedAutoscalers, ShownHealthChecks, ShownKordonLease, ShownNodeClaims},
+    read_once::{KordonLeaseReader, PlannedAutoscalers, ShownHealthChecks, ShownNodeClaims},
     session::{Links, Session},
     surface::Surface,
     tty, vitals,
@@ -103,7 +103,7 @@ pub struct Dashboard {
 impl Dashboard {
     /// Returns a dashboard that shows a session.
     pub fn over(session: Session, options: AppOptions, context: Option<WriteContext>) -> Self {
-        let Session { model, links, clock, passes: _ } = session;
+        let Session { model, links, clock, .. } = session;
         Self {
             app: App::new(model, options),
             links: Some(links),

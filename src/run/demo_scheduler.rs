@@ -197,7 +197,11 @@ impl Work {
                     room |= makes_room(delta);
                     company |= is_elsewhere(delta);
                 }
-                Applied::Node(_) | Applied::Other | Applied::Lease(_) | Applied::Leader(..) => {
+                Applied::Node(_)
+                | Applied::Other
+                | Applied::Lease(_)
+                | Applied::Leader(..)
+                | Applied::KordonLease => {
                     room |= change.impact.bears_on_plans();
                 }
             }

@@ -23,7 +23,7 @@ const REPORTS: usize = 4;
 /// An API server from which Events and objects are read.
 #[derive(Clone)]
 pub struct EventServer {
-    pub(super) client: Client,
+    pub client: Client,
     pub(super) version: ServerVersion,
 }
 

@@ -5,15 +5,20 @@ use kube::Client;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::events::EventServer;
-use crate::k8s::{autoscalers, health_checks, kordon_lease, node_claims};
+use crate::{
+    k8s::{autoscalers, health_checks, kordon_lease, node_claims},
+    model::Model,
+};
 use kordon_core::cluster::{
     KnownAutoscalers, KnownHealthChecks, KnownNodeClaims, LeaderLease, NodeName, Version,
 };
+use kordon_time::{Span, Timestamp};
 
 /// Reason in the result if the task that reads the data panics.
 const FAILED: &str = "reading them failed by a bug in kordon";
 
 /// Reads data of type `T` once for each item on screen, of type `K`, that needs the data.
+#[derive(Debug)]
 pub struct ReadOnce<K, T> {
     /// API server from which the data is read; `None` if there is no API server.
     server: Option<EventServer>,
@@ -32,15 +37,28 @@ pub type ShownNodeClaims = ReadOnce<(NodeName, Version), KnownNodeClaims>;
 /// Reads the NodeHealthChecks of medik8s for the node whose detail is open, once for each version of the node.
 pub type ShownHealthChecks = ReadOnce<(NodeName, Version), KnownHealthChecks>;
 
-/// Reads the Lease of `kordon controller` while the information sheet is open, once for each number.
-pub type ShownKordonLease = ReadOnce<i64, Option<LeaderLease>>;
+/// Reads the Lease of `kordon controller` again and again, once for each number.
+pub type KordonLeaseReader = ReadOnce<i64, Result<Option<LeaderLease>, String>>;
 
-impl ShownKordonLease {
+/// Nanoseconds until kordon's Lease is read again: half of the time for which it is valid without a renewal.
+const LEASE_AGAIN: i64 = 7_500_000_000;
+
+/// Time for reading kordon's Lease before the Lease of kube-controller-manager expires, so that the verdict is not that
+/// no controller is active until the answer arrives. A Lease that is renewed as usual is valid for longer.
+const LEASE_AHEAD: Span = Span::from_secs(5);
+
+impl KordonLeaseReader {
     pub fn kordon_lease(server: Option<EventServer>) -> Self {
-        let read = |client: Client| -> BoxFuture<'static, Option<LeaderLease>> {
+        let read = |client: Client| -> BoxFuture<'static, Result<Option<LeaderLease>, String>> {
             Box::pin(async move { kordon_lease::read(&client).await })
         };
-        Self { server, read, unreadable: |_| None, wanted: None, reading: None }
+        Self { server, read, unreadable: |why| Err(why.into()), wanted: None, reading: None }
+    }
+
+    /// Reads the Lease if it is due, and is on screen or decides whether a controller is active.
+    pub fn keep(&mut self, model: &Model, is_shown: bool, now: Timestamp) {
+        let is_wanted = is_shown || model.needs_kordon_lease(now + LEASE_AHEAD);
+        self.follow(is_wanted.then(|| now.as_nanos() / LEASE_AGAIN));
     }
 }
 

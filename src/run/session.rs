@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{events::EventServer, wanted::WantedReader};
+use super::{events::EventServer, read_once::KordonLeaseReader, wanted::WantedReader};
 use crate::{
     executor::effects::{EffectExecutor, EffectLink},
     k8s::{
@@ -32,6 +32,7 @@ pub struct Session {
     pub clock: Clock,
     /// Durations of the engine's passes over all nodes.
     pub passes: PassDurations,
+    kordon_lease: KordonLeaseReader,
 }
 
 /// Channels of a model's input and effects.
@@ -177,6 +178,7 @@ impl Session {
         let events = Some(EventServer { client: connection.client.clone(), version: connection.version });
         Self {
             model: Model::new(options, clock.now()),
+            kordon_lease: KordonLeaseReader::kordon_lease(events.clone()),
             links: Links { feeds, effects, outcomes, wanted, events },
             clock,
             passes: PassDurations::default(),
@@ -187,9 +189,10 @@ impl Session {
     ///
     /// May be dropped at any time and called again: nothing is lost.
     pub async fn run_until(&mut self, arrived: impl Fn(&Model) -> bool) -> Ended {
-        let Self { model, links, clock, passes } = self;
+        let Self { model, links, clock, passes, kordon_lease } = self;
         while !arrived(model) {
             let due = model.poll_timeout();
+            kordon_lease.keep(model, false, clock.now());
             tokio::select! {
                 event = links.feeds.recv() => {
                     let Some(event) = event else { return Ended::Abandoned };
@@ -202,6 +205,9 @@ impl Session {
                 outcome = links.outcomes.recv() => {
                     let Some((id, outcome)) = outcome else { return Ended::Abandoned };
                     model.on_outcome(id, outcome, clock.now());
+                }
+                Ok(lease) = kordon_lease.next() => {
+                    model.apply(vec![Change::KordonLease(lease)], clock.now());
                 }
                 permit = links.effects.reserve(), if model.effects.has_next() => {
                     let Ok(permit) = permit else { return Ended::Abandoned };

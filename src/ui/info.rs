@@ -164,7 +164,7 @@ fn leader(scene: &Scene) -> Runs {
     if scene.app.model.effects.role() == ControllerRole::Controller {
         return name.and("kordon itself", scene.style(Role::Strong));
     }
-    let leadership = scene.shown.leadership();
+    let leadership = scene.shown.leadership(scene.shown.views.taken);
     let leader = match leadership {
         Leadership::Kordon(leader) | Leadership::Held(leader) => leader,
         Leadership::Released => return name.and("the Lease has no holder", scene.style(Role::FeedBroken)),
@@ -182,7 +182,7 @@ fn leader(scene: &Scene) -> Runs {
     let mut runs = name.and(host, scene.style(Role::Base));
     if let Some(renewed) = leader.renewed {
         let renewed = scene.shown.cluster.local(renewed);
-        let late = scene.now.since(renewed) > leader.duration.unwrap_or(Span::from_secs(15));
+        let late = scene.now.since(renewed) > leader.validity();
         let role = if late { Role::FeedBroken } else { Role::Dim };
         runs = runs.and(&format!(" renewed {} ago", text::age(scene.now, renewed)), scene.style(role));
     }

@@ -70,7 +70,7 @@ impl ServedCluster {
 
     /// Loads a session, and refreshes its dashboard twice. Returns the dashboard and the channels of the session.
     pub fn show(&self) -> (App, Links) {
-        let Session { model, links, clock, passes: _ } = self.load();
+        let Session { model, links, clock, .. } = self.load();
         let mut app = App::new(model, AppOptions::default());
         app.refresh(clock.now());
         app.refresh(clock.now());

@@ -462,7 +462,7 @@ impl Playback {
                 let seen = pod_effects(old, delta.new.as_deref()).into_iter().map(|seen| seen.at(t));
                 self.seen.extend(seen.filter(|seen| self.collects || seen.effect != "pod-gone"));
             }
-            Applied::Lease(_) | Applied::Leader(..) | Applied::Other => {}
+            Applied::Lease(_) | Applied::Leader(..) | Applied::KordonLease | Applied::Other => {}
         }
     }
 }

@@ -1,10 +1,14 @@
 //! `kordon doctor`: what it finds with a good server, with several bad servers, and in files. It writes nothing.
 
-use std::{fs, time::Duration};
+use std::{fs, process::Stdio, time::Duration};
 
 use kordon_demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    net::TcpListener,
+    time::timeout,
+};
 
 use crate::common::program::{Server, Shell};
 
@@ -42,6 +46,19 @@ impl Found {
         results.dedup();
         results
     }
+}
+
+/// A Lease in kube-system that was renewed at the beginning of 2026 and is valid for some seconds.
+fn lease(name: &str, holder: &str, seconds: i64) -> Value {
+    let renewed = "2026-01-01T00:00:00.000000Z";
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "kube-system", "name": name},
+        "spec": {
+            "holderIdentity": holder, "leaseDurationSeconds": seconds,
+            "acquireTime": renewed, "renewTime": renewed,
+        },
+    })
 }
 
 async fn doctor(shell: &Shell, more: &[&str], code: i32) -> Found {
@@ -83,17 +100,7 @@ async fn kordon_is_named_as_the_controller_while_it_renews_its_lease() {
     let server = Server::start(ApiOptions::default()).await;
     let _world = server.inhabit();
     server.govern().await;
-    server.api.load(
-        "leases",
-        json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"namespace": "kube-system", "name": "kordon-controller"},
-            "spec": {
-                "holderIdentity": "n1_kordon-x", "leaseDurationSeconds": 1_000_000_000,
-                "acquireTime": "2026-01-01T00:00:00.000000Z", "renewTime": "2026-01-01T00:00:00.000000Z",
-            },
-        }),
-    );
+    server.api.load("leases", lease("kordon-controller", "n1_kordon-x", 1_000_000_000));
     let shell = Shell::new();
     let found = doctor(&shell, &["--server", &server.url], DONE).await;
     assert_eq!(found.result("controller.lease"), "ok");
@@ -102,6 +109,49 @@ async fn kordon_is_named_as_the_controller_while_it_renews_its_lease() {
     let status = shell.run(&["status", "--server", &server.url]).await;
     let said = "controller: kordon controller, n1_kordon-x since 2026-01-01";
     assert!(status.out.contains(said), "{}", status.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_manager_kordon_is_the_controller_for_every_command_while_its_lease_is_valid() {
+    for (seconds, result, code) in [(1_000_000_000, "ok", DONE), (15, "problem", FAILED)] {
+        let server = Server::start(ApiOptions::default()).await;
+        let _world = server.inhabit();
+        server.api.load("leases", lease("kube-controller-manager", "n1_1f6d", 15));
+        server.api.load("leases", lease("kordon-controller", "n2_kordon-x", seconds));
+        let shell = Shell::new();
+        let found = doctor(&shell, &["--server", &server.url], code).await;
+        assert_eq!(found.result("controller.lease"), result, "{:#}", found.check("controller.lease"));
+        let is_missing = |text: &str| text.contains("no active kube-controller-manager");
+        let status = shell.run(&["status", "--server", &server.url]).await;
+        assert_eq!(is_missing(&status.out), result == "problem", "{}", status.out);
+        let line = ["status", "--watch", "--server", &server.url];
+        let mut watch = shell.command(&line).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut verdicts = BufReader::new(watch.stdout.take().expect("its output")).lines();
+        let first = timeout(ENDS, verdicts.next_line()).await.expect("a verdict").expect("text");
+        let first = first.expect("it goes on");
+        assert_eq!(is_missing(&first), result == "problem", "{first}");
+    }
+}
+
+#[tokio::test]
+async fn the_lease_of_kordon_counts_in_files_too() {
+    let shell = Shell::new();
+    let ready = json!({
+        "type": "Ready", "status": "True",
+        "lastHeartbeatTime": "2026-01-01T01:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+        "spec": {}, "status": {"conditions": [ready]},
+    });
+    for (seconds, is_missing) in [(1_000_000_000, false), (15, true)] {
+        let manager = lease("kube-controller-manager", "n1_1f6d", 15);
+        let items = [node.clone(), manager, lease("kordon-controller", "n2_kordon-x", seconds)];
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+        let file = shell.file("objects.json", &list);
+        let status = shell.run(&["status", "--from", &file, "--complete"]).await;
+        assert_eq!(status.out.contains("no active kube-controller-manager"), is_missing, "{}", status.out);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,6 +185,8 @@ async fn at_a_dead_address_the_connection_is_the_problem_and_the_rest_is_unknown
     let found = doctor(&Shell::new(), &["--server", &format!("https://{address}")], NO_CONNECTION).await;
     assert_eq!((found.result("connection.dns"), found.result("connection.tcp")), ("ok", "problem"));
     assert!(found.text("connection.tcp").contains("nothing listens there"));
+    let fix = found.check("connection.tcp")["fix"].as_str().expect("what to do");
+    assert!(fix.starts_with("check the port"), "{fix}");
     assert_eq!(found.text("connection.tls"), "not checked, because connection.tcp failed");
     for area in ["cluster.", "controller.", "rights."] {
         assert_eq!(found.results(area), ["unknown"], "{area}");

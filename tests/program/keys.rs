@@ -12,7 +12,7 @@ use kordon::{
         chord::Chord,
         commands::{COMMANDS, Command, UserAction},
         detail::DetailSubject,
-        groups::Grouping,
+        groups::{Grouping, NodeRow},
         key_presets::KeyPreset,
         preferences::SavedView,
         preview::{PlanKind, Targets},
@@ -356,7 +356,10 @@ fn a_range_of_rows_is_marked_from_the_last_mark_on() {
     let message = fixture.app.screen.message.clone();
     assert_eq!(message.as_deref(), Some("mark the first row of the range before its last"));
     fixture.press("<Space>jjv");
-    assert_eq!(fixture.app.screen.marked_nodes.len(), 4, "the mark moved on by one");
+    let (marked, rows) = (&fixture.app.screen.marked_nodes, fixture.app.screen.nodes.list.keys());
+    assert_eq!(marked.len(), 4, "the mark moved on by one");
+    let is_marked = |row: &NodeRow| row.node().is_some_and(|node| marked.contains(node));
+    assert!(rows[..4].iter().all(is_marked), "{marked:?}");
 }
 
 #[test]

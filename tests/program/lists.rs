@@ -140,6 +140,24 @@ async fn rows_are_sorted_and_filtered_as_in_the_dashboard() {
     assert_eq!((json["pods"].as_array().map(Vec::len), &json["total"]), (Some(1), &json!(1)));
 }
 
+#[tokio::test]
+async fn a_name_that_no_row_has_is_an_error_and_a_value_that_none_has_is_noted() {
+    let objects = Objects::of(CASE);
+    let output = run(&objects, &["nodes", "--filter", "zoen=a"]).await;
+    assert_eq!((output.code, output.out.as_str()), (USAGE, ""));
+    let said = output.err;
+    assert!(said.contains("--filter: zoen is no field here; did you mean zone?"), "{said}");
+    for (list, filter, said) in [
+        ("nodes", "state=Silnt", "note: --filter: no state is silnt; did you mean Silent?\n"),
+        ("pods", "phase=Runing", "note: --filter: no phase is runing; did you mean Running?\n"),
+        ("nodes", "state=Silent", ""),
+        ("pods", "!ready:yes", ""),
+    ] {
+        let output = run(&objects, &[list, "--filter", filter]).await;
+        assert_eq!((output.code, output.err.as_str()), (DONE, said), "{list} {filter}");
+    }
+}
+
 /// Arguments are checked before the cluster is contacted, so this test needs no cluster.
 #[tokio::test]
 async fn columns_and_fields_that_do_not_exist_are_errors_that_name_the_nearest() {

@@ -55,7 +55,7 @@ use ratatui::{
 };
 
 use crate::{
-    cells::add_gpus,
+    cells::{add_gpus, choose},
     dashboard_fixture::{DashboardFixture, START, set_condition, taint},
     event_list::show_events,
 };
@@ -365,6 +365,14 @@ fn wide_shows_the_lesser_columns() {
 }
 
 #[test]
+fn taints_are_whole_where_their_column_has_room() {
+    let mut fixture = DashboardFixture::incident();
+    choose(&mut fixture, Pane::Nodes, &["name", "taints"]);
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(screen.contains("unreachable:NoExecute 55s"), "{screen}");
+}
+
+#[test]
 fn wide_shows_no_fewer_columns_at_any_width() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("2z");
@@ -498,6 +506,16 @@ fn nodes_are_grouped_with_a_line_for_each_group_and_the_selection_stays_with_its
     assert_eq!(fixture.app.screen.nodes.list.len(), 13, "one is unfolded");
     fixture.press(":group node.kubernetes.io/instance-type<Enter>");
     assert_eq!(fixture.app.screen.nodes.list.keys()[0].to_string(), "m7i.2xlarge");
+    fixture.change_node("pool-b-01", |node| {
+        let pool = ("karpenter.sh/nodepool".into(), "blue".into());
+        node.labels = node.labels.entries().iter().cloned().chain([pool]).collect();
+    });
+    fixture.run(0);
+    fixture.press(":group pool<Enter>");
+    let rows = fixture.app.screen.nodes.list.keys().iter();
+    let mut groups: Vec<String> = rows.filter(|row| row.node().is_none()).map(ToString::to_string).collect();
+    groups.sort();
+    assert_eq!(groups, ["blue", "no pool"]);
     fixture.press(":group<Enter>");
     assert_eq!(fixture.app.screen.nodes.list.len(), 30);
 }
@@ -1446,7 +1464,7 @@ fn a_filter_without_a_match_says_what_would_match() {
     let screen = said("<Esc>5/nowhere<Enter>");
     assert!(screen.contains("no entry matches (Esc clears the filter: "), "{screen}");
     let screen = said("<Esc>4/nowhere<Enter>");
-    assert!(screen.contains("no lane matches (Esc clears the filter)"), "{screen}");
+    assert!(screen.contains("no lane matches (Esc clears the filter: "), "{screen}");
 }
 
 #[test]
@@ -1530,6 +1548,8 @@ fn a_misspelt_name_or_value_of_a_filter_has_the_nearest_one_beside_it() {
         ("2/pod>20", "pod cannot be compared; did you mean pods?"),
         ("2/zoen=a", "zoen is no field here; did you mean zone?"),
         ("2/zone=x", "no zone is x; there are a, b, c, eu-1/a, eu-1/b, eu-1/c"),
+        ("4/zoen=a", "zoen is no field here; did you mean zone?"),
+        ("4/what=evictd", "no what is evictd; did you mean evicted?"),
     ] {
         let screen = say(keys);
         assert!(screen.contains(said), "{keys}: {screen}");

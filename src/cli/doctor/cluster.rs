@@ -248,14 +248,16 @@ fn of_controller(model: &Model, now: Timestamp) -> DoctorCheck {
     let confidence = model.engine.as_ref().map(|engine| engine.confidence(now));
     let fix =
         "predictions assume that a controller runs; permit get, list and watch of leases in kube-system";
-    match (model.leadership(), confidence) {
+    match (model.leadership(now), confidence) {
+        (Leadership::Kordon(_) | Leadership::Held(_), Some(Confidence::NoController { since })) => {
+            no_controller(now.since(since))
+        }
         (Leadership::Kordon(lease), _) => {
             let since = lease.acquired.map(|acquired| now.since(model.cluster.local(acquired)));
             let since = since.map(|span| format!(" for {}", Span::from_secs(span.as_secs())));
             let found = format!("kordon controller runs as {}{}", lease.holder, since.unwrap_or_default());
             DoctorCheck::ok(id, found)
         }
-        (Leadership::Held(_), Some(Confidence::NoController { since })) => no_controller(now.since(since)),
         (Leadership::Released, _) => no_controller(Span::ZERO),
         (Leadership::Held(lease), Some(_)) => {
             DoctorCheck::ok(id, format!("kube-controller-manager runs as {}", lease.holder))

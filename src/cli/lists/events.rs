@@ -3,9 +3,13 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{ListArgs, say_empty};
+use super::{ListArgs, check_filter_of, say_empty};
 use crate::{
-    app::{EventColumn, Filter, Pane, Sort, event_list::event_rows, filter_fields::event_type},
+    app::{
+        EventColumn, Filter, Pane, Sort,
+        event_list::event_rows,
+        filter_fields::{FilterableEvent, event_type},
+    },
     cli::{
         connection::ConnectionArgs,
         exit::CliError,
@@ -43,7 +47,7 @@ pub async fn run(args: EventListArgs, connection: ConnectionArgs) -> Result<(), 
         Some(events) => events.map_err(|error| CliError::from_unread_events(error, namespace.as_deref()))?,
         None => return Err(patience.late("Events")),
     };
-    once.output.print(&EventListReport::new(&events, filter, sort, connection.clock.now()), table)
+    once.output.print(&EventListReport::new(&events, filter, sort, connection.clock.now())?, table)
 }
 
 impl CliError {
@@ -111,18 +115,27 @@ struct ListedEventReport {
 }
 
 impl EventListReport {
-    fn new(read: &EventsOfCluster, filter: Filter, sort: Sort<EventColumn>, now: Timestamp) -> Self {
-        let all = fold_by_object(read.events.as_deref().unwrap_or_default());
-        let keys = event_rows(&all, &filter, sort, ClusterClock::default(), now);
+    fn new(
+        read: &EventsOfCluster,
+        filter: Filter,
+        sort: Sort<EventColumn>,
+        now: Timestamp,
+    ) -> Result<Self, CliError> {
+        let (all, clock) =
+            (fold_by_object(read.events.as_deref().unwrap_or_default()), ClusterClock::default());
+        check_filter_of(&filter, Pane::Events, &|visit| {
+            all.values().for_each(|event| visit(&FilterableEvent { event, clock, now }));
+        })?;
+        let keys = event_rows(&all, &filter, sort, clock, now);
         let rows = keys.iter().filter_map(|key| all.get(key));
-        Self {
+        Ok(Self {
             schema: "kordon.events/v1",
             taken_at: now,
             events: rows.map(ListedEventReport::new).collect(),
             total: all.len(),
             left_out: read.left_out,
             filter,
-        }
+        })
     }
 }
 

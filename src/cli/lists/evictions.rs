@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ListArgs, say_empty, yes_or_no};
+use super::{ListArgs, check_filter, say_empty, yes_or_no};
 use crate::{
     app::{EvictionColumn, Filter, Pane, Sort, order::eviction_rows},
     cli::{
@@ -25,6 +25,7 @@ pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliEr
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     shot.run_forecast();
     shot.model.run_outcomes(None, shot.at);
+    check_filter(&filter, Pane::Evictions, &shot.model)?;
     args.once.output.print(&EvictionListReport::new(&shot.model, filter, sort, shot.at), table)?;
     shot.done()
 }

@@ -9,11 +9,19 @@ pub mod zones;
 use clap::Args;
 
 use super::{
-    exit::CliError,
+    exit::{self, CliError},
     once::OnceArgs,
     page::{Emphasis, Page},
 };
-use crate::app::{Filter, Pane, Sort, SortColumn, filter_fields, sorting::column_and_direction};
+use crate::{
+    app::{
+        Filter, Pane, Sort, SortColumn, filter_fields,
+        filter_words::{unknown_name, unknown_value},
+        filterable_rows::{VisitRows, visit_model_rows},
+        sorting::column_and_direction,
+    },
+    model::Model,
+};
 use kordon_core::{
     cluster::nearest::{did_you_mean, nearest},
     plan::words::counted,
@@ -80,6 +88,30 @@ fn no_column<C: SortColumn>(name: &str, title: &str) -> CliError {
         None => format!("; it can be sorted by: {}", titles.join(", ")),
     };
     CliError::Usage(format!("--sort: the list has no column {name}{help}"))
+}
+
+/// Checks the words of a filter against the rows of a list of the model.
+///
+/// # Errors
+/// A name in the filter is no field and no label of any row.
+pub fn check_filter(filter: &Filter, pane: Pane, model: &Model) -> Result<(), CliError> {
+    check_filter_of(filter, pane, &|visit| {
+        visit_model_rows(model, pane, visit);
+    })
+}
+
+/// Checks the words of a filter against the rows of a list. Notes a value that no row has.
+///
+/// # Errors
+/// A name in the filter is no field and no label of any row.
+fn check_filter_of(filter: &Filter, pane: Pane, rows: &VisitRows<'_>) -> Result<(), CliError> {
+    if let Some(unknown) = unknown_name(filter, pane, rows) {
+        return Err(CliError::Usage(format!("--filter: {unknown}")));
+    }
+    if let Some(unknown) = unknown_value(filter, pane, rows) {
+        exit::note(&format!("--filter: {unknown}"));
+    }
+    Ok(())
 }
 
 /// Says that a list is empty, and whether that is because of the filter.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{ListArgs, say_empty, yes_or_no};
+use super::{ListArgs, check_filter, say_empty, yes_or_no};
 use crate::{
     app::{Filter, NodeColumn, Pane, Sort, filter_fields::instance_type, order::node_rows},
     cli::{
@@ -35,6 +35,7 @@ pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliEr
         shot.read_devices().await;
     }
     shot.run_forecast();
+    check_filter(&filter, Pane::Nodes, &shot.model)?;
     args.once.output.print(&NodeListReport::new(&shot.model, filter, sort, shot.at), table)?;
     shot.done()
 }

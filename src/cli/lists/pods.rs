@@ -1,13 +1,13 @@
 //! `kordon pods`: lists the pods on nodes, as the dashboard's pane of pods does.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{ListArgs, say_empty, yes_or_no};
+use super::{ListArgs, check_filter_of, say_empty, yes_or_no};
 use crate::{
-    app::{Filter, Pane, PodColumn, Sort, order::pod_rows},
+    app::{Filter, Pane, PodColumn, Sort, filter_fields::FilterablePod, order::pod_rows},
     cli::{
         connection::ConnectionArgs,
         exit::CliError,
@@ -58,7 +58,11 @@ pub async fn run(args: PodListArgs, connection: ConnectionArgs) -> Result<(), Cl
     }
     shot.run_forecast();
     shot.model.run_outcomes(None, shot.at);
-    args.list.once.output.print(&PodListReport::new(&shot.model, &choice, filter, sort, shot.at), table)?;
+    let model = &shot.model;
+    check_filter_of(&filter, Pane::Pods, &|visit| {
+        choice.pods(model).for_each(|pod| visit(&FilterablePod { shown: model, pod }));
+    })?;
+    args.list.once.output.print(&PodListReport::new(model, &choice, filter, sort, shot.at), table)?;
     shot.done()
 }
 
@@ -122,6 +126,10 @@ struct ListedPodReport {
 }
 
 impl PodChoice {
+    fn pods<'a>(&'a self, model: &'a Model) -> impl Iterator<Item = &'a Arc<Pod>> {
+        model.cluster.pods().iter().filter(move |pod| self.has(pod))
+    }
+
     fn has(&self, pod: &Pod) -> bool {
         let is_on = |node: &NodeName| self.nodes.is_empty() || self.nodes.contains(node);
         pod.node.as_ref().is_some_and(is_on)
@@ -132,14 +140,13 @@ impl PodChoice {
 impl PodListReport {
     fn new(model: &Model, choice: &PodChoice, filter: Filter, sort: Sort<PodColumn>, now: Timestamp) -> Self {
         let gaps = model.cluster.gaps(FeedKind::PREDICTION);
-        let chosen = || model.cluster.pods().iter().filter(|pod| choice.has(pod));
-        let keys = pod_rows(model, chosen(), &filter, sort);
+        let keys = pod_rows(model, choice.pods(model), &filter, sort);
         let pods = keys.iter().filter_map(|key| model.cluster.pod(key));
         Self {
             schema: "kordon.pods/v1",
             taken_at: now,
             pods: pods.map(|pod| ListedPodReport::new(model, pod, now)).collect(),
-            total: chosen().count(),
+            total: choice.pods(model).count(),
             unknown: UnknownReport::new(&gaps),
             filter,
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{ListArgs, say_empty};
+use super::{ListArgs, check_filter, say_empty};
 use crate::{
     app::{Filter, Pane, Sort, ZoneColumn, order::zone_rows},
     cli::{
@@ -30,6 +30,7 @@ pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliEr
     let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Zones)?);
     let mut shot = OneShot::ask(&args.once, connection, true).await?;
     shot.run_forecast();
+    check_filter(&filter, Pane::Zones, &shot.model)?;
     args.once.output.print(&ZoneListReport::new(&shot.model, filter, sort, shot.at), table)?;
     shot.done()
 }

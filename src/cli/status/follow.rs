@@ -14,6 +14,7 @@ use super::{
     predictions::PredictionsReport,
 };
 use crate::{
+    k8s::kordon_lease,
     model::{ClusterVerdict, HeadroomProgress},
     run::{
         Ended,
@@ -21,7 +22,7 @@ use crate::{
         preferences_file::{PreferencesReader, next_read},
     },
 };
-use kordon_core::forecast::AccuracyReport;
+use kordon_core::{cluster::Change, forecast::AccuracyReport};
 use kordon_time::{Span, Timestamp};
 
 /// A verdict, printed as one line of JSON (`docs/reference/verdict.md`). Every field is always present.
@@ -61,6 +62,20 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
     // The first verdict computes N-1 for as long as `kordon status` does, so both print the same verdict.
     let mut slice = super::N_1;
     loop {
+        if session.model.needs_kordon_lease(clock.now())
+            && let Some(server) = session.links.events.clone()
+        {
+            tokio::select! {
+                Ended::Arrived | Ended::Abandoned = session.run_until(|_| false) => {
+                    return Err(CliError::WatchesEnded);
+                }
+                lease = kordon_lease::read(&server.client) => {
+                    if let Ok(lease) = lease {
+                        session.model.apply(vec![Change::KordonLease(lease)], clock.now());
+                    }
+                }
+            }
+        }
         let now = clock.now();
         if let Some(job) = session.model.next_headroom_job(now) {
             let headroom = job.advance(&mut progress, || clock.now() < now + slice);

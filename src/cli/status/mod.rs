@@ -44,7 +44,7 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
         true => OneShot::ask(&args.once, connection, true).await?,
         false => OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?,
     };
-    if args.once.reads_cluster_alone() {
+    if !args.once.is_recorded() {
         shot.read_kordon_lease().await;
     }
     let snapshot = if args.no_pods { None } else { compute_headroom(&mut shot, args.n_1) };

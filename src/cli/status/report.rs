@@ -170,8 +170,8 @@ pub struct ControllerReport {
 pub struct ConfidenceReport {
     /// How far the predictions can be trusted: `live` (the watches are live and a controller is active), `assumed` (the
     /// watches are live, but no Lease shows whether a controller is active, as without leader election, or while the
-    /// watch of that Lease is down: kordon assumes one), `disconnected` (the watches are down), `noController` (no
-    /// kube-controller-manager renews its Lease: nothing is evicted until one does).
+    /// watch of that Lease is down: kordon assumes one), `disconnected` (the watches are down), `noController` (neither
+    /// kube-controller-manager nor `kordon controller` renews its Lease: nothing is evicted until one does).
     pub state: &'static str,
     /// Since when `state` has this value; `null` for `live` and `assumed`.
     pub since: Option<Timestamp>,
@@ -374,7 +374,7 @@ fn controller(model: &Model) -> ControllerReport {
         Some(Confidence::Disconnected { since } | Confidence::NoController { since }) => Some(since),
         Some(Confidence::Live | Confidence::Assumed) | None => None,
     };
-    let leadership = model.leadership();
+    let leadership = model.leadership(model.views.taken);
     let (lease, leader) = match leadership {
         Leadership::Kordon(leader) | Leadership::Held(leader) => ("held", Some(leader)),
         Leadership::Released => ("released", None),

@@ -172,7 +172,7 @@ impl Expectations {
                 }
                 Vec::new()
             }
-            Applied::Lease(_) | Applied::Other => Vec::new(),
+            Applied::Lease(_) | Applied::KordonLease | Applied::Other => Vec::new(),
         };
         observations.into_iter().filter_map(|observation| self.on_observation(observation, context)).collect()
     }

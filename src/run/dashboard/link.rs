@@ -17,12 +17,9 @@ pub(super) struct ClusterLink {
     autoscalers: PlannedAutoscalers,
     node_claims: ShownNodeClaims,
     health_checks: ShownHealthChecks,
-    kordon_lease: ShownKordonLease,
+    kordon_lease: KordonLeaseReader,
     kubelets: KubeletReader,
 }
-
-/// Nanoseconds until kordon's Lease is read again: half of the time for which it is valid without a renewal.
-const LEASE_AGAIN: i64 = 7_500_000_000;
 
 /// An event on the dashboard's connection to the cluster.
 pub(super) enum LinkEvent {
@@ -54,7 +51,7 @@ impl ClusterLink {
         let autoscalers = PlannedAutoscalers::autoscalers(events.clone());
         let node_claims = ShownNodeClaims::node_claims(events.clone());
         let health_checks = ShownHealthChecks::health_checks(events.clone());
-        let kordon_lease = ShownKordonLease::kordon_lease(events.clone());
+        let kordon_lease = KordonLeaseReader::kordon_lease(events.clone());
         let events = ShownEvents::new(events);
         let Some(Links { feeds, effects, outcomes, wanted, events: _ }) = links else {
             let (feeds, effects, outcomes, wanted) = (None, None, None, watch::Sender::default());
@@ -101,7 +98,7 @@ impl ClusterLink {
         self.autoscalers.follow(app.plans_surges().then_some(()));
         self.node_claims.follow(app.shown_karpenter_node());
         self.health_checks.follow(app.shown_unhealthy_node());
-        self.kordon_lease.follow(app.shows_info().then(|| app.model.views.taken.as_nanos() / LEASE_AGAIN));
+        self.kordon_lease.keep(&app.model, app.shows_info(), app.model.views.taken);
         let usage = app.shows_usage() && !app.is_frozen();
         self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
     }
@@ -116,7 +113,8 @@ impl ClusterLink {
             known = self.autoscalers.next() => LinkEvent::Read(Change::Autoscalers(Arc::new(known))),
             known = self.node_claims.next() => LinkEvent::Read(Change::NodeClaims(Arc::new(known))),
             known = self.health_checks.next() => LinkEvent::Read(Change::HealthChecks(Arc::new(known))),
-            lease = self.kordon_lease.next() => LinkEvent::Read(Change::KordonLease(lease)),
+            // A Lease that cannot be read stays as it was until it expires.
+            Ok(lease) = self.kordon_lease.next() => LinkEvent::Read(Change::KordonLease(lease)),
             outcome = receive(&mut self.outcomes) => LinkEvent::Outcome(outcome),
             room = room_for_effect(self.effects.as_ref(), has_effects) => LinkEvent::Room(room),
             () = sleep_until(self.kubelets.due) => LinkEvent::Kubelets,

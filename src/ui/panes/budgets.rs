@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, column, draw_cause, open, say_nothing, sort_on_click, table_of};
+use super::{Nothing, column, draw_cause, object_name, open, say_nothing, sort_on_click, table_of};
 use crate::{
     app::{BudgetColumn, Pane},
     k8s::feed::FeedKind,
@@ -104,9 +104,7 @@ fn cells(scene: &Scene, row: &BudgetRow) -> Vec<Cell> {
     vec![
         Cell::new(sign, scene.style(role))
             .and(" ", dim)
-            .and(&row.key.namespace, dim)
-            .and("/", scene.style(Role::Faint))
-            .and(&row.key.name, scene.style(Role::Base))
+            .join(object_name(scene, &row.key, Role::Base))
             .copied_as(&row.key.to_string()),
         Cell::new(&row.room.to_string(), scene.style(role)),
         Cell::new(&format!("{} of {}", numbers.healthy, numbers.desired), dim),

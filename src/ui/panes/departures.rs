@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span};
 
-use super::{Nothing, draw_cause, journal::sign, open, say_nothing, table_of};
+use super::{Nothing, draw_cause, journal::sign, object_name, open, say_nothing, table_of};
 use crate::{
     app::Pane,
     k8s::feed::FeedKind,
@@ -217,10 +217,7 @@ fn cells(scene: &Scene, entry: &DepartureEntry, in_row: usize) -> Vec<Cell> {
             .and(" ", dim)
             .and(departure.kind.title(), scene.style(role_of(departure.kind)))
             .and(&certainty, dim),
-        Cell::new(&entry.pod.namespace, dim)
-            .and("/", scene.style(Role::Faint))
-            .and(&entry.pod.name, scene.style(Role::Base))
-            .and(&more, dim),
+        object_name(scene, &entry.pod, Role::Base).and(&more, dim),
         Cell::new(entry.node.as_deref().unwrap_or_default(), dim),
         Cell::new(state, scene.style(Role::EvictionTerminating)).and(&text::brief(departure.reason()), dim),
     ]

@@ -2,7 +2,9 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, column, draw_cause, nodes::mark, open, say_nothing, sort_on_click, table_of, tabs};
+use super::{
+    Nothing, column, draw_cause, nodes::mark, object_name, open, say_nothing, sort_on_click, table_of, tabs,
+};
 use crate::{
     app::{EvictionColumn, Pane},
     k8s::feed::{FeedKind, FeedState},
@@ -173,13 +175,11 @@ fn columns(scene: &Scene, width: u16) -> Vec<Column> {
 
 fn cells(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> Vec<Cell> {
     let quiet = matches!(row.state, EvictionState::Never | EvictionState::Cancelled { .. });
-    let named = scene.style(if quiet { Role::Dim } else { Role::Base });
+    let named = if quiet { Role::Dim } else { Role::Base };
     vec![
         glyph(scene, &row.state),
         chance(scene, &row.state).join(time(scene, &row.state)),
-        Cell::new(&key.namespace, scene.style(Role::Dim))
-            .and("/", scene.style(Role::Faint))
-            .and(&key.name, named),
+        object_name(scene, key, named),
         Cell::new(&row.node, scene.style(Role::Dim)),
         outcome(scene, key, row, style),
     ]

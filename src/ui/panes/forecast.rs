@@ -104,45 +104,45 @@ pub fn chance_note(scene: &Scene) -> Option<Runs> {
 
 /// Reason why the chart of the forecast is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
-    let loops = scene.shown.eviction_loops(scene.now);
-    let (glyph, text, role) = match scene.shown.views.confidence {
-        Some(Confidence::Live | Confidence::Assumed) if !scene.screen.filter(Pane::Forecast).is_empty() => {
-            return super::no_match(scene, Pane::Forecast);
-        }
-        Some(Confidence::Live | Confidence::Assumed) if !loops.is_empty() => {
-            let loops: Vec<String> = loops.iter().map(ToString::to_string).collect();
-            return ("▲", loops.join("; "), Role::NodeWarning);
-        }
-        Some(Confidence::Live | Confidence::Assumed) if !scene.shown.eviction_gaps().is_empty() => {
-            return ("○", format!("evictions unknown: {}", scene.shown.eviction_gaps()), Role::Dim);
-        }
-        Some(Confidence::Live | Confidence::Assumed) if scene.shown.is_abnormal() => {
-            let horizon = scene.screen.forecast.horizon;
-            if scene.shown.predictions.forecast_until(horizon).is_none() {
-                return ("◌", "working out the forecast".into(), Role::FeedBusy);
-            }
-            return ("○", nothing_more(scene.verdict), Role::Dim);
-        }
-        Some(Confidence::Live | Confidence::Assumed) if !scene.shown.views.blocked_drains.is_empty() => {
-            let drains = &scene.shown.views.blocked_drains;
-            let blocked = drains.iter().map(|drain| format!("drain of {} blocked by {drain}", drain.node));
-            return ("○", blocked.collect::<Vec<_>>().join("; "), Role::NodeWarning);
-        }
-        Some(Confidence::Live | Confidence::Assumed) if scene.verdict.level > VerdictLevel::Healthy => {
-            return ("○", nothing_more(scene.verdict), Role::Dim);
-        }
-        Some(Confidence::Live | Confidence::Assumed) => {
-            ("○", "nothing expected: all nodes healthy, no evictions", Role::Dim)
-        }
+    match scene.shown.views.confidence {
+        Some(Confidence::Live | Confidence::Assumed) => {}
         Some(Confidence::Disconnected { .. }) => {
-            ("✗", "disconnected from nodes and Leases: no predictions", Role::FeedBroken)
+            let text = "disconnected from nodes and Leases: no predictions";
+            return ("✗", text.into(), Role::FeedBroken);
         }
         Some(Confidence::NoController { .. }) => {
-            ("✗", "no active kube-controller-manager: no evictions until there is one", Role::FeedBroken)
+            let text = "no active kube-controller-manager: no evictions until there is one";
+            return ("✗", text.into(), Role::FeedBroken);
         }
-        None => ("◌", "waiting for nodes", Role::FeedBusy),
-    };
-    (glyph, text.into(), role)
+        None => return ("◌", "waiting for nodes".into(), Role::FeedBusy),
+    }
+    if !scene.screen.filter(Pane::Forecast).is_empty() {
+        return super::no_match(scene, Pane::Forecast);
+    }
+    let loops = scene.shown.eviction_loops(scene.now);
+    if !loops.is_empty() {
+        let loops: Vec<String> = loops.iter().map(ToString::to_string).collect();
+        return ("▲", loops.join("; "), Role::NodeWarning);
+    }
+    let gaps = scene.shown.eviction_gaps();
+    if !gaps.is_empty() {
+        return ("○", format!("evictions unknown: {gaps}"), Role::Dim);
+    }
+    if scene.shown.is_abnormal() {
+        return match scene.shown.predictions.forecast_until(scene.screen.forecast.horizon) {
+            None => ("◌", "working out the forecast".into(), Role::FeedBusy),
+            Some(_) => ("○", nothing_more(scene.verdict), Role::Dim),
+        };
+    }
+    let drains = &scene.shown.views.blocked_drains;
+    if !drains.is_empty() {
+        let blocked = drains.iter().map(|drain| format!("drain of {} blocked by {drain}", drain.node));
+        return ("○", blocked.collect::<Vec<_>>().join("; "), Role::NodeWarning);
+    }
+    if scene.verdict.level > VerdictLevel::Healthy {
+        return ("○", nothing_more(scene.verdict), Role::Dim);
+    }
+    ("○", "nothing expected: all nodes healthy, no evictions".into(), Role::Dim)
 }
 
 /// Says that the forecast adds nothing to what has happened, and names the worst problem of the verdict: `nothing more

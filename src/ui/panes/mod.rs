@@ -41,7 +41,7 @@ use crate::{
     k8s::feed::{FeedKind, FeedState},
     model::NodeUpgrade,
 };
-use kordon_core::{plan::words::counted, visible};
+use kordon_core::{cluster::Key, plan::words::counted, visible};
 
 /// Draws a pane. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
@@ -473,6 +473,13 @@ const MARK: &str = "✓";
 /// Cell between a row's glyph and its name, with a sign if the user has marked the row.
 fn mark(scene: &Scene, marked: bool) -> Cell {
     if marked { Cell::new(MARK, scene.style(Role::Accent)) } else { Cell::new(" ", scene.style(Role::Dim)) }
+}
+
+/// Namespace and name of an object, as in `shop/web-1`. The role is that of the name.
+fn object_name(scene: &Scene, key: &Key, role: Role) -> Cell {
+    Cell::new(&key.namespace, scene.style(Role::Dim))
+        .and("/", scene.style(Role::Faint))
+        .and(&key.name, scene.style(role))
 }
 
 /// Draws a sentence in the middle of an area, wrapped if necessary.

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, draw_cause, open, say_nothing, table_of};
+use super::{Nothing, draw_cause, object_name, open, say_nothing, table_of};
 use crate::{
     app::Pane,
     k8s::feed::FeedKind,
@@ -88,9 +88,7 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
             &text::age(scene.now, pending_since(&scene.shown.cluster, pod)),
             scene.style(Role::NodeWarning),
         ),
-        Cell::new(&pod.key.namespace, dim)
-            .and("/", scene.style(Role::Faint))
-            .and(&pod.key.name, scene.style(Role::Base)),
+        object_name(scene, &pod.key, Role::Base),
         Cell::new(&text::brief(&pod.pending_cause()), dim),
         Cell::new(&help, scene.style(role)),
     ]

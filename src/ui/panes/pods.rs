@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{
     column, draw_cause, draw_nothing, evictions, mark, marked,
     nodes::{due_words, sign},
-    open, sort_on_click, table_of,
+    object_name, open, sort_on_click, table_of,
 };
 use crate::{
     app::{Pane, PodColumn},
@@ -124,9 +124,7 @@ fn cells(scene: &Scene, pod: &Pod, has_gates: bool) -> Vec<Cell> {
     let mut cells = vec![
         Cell::new(glyph, scene.style(role))
             .join(mark(scene, scene.screen.marked_pods.contains(&pod.key)))
-            .and(&pod.key.namespace, dim)
-            .and("/", scene.style(Role::Faint))
-            .and(&pod.key.name, scene.style(Role::Base))
+            .join(object_name(scene, &pod.key, Role::Base))
             .copied_as(&pod.key.to_string()),
         Cell::new(if pod.is_ready() { "yes" } else { "no" }, scene.style(role)),
         Cell::new(pod.phase.as_str(), dim),

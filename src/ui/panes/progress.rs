@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{
     draw_full_text,
     event_row::{EventRow, when},
-    open, say, table_of,
+    object_name, open, say, table_of,
 };
 use crate::{
     app::{Pane, operations::OperationEntry, progress::ProgressRow},
@@ -309,12 +309,9 @@ fn pod(scene: &Scene, entry: &OperationEntry, row: &PodProgress) -> Vec<Cell> {
         PodProgressStage::Terminating { .. } => ("terminating", Role::EvictionTerminating),
         PodProgressStage::Ended(end) => (end_word(end), pod_end_role(end)),
     };
-    let name = Cell::new(&row.pod.namespace, scene.style(Role::Dim))
-        .and("/", scene.style(Role::Faint))
-        .and(&row.pod.name, scene.style(Role::Base));
     EventRow {
         when: when(&at, scene.style(role)),
-        subject: name,
+        subject: object_name(scene, &row.pod, Role::Base),
         state: Cell::new(word, scene.style(role_of_word)),
         text: landing(scene, entry, row).and(&text::brief(&why(scene, row)), scene.style(Role::Base)),
     }
@@ -338,11 +335,8 @@ fn landing(scene: &Scene, entry: &OperationEntry, row: &PodProgress) -> Cell {
 
 /// A budget that blocks pods, and what would unblock them.
 fn blocking(scene: &Scene, blocking: &BlockingBudget) -> Vec<Cell> {
-    let name = Cell::new(&blocking.budget.namespace, scene.style(Role::Dim))
-        .and("/", scene.style(Role::Faint))
-        .and(&blocking.budget.name, scene.style(Role::Strong));
     EventRow {
-        subject: name,
+        subject: object_name(scene, &blocking.budget, Role::Strong),
         state: Cell::new("budget", scene.style(Role::LevelError)),
         text: Cell::new(&freed(blocking), scene.style(Role::Base)),
         ..EventRow::default()

@@ -82,7 +82,7 @@ fn effects(applied: &Applied) -> Vec<RecordedEffect> {
         Applied::Pod(delta) => {
             delta.old.as_ref().map(|old| pod_effects(old, delta.new.as_deref())).unwrap_or_default()
         }
-        Applied::Lease(_) | Applied::Leader(..) | Applied::Other => Vec::new(),
+        Applied::Lease(_) | Applied::Leader(..) | Applied::KordonLease | Applied::Other => Vec::new(),
     }
 }
 

@@ -60,7 +60,7 @@ impl ObservedDrain {
                 }
                 _ => {}
             },
-            Applied::Lease(_) | Applied::Leader(..) | Applied::Other => {}
+            Applied::Lease(_) | Applied::Leader(..) | Applied::KordonLease | Applied::Other => {}
         }
     }
 

@@ -74,7 +74,7 @@ impl Cluster {
             Change::KordonLease(lease) => {
                 if self.kordon_lease != lease {
                     self.kordon_lease = lease;
-                    applied.push(Applied::Other);
+                    applied.push(Applied::KordonLease);
                 }
             }
             Change::Leader(lease) => {

@@ -117,6 +117,14 @@ pub struct LeaderLease {
     pub duration: Option<Span>,
 }
 
+impl LeaderLease {
+    /// Time for which a renewal of the Lease is valid. A Lease without a duration has the default of
+    /// kube-controller-manager's `--leader-elect-lease-duration`.
+    pub fn validity(&self) -> Span {
+        self.duration.unwrap_or(Span::from_secs(15))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

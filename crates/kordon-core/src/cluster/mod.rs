@@ -252,6 +252,8 @@ pub enum Applied {
     Pod(Delta<Pod>),
     /// The controller manager's Lease, before and after.
     Leader(Option<LeaderLease>, Option<LeaderLease>),
+    /// The Lease of `kordon controller`.
+    KordonLease,
     /// A change of an object that is read by plans only, or of how well a kind or scope is known.
     Other,
 }

@@ -170,7 +170,8 @@ pub enum Confidence {
     Assumed,
     /// The watches have been down since `since`. The engine does not know what changed after that.
     Disconnected { since: Timestamp },
-    /// No controller manager has renewed its Lease since `since`. Nothing happens until a controller manager renews it.
+    /// No controller manager has renewed its Lease since `since`, and `kordon controller` holds no Lease. Nothing
+    /// happens until a controller renews its Lease.
     NoController { since: Timestamp },
 }
 
@@ -216,7 +217,7 @@ impl Engine {
         engine.out = out;
         engine.controller_started = started;
         engine.heartbeats.read(cluster, now);
-        engine.estimate(cluster, now);
+        engine.estimate(cluster, started, now);
         engine.register_all(cluster);
         engine.present = PresentNodes::new(cluster, &engine.rules);
         engine.start_collector(cluster, started.unwrap_or(now), Certainty::Estimated, now);
@@ -298,6 +299,7 @@ impl Engine {
             Applied::Node(delta) => self.on_node(cluster, delta, now),
             Applied::Pod(delta) => self.on_pod(cluster, delta, now),
             Applied::Leader(_, new) => self.on_leader(cluster, new.as_ref(), now),
+            Applied::KordonLease => self.on_kordon_lease(cluster, now),
             Applied::Lease(delta) => self.on_lease(cluster, delta, now),
             Applied::Other => {}
         }
@@ -421,6 +423,17 @@ impl Engine {
             (WatchHealth::Live, Some(shadow)) => shadow.confidence(now),
             (WatchHealth::Live, None) => Confidence::Live,
         }
+    }
+
+    /// Whether the engine shadows `kordon controller`, which holds its Lease.
+    pub fn is_led_by_kordon(&self, now: Timestamp) -> bool {
+        self.shadow.as_ref().is_some_and(|shadow| shadow.is_led_by_kordon(now))
+    }
+
+    /// Whether only the Lease of `kordon controller` can show that a controller is active, because the Lease of
+    /// kube-controller-manager is not valid.
+    pub fn needs_kordon_lease(&self, now: Timestamp) -> bool {
+        self.shadow.as_ref().is_some_and(|shadow| shadow.manager_gone_since(now).is_some())
     }
 
     /// The values of upstream's metrics.

@@ -23,10 +23,6 @@ use crate::cluster::{
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-/// Validity of a leader's Lease after its renewal, for Leases without a duration (kube-controller-manager's
-/// `--leader-elect-lease-duration`).
-const LEASE_DURATION: Span = Span::from_secs(15);
-
 /// Tolerated delay of the controller's writes, because requests and watches take time. A prediction of a write is
 /// dropped if the write is still missing this long after the time that the settings allow.
 const LATENESS: Span = Span::from_secs(1);
@@ -43,6 +39,8 @@ pub struct Shadow {
     leader: Option<LeaderLease>,
     /// Time of the leader's last Lease renewal; none if the leader never renewed it.
     leader_renewed: Option<Timestamp>,
+    /// The renewal of the Lease that `kordon controller` holds; none if it holds none, or the Lease was not read.
+    kordon: Option<Renewal>,
     /// When the watch of the leader's Lease last became live again. Earlier renewals may have been missed.
     live_since: Timestamp,
     /// When the watch of the leader's Lease broke, so that renewals are not seen; none if the watch is live.
@@ -56,6 +54,13 @@ pub struct Shadow {
     followed: Option<FollowedPass>,
     /// Checks whether the controller's writes fit kordon's settings.
     audit: Audit,
+}
+
+/// The last renewal of a Lease.
+#[derive(Clone, Copy, Debug)]
+struct Renewal {
+    at: Timestamp,
+    validity: Span,
 }
 
 /// A pass of the controller, as far as its writes show it.
@@ -78,6 +83,7 @@ impl Shadow {
         Self {
             leader: cluster.leader().cloned(),
             leader_renewed: leader_renewed(cluster, now),
+            kordon: kordon_renewal(cluster, now),
             live_since: Timestamp::EPOCH,
             leader_unseen_since: None,
             leader_expired: false,
@@ -90,15 +96,30 @@ impl Shadow {
     /// Whether a controller is active. Without a readable Lease, a controller is assumed to be active. If the watch of
     /// the Lease is down, the last known state of the controller is assumed to last.
     pub fn confidence(&self, now: Timestamp) -> Confidence {
-        let Some(leader) = &self.leader else { return Confidence::Assumed };
-        let active = self.leader_unseen_since.map_or(Confidence::Live, |_| Confidence::Assumed);
-        let Some(renewed) = self.leader_renewed else { return active };
-        let ends = renewed.max(self.live_since) + leader.duration.unwrap_or(LEASE_DURATION);
-        if leader.holder.is_empty() || self.leader_unseen_since.unwrap_or(now).min(now) > ends {
-            Confidence::NoController { since: renewed }
-        } else {
-            active
+        if self.leader.is_none() {
+            return Confidence::Assumed;
         }
+        match self.manager_gone_since(now) {
+            Some(since) if !self.is_led_by_kordon(now) => Confidence::NoController { since },
+            Some(_) | None => self.leader_unseen_since.map_or(Confidence::Live, |_| Confidence::Assumed),
+        }
+    }
+
+    /// Whether `kordon controller` holds its Lease.
+    pub fn is_led_by_kordon(&self, now: Timestamp) -> bool {
+        self.kordon.is_some_and(|renewal| self.is_valid(renewal, now))
+    }
+
+    /// The last renewal of the controller managers' Lease, if the Lease has no holder or is not valid any more.
+    pub fn manager_gone_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let (leader, at) = (self.leader.as_ref()?, self.leader_renewed?);
+        let renewal = Renewal { at, validity: leader.validity() };
+        (leader.holder.is_empty() || !self.is_valid(renewal, now)).then_some(at)
+    }
+
+    fn is_valid(&self, renewal: Renewal, now: Timestamp) -> bool {
+        let ends = renewal.at.max(self.live_since) + renewal.validity;
+        self.leader_unseen_since.unwrap_or(now).min(now) <= ends
     }
 
     pub fn contradicted_flags(&self) -> impl Iterator<Item = &'static str> {
@@ -137,7 +158,7 @@ impl Shadow {
 
     /// Returns a copy for a forecast. In the forecast, a controller is always active and effects are written at once.
     pub fn forecast_copy(&self) -> Self {
-        Self { leader: None, expected: BTreeMap::new(), ..self.clone() }
+        Self { leader: None, kordon: None, expected: BTreeMap::new(), ..self.clone() }
     }
 }
 
@@ -152,11 +173,16 @@ fn leader_renewed(cluster: &Cluster, now: Timestamp) -> Option<Timestamp> {
     cluster.leader()?.renewed.map(|at| cluster.local(at).min(now))
 }
 
+/// The last renewal of the Lease that `kordon controller` holds.
+fn kordon_renewal(cluster: &Cluster, now: Timestamp) -> Option<Renewal> {
+    let lease = cluster.kordon_lease().filter(|lease| !lease.holder.is_empty())?;
+    Some(Renewal { at: cluster.local(lease.renewed?).min(now), validity: lease.validity() })
+}
+
 impl Engine {
     /// Estimates the health of nodes, the states of zones and the rate limiters that the running controller should
-    /// have.
-    pub(super) fn estimate(&mut self, cluster: &Cluster, now: Timestamp) {
-        let started = leader_started(cluster);
+    /// have. `started` is the time at which the controller started.
+    pub(super) fn estimate(&mut self, cluster: &Cluster, started: Option<Timestamp>, now: Timestamp) {
         let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
         let mut tainted: BTreeMap<ZoneKey, Vec<(NodeName, Timestamp)>> = BTreeMap::new();
         let record = |node: &Arc<Node>| {
@@ -354,13 +380,26 @@ impl Engine {
             }
             return;
         }
-        let started = leader_started(cluster).unwrap_or(now).min(now);
         let text = format!(
             "new leader {}: the controller starts again, every node gets a new grace period",
             lease.holder
         );
         self.out.notice(Severity::Warning, text, Why::default(), now);
-        self.restart(cluster, started, now);
+        self.restart(cluster, leader_started(cluster), now);
+    }
+
+    /// Handles a change of the Lease of `kordon controller`. If no controller was active, kordon starts from the
+    /// beginning, like any new controller.
+    pub(super) fn on_kordon_lease(&mut self, cluster: &Cluster, now: Timestamp) {
+        let Some(shadow) = &mut self.shadow else { return };
+        let was_active = shadow.confidence(now).allows_predictions();
+        shadow.kordon = kordon_renewal(cluster, now);
+        if was_active || !shadow.is_led_by_kordon(now) {
+            return;
+        }
+        self.out.notice(Severity::Info, "kordon controller is active".into(), Why::default(), now);
+        let acquired = cluster.kordon_lease().and_then(|lease| lease.acquired);
+        self.restart(cluster, acquired.map(|at| cluster.local(at)), now);
     }
 
     /// Records whether the watch of the leader's Lease is live; if it is not, records since when.
@@ -398,7 +437,9 @@ impl Engine {
         self.next_pass = now + period;
     }
 
-    fn restart(&mut self, cluster: &Cluster, started: Timestamp, now: Timestamp) {
+    /// Starts from the beginning, as a controller that acquired its Lease at `acquired`, or now if that is not known.
+    fn restart(&mut self, cluster: &Cluster, acquired: Option<Timestamp>, now: Timestamp) {
+        let started = acquired.unwrap_or(now).min(now);
         let Some(shadow) = &mut self.shadow else { return };
         shadow.expected.clear();
         shadow.audit.restart();
@@ -406,7 +447,7 @@ impl Engine {
         self.records = CowMap::default();
         self.controller_started = Some(started);
         self.zones.clear();
-        self.estimate(cluster, now);
+        self.estimate(cluster, acquired, now);
         // A new controller adds the taints once more, and starts with a full rate limiter for every zone.
         for zone in self.zones.values_mut() {
             *zone = Zone { census: zone.census, ..Zone::new(&self.settings, now) };

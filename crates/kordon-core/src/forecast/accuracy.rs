@@ -351,7 +351,7 @@ impl Accuracy {
                     self.restart();
                 }
             }
-            Applied::Lease(_) | Applied::Other => {}
+            Applied::Lease(_) | Applied::KordonLease | Applied::Other => {}
         }
         Vec::new()
     }

@@ -329,7 +329,7 @@ impl Snapshot {
                 Applied::Node(Delta { old: Some(node), new: None }) => self.remove_node(&node.name),
                 Applied::Pod(delta) => self.follow_pod(delta),
                 Applied::Other => others = true,
-                Applied::Node(_) | Applied::Lease(_) | Applied::Leader(..) => {}
+                Applied::Node(_) | Applied::Lease(_) | Applied::Leader(..) | Applied::KordonLease => {}
             }
         }
         if others {

@@ -315,6 +315,26 @@ mod tests {
             command(&drain).as_deref(),
             Some("kubectl drain a --timeout=1500ms --pod-selector='app in (a,b)'")
         );
+        let options = DrainOptions {
+            force: true,
+            ignore_daemonsets: true,
+            delete_emptydir_data: true,
+            disable_eviction: true,
+            grace: Some(Span::from_secs(5)),
+            skip_wait_for_delete: Some(Span::from_secs(60)),
+            surge: true,
+            parallel: 2,
+            ..DrainOptions::default()
+        };
+        let drain = Action::Drain { nodes: vec!["a".into()], options };
+        let flags = "drain a --ignore-daemonsets --delete-emptydir-data --force --disable-eviction \
+                     --grace-period=5 --skip-wait-for-delete-timeout=60";
+        assert_eq!(command(&drain), Some(format!("kubectl {flags}")));
+        assert_eq!(
+            drain.kordon(),
+            format!("kordon {flags} --surge --parallel=2"),
+            "kubectl has no such flags"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod summary;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{draw_full_text, event_row, event_row::EventRow, open, say};
+use super::{draw_full_text, event_row, event_row::EventRow, object_name, open, say};
 use crate::{
     app::{
         Mode, Pane,
@@ -279,7 +279,5 @@ fn after(at: Timestamp, made: Timestamp) -> Span {
 }
 
 fn pod_name(scene: &Scene, key: &Key) -> Cell {
-    Cell::new(&key.namespace, scene.style(Role::Dim))
-        .and("/", scene.style(Role::Faint))
-        .and(&key.name, scene.style(Role::Base))
+    object_name(scene, key, Role::Base)
 }
