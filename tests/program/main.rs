@@ -60,6 +60,7 @@ mod tables;
 mod terminal;
 mod terminal_keys;
 mod terminating;
+mod town;
 mod tuning;
 mod verdict;
 mod yaml_view;
