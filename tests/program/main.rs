@@ -36,6 +36,7 @@ mod lists;
 mod maintained;
 mod maintained_dashboard;
 mod maintenance;
+mod maintenance_times;
 mod measured;
 mod mouse;
 mod lying_server;
