@@ -1,5 +1,5 @@
-//! `kordon maintenance --enforce` on a real control plane: twelve nodes whose kubelets a command restarts, while kordon
-//! is killed again and again.
+//! `kordon maintenance --enforce` on a real control plane: twelve of fifteen nodes, whose kubelets a command restarts: as
+//! planned, and while kordon is killed again and again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, stream::FuturesUnordered};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon_core::cluster::{claim::DRAIN, maintenance_note::MAINTENANCE};
 use kordon_time::Span;
@@ -28,11 +29,25 @@ use crate::{
     },
 };
 
-const NODES: usize = 12;
+/// Nodes of the pool that is maintained.
+const POOL: usize = 12;
+
+/// All nodes. Without others to land on, pods of a pool have to move twice.
+const NODES: usize = 15;
+
+/// Label of the nodes of the pool.
+const IN_POOL: &str = "kordon.test/maintained";
+
 const ZONES: [&str; 3] = ["a", "b", "c"];
 
 /// Default number of times that kordon is killed; `KORDON_KILLS` sets another number.
 const KILLS: usize = 4;
+
+/// Time for which a machine is silent while it restarts.
+const DOWN: Duration = Duration::from_secs(2);
+
+/// By how much of its planned time a maintenance may take more or less time.
+const TOLERANCE: f64 = 0.2;
 
 /// Replicas of each Deployment. A budget allows one of them to be unavailable.
 const REPLICAS: usize = 4;
@@ -64,7 +79,11 @@ async fn start(plane: &mut Plane) -> Result<Kubelets> {
     plane.start_controller_manager(&controllers)?;
     plane.start_scheduler()?;
     let client = plane.client();
-    let spec = |number: usize| NodeSpec::new(format!("n{number:02}"), ZONES[number % ZONES.len()]);
+    let spec = |number: usize| {
+        let labels = (number < POOL).then(|| (IN_POOL.to_owned(), "true".to_owned()));
+        let labels = labels.into_iter().collect();
+        NodeSpec { labels, ..NodeSpec::new(format!("n{number:02}"), ZONES[number % ZONES.len()]) }
+    };
     let kubelets = Kubelets::start(&client, (0..NODES).map(spec).collect(), Heartbeats::default()).await?;
     for number in 0..DEPLOYMENTS {
         let name = format!("app-{number}");
@@ -111,11 +130,13 @@ async fn settle(plane: &Plane) -> Result<()> {
 /// machine.
 struct Machines {
     folder: tempfile::TempDir,
+    /// Time for which a machine is worked on before it restarts.
+    work: Duration,
 }
 
 impl Machines {
-    fn new() -> Result<Self> {
-        Ok(Self { folder: tempfile::tempdir()? })
+    fn new(work: Duration) -> Result<Self> {
+        Ok(Self { folder: tempfile::tempdir()?, work })
     }
 
     /// Returns a command that requests a restart of the machine and ends at once, as `reboot` does.
@@ -142,15 +163,23 @@ impl Machines {
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let mut done: BTreeMap<String, usize> = BTreeMap::new();
+        let (mut restarting, mut restarts) = (BTreeSet::new(), FuturesUnordered::new());
         let restarts = async {
             loop {
                 for (node, asked) in self.asked()? {
-                    if done.get(&node).copied().unwrap_or_default() < asked {
-                        restart(plane, kubelets, &node, asked).await?;
-                        done.insert(node, asked);
+                    let is_due = done.get(&node).copied().unwrap_or_default() < asked;
+                    if is_due && restarting.insert(node.clone()) {
+                        restarts.push(restart(plane, kubelets, node, asked, self.work));
                     }
                 }
-                tokio::time::sleep(Duration::from_millis(300)).await;
+                tokio::select! {
+                    Some(restarted) = restarts.next() => {
+                        let (node, time) = restarted?;
+                        restarting.remove(&node);
+                        done.insert(node, time);
+                    }
+                    () = tokio::time::sleep(Duration::from_millis(300)) => {}
+                }
             }
         };
         tokio::select! {
@@ -160,23 +189,32 @@ impl Machines {
     }
 }
 
-/// Restarts a machine: its kubelet falls silent for a moment, and comes back with another boot id.
-async fn restart(plane: &Plane, kubelets: &Kubelets, node: &str, time: usize) -> Result<()> {
-    kubelets.silence(node).await?;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+/// Works on a machine and restarts it: its kubelet falls silent for a moment, and comes back with another boot id.
+async fn restart(
+    plane: &Plane,
+    kubelets: &Kubelets,
+    node: String,
+    time: usize,
+    work: Duration,
+) -> Result<(String, usize)> {
+    tokio::time::sleep(work).await;
+    kubelets.silence(&node).await?;
+    tokio::time::sleep(DOWN).await;
     let boot = Patch::Merge(
         json!({"status": {"nodeInfo": {"bootID": format!("{node}-{time}-{}", fastrand::u32(..))}}}),
     );
-    Api::<Node>::all(plane.client()).patch_status(node, &PatchParams::default(), &boot).await?;
-    kubelets.come_back(node).await
+    Api::<Node>::all(plane.client()).patch_status(&node, &PatchParams::default(), &boot).await?;
+    kubelets.come_back(&node).await?;
+    Ok((node, time))
 }
 
-fn words(plane: &Plane, exec: &str) -> Result<Vec<String>> {
-    let kubeconfig = plane.kubeconfig(ADMIN)?;
-    let place = ["maintenance", "--kubeconfig", program::path(&kubeconfig), "-l", "kubernetes.io/os=linux"];
+fn words(plane: &Plane, machines: &Machines) -> Result<Vec<String>> {
+    let (kubeconfig, exec) = (plane.kubeconfig(ADMIN)?, machines.command());
+    let takes = format!("{}s", (machines.work + DOWN).as_secs());
+    let place = ["maintenance", "--kubeconfig", program::path(&kubeconfig), "-l", IN_POOL];
     let how =
-        ["--max-per-zone", "1", "--settle", "5s", "--work-takes", "5s", "--wait-for", "boot", "-o", "json"];
-    Ok(place.iter().chain(&how).chain(&["--exec", exec]).map(|word| (*word).to_owned()).collect())
+        ["--max-per-zone", "1", "--settle", "5s", "--work-takes", &takes, "--wait-for", "boot", "-o", "json"];
+    Ok(place.iter().chain(&how).chain(&["--exec", &exec]).map(|word| (*word).to_owned()).collect())
 }
 
 fn as_words(words: &[String]) -> Vec<&str> {
@@ -204,14 +242,29 @@ async fn ensure_clean(plane: &Plane) -> Result<()> {
 
 async fn undisturbed(plane: &mut Plane) -> Result<()> {
     let kubelets = &start(plane).await?;
-    let (machines, shell) = (Machines::new()?, Shell::new());
-    let words = words(plane, &machines.command())?;
+    let (machines, shell) = (Machines::new(Duration::from_secs(28))?, Shell::new());
+    let words = words(plane, &machines)?;
     let plan = shell.run(&as_words(&words)).await;
     ensure!(plan.code == 0, "{}", plan.err);
     let plan: Value = serde_json::from_str(&plan.out)?;
     ensure!(plan["leftOut"] == json!([]), "{plan:#}");
+    // Between the waves, a gate measures N-1.
+    let measured = shell.home.path().join("measured");
+    let status = ["status", "--kubeconfig", &words[2], "--n-1", "-o", "json"];
+    let measure = async || -> Result<[u64; 2]> {
+        let output = shell.run(&status).await;
+        ensure!(output.code == 0, "{}", output.err);
+        worst_losses(&serde_json::from_str(&output.out)?)
+    };
+    let before = measure().await?;
+    let gate = format!(
+        "sh -c '{} {} >>{}'",
+        program::path(&program::path_of_binary()),
+        status.join(" "),
+        program::path(&measured)
+    );
     let run = async {
-        let all = [&as_words(&words)[..], &["--enforce", "--yes"]].concat();
+        let all = [&as_words(&words)[..], &["--gate", &gate, "--enforce", "--yes"]].concat();
         let output = shell.run(&all).await;
         ensure!(output.code == 0, "{}", output.err);
         Ok(serde_json::from_str::<Value>(&output.out)?)
@@ -219,32 +272,47 @@ async fn undisturbed(plane: &mut Plane) -> Result<()> {
     let report = machines.serve(plane, kubelets, run).await?;
     ensure_clean(plane).await?;
     let asked = machines.asked()?;
-    ensure!(asked.len() == NODES && asked.values().all(|times| *times == 1), "{asked:?}");
+    ensure!(asked.len() == POOL && asked.values().all(|times| *times == 1), "{asked:?}");
     ensure!(refused_evictions(plane)? == 0, "a budget made a pod wait");
+    let measured = fs::read_to_string(measured)?;
+    let measured = serde_json::Deserializer::from_str(&measured).into_iter::<Value>();
+    let mut losses = Vec::new();
+    for status in measured {
+        losses.push(worst_losses(&status?)?);
+    }
+    losses.push(measure().await?);
     let number = |report: &Value, field: &str| report[field].as_f64().unwrap_or(f64::NAN);
     let (planned, took) = (number(&report, "plannedSeconds"), number(&report, "tookSeconds"));
+    let (waves, cost, by_name) =
+        (plan["waves"].as_array().map_or(0, Vec::len), &plan["cost"], &plan["byName"]);
     println!(
-        "{NODES} nodes in {} waves: planned {planned} s, took {took} s; {} pods moved of {} planned; one by one by name: \
-         {} s and {} moves",
-        plan["waves"].as_array().map_or(0, Vec::len),
-        report["moves"],
-        plan["cost"]["moves"],
-        plan["byName"]["takesSeconds"],
-        plan["byName"]["moves"],
+        "{POOL} of {NODES} nodes in {waves} waves: planned {planned} s, took {took} s; {} pods moved of {} planned; one by \
+         one by name: {} s and {} moves; N-1 before {before:?}, then {losses:?}",
+        report["moves"], cost["moves"], by_name["takesSeconds"], by_name["moves"],
     );
-    ensure!(number(&report, "moves") <= number(&plan["cost"], "moves"), "more pods moved than planned");
-    ensure!(
-        number(&plan["cost"], "takesSeconds") < number(&plan["byName"], "takesSeconds"),
-        "one by one is no slower"
-    );
+    ensure!((took / planned - 1.0).abs() <= TOLERANCE, "planned {planned} s, took {took} s");
+    ensure!(losses.len() > 1, "there is only one wave: {plan:#}");
+    let is_no_worse = |loss: &[u64; 2]| loss[0] <= before[0] && loss[1] <= before[1];
+    ensure!(losses.iter().all(is_no_worse), "N-1 before {before:?}, then {losses:?}");
+    ensure!(number(&report, "moves") <= number(cost, "moves"), "more pods moved than planned");
+    for field in ["takesSeconds", "moves"] {
+        ensure!(number(cost, field) < number(by_name, field), "{field} by name: {plan:#}");
+    }
     Ok(())
+}
+
+/// Returns how many pods the worst loss of a node and of a zone strands, by `kordon status`.
+fn worst_losses(status: &Value) -> Result<[u64; 2]> {
+    ensure!(status["headroom"].is_object(), "N-1 is not known");
+    let worst = |of: &str| status["headroom"][of]["worst"]["nowhere"].as_u64().unwrap_or_default();
+    Ok([worst("nodes"), worst("zones")])
 }
 
 async fn killed(plane: &mut Plane) -> Result<()> {
     let kubelets = &start(plane).await?;
     let kills: usize = std::env::var("KORDON_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
-    let (machines, shell) = (Machines::new()?, Shell::new());
-    let words = words(plane, &machines.command())?;
+    let (machines, shell) = (Machines::new(Duration::ZERO)?, Shell::new());
+    let words = words(plane, &machines)?;
     let refused = refused_evictions(plane)?;
     let resume = ["maintenance", "--resume", "--kubeconfig", &words[2], "-o", "json"];
     let run = async {
@@ -280,9 +348,9 @@ async fn killed(plane: &mut Plane) -> Result<()> {
     ensure_clean(plane).await?;
     let asked = machines.asked()?;
     println!("restarts that were asked for: {asked:?}");
-    ensure!(asked.len() == NODES, "{asked:?}");
+    ensure!(asked.len() == POOL, "{asked:?}");
     // A command that was running when kordon was killed may run again. A command that is known to have ended does not.
-    ensure!(asked.values().sum::<usize>() <= NODES + kills, "{asked:?}");
+    ensure!(asked.values().sum::<usize>() <= POOL + kills, "{asked:?}");
     println!("evictions that a budget refused: {}", refused_evictions(plane)? - refused);
     Ok(())
 }

@@ -8,54 +8,36 @@
 mod compare;
 pub mod facts;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     executor::requests::{RequestExecutor, RequestWriter},
     journal::Journal,
-    k8s::{
-        feed::{FeedEvent, FeedKind, FeedState},
-        watch::{self, WatchOptions},
-    },
-    model::{Model, ModelOptions},
     run::{operation_driver::OperationRun, watched_model::WatchedModel},
 };
-use kordon_clock::Clock;
 use kordon_core::{
     cluster::{Node, NodeName, Owner, OwnerKind, Pod, Uid, WorkloadKind},
-    engine::ServerVersion,
     operation::{Operation, OperationEnd, OperationNotice, OperationOptions},
     placement::Snapshot,
     plan::{Action, DrainOptions, PlacingEnvironment, Plan, PodPlan, Prospect, Retry},
 };
-use kordon_demo::{
-    api::{self, Api, Verb},
-    scenario::Scenario,
-    world::{self, World},
-};
+use kordon_demo::api::{self, Verb};
 use kordon_time::{Span, Timestamp};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use compare::Comparison;
 use facts::Facts;
 
-const VERSION: ServerVersion = ServerVersion::new(1, 36);
+use crate::town::{self, Town, VERSION};
 
 /// Number of nodes that are drained at a time.
 const PARALLEL: usize = 5;
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_under_load_goes_as_its_plan_predicted() {
-    let (drained, nodes) = match std::env::var("KORDON_DRAIN") {
-        Ok(text) => {
-            let (drained, nodes) = text.split_once('/').expect("as in 20/200");
-            (drained.parse().expect("a number"), nodes.parse().expect("a number"))
-        }
-        Err(_) => (8, 40),
-    };
-    let seed = std::env::var("KORDON_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let (drained, nodes) = town::size("KORDON_DRAIN", (8, 40));
+    let seed = town::seed();
     let mut town = Town::new(nodes, seed).await;
     let chosen = town.drainable(drained);
     let (plan, facts, notices) = town.drain(chosen).await;
@@ -161,66 +143,7 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
     assert!(wrong <= most, "predicted {predicted}, happened {happened}");
 }
 
-/// A demo cluster, and kordon's model of it.
-struct Town {
-    api: Api,
-    clock: Clock,
-    model: Model,
-    feeds: mpsc::Receiver<FeedEvent>,
-    cancel: CancellationToken,
-    _world: World,
-}
-
-impl Drop for Town {
-    fn drop(&mut self) {
-        self.cancel.cancel();
-    }
-}
-
 impl Town {
-    /// Creates a cluster that has run for a while, with all objects that plans are based on.
-    async fn new(nodes: usize, seed: u64) -> Self {
-        let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
-        let api =
-            Api::new(clock, api::ApiOptions { seed, log_entries: 1_000_000, ..api::ApiOptions::default() });
-        let cancel = CancellationToken::new();
-        let world = world::WorldOptions {
-            scenario: Scenario::named("healthy").expect("there is one"),
-            nodes: Some(nodes),
-            pods: Some(nodes * 16),
-            seed,
-            pod_changes_per_second: Some(nodes as f64 / 10.0),
-            ..world::WorldOptions::default()
-        };
-        let world = World::start(&api, clock, &world, cancel.clone());
-        clock.sleep(Span::from_secs(60)).await;
-        // The channel for the reports of the watches; a watch waits while it is full.
-        let (heard, feeds) = mpsc::channel(64);
-        let options =
-            WatchOptions { version: VERSION, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };
-        watch::spawn(
-            api.client_as("kordon"),
-            options,
-            tokio::sync::watch::Sender::default().subscribe(),
-            clock,
-            heard,
-            cancel.clone(),
-        );
-        let model = Model::new(ModelOptions::observer(VERSION), clock.now());
-        let mut town = Self { api, clock, model, feeds, cancel, _world: world };
-        town.learn().await;
-        town
-    }
-
-    /// Processes the reports of the watches until all of them have listed.
-    async fn learn(&mut self) {
-        let is_live = |model: &Model, kind| model.feeds.state(kind) == Some(&FeedState::Live);
-        while !FeedKind::ALWAYS.iter().all(|kind| is_live(&self.model, *kind)) {
-            let event = self.feeds.recv().await.expect("watches do not end");
-            self.model.on_watch_event(event, self.clock.now());
-        }
-    }
-
     /// Makes and applies a plan, as `kordon drain --enforce` does.
     async fn drain(&mut self, nodes: Vec<NodeName>) -> (Plan, Facts, Vec<OperationNotice>) {
         let now = self.clock.now();
@@ -267,13 +190,6 @@ impl Town {
         assert_eq!(counted.limits.first().map(|limit| limit.hard), i64::try_from(pods).ok());
     }
 
-    /// Processes the reports that have arrived.
-    async fn learn_now(&mut self) {
-        while let Ok(Some(event)) = tokio::time::timeout(Duration::from_millis(50), self.feeds.recv()).await {
-            self.model.on_watch_event(event, self.clock.now());
-        }
-    }
-
     /// Returns a node that can be drained and has pods of a ReplicaSet in this namespace.
     fn drainable_with(&self, namespace: &str) -> NodeName {
         let replicated = |pod: &Arc<Pod>| {
@@ -306,20 +222,14 @@ impl Town {
     /// Returns worker nodes that one drain can empty. None of their pods is the only replica under a budget, and none
     /// would have an unschedulable replacement.
     fn drainable(&self, count: usize) -> Vec<NodeName> {
-        let is_worker = |node: &&Arc<Node>| !node.roles().any(|role| role == "control-plane");
-        let workers: Vec<NodeName> =
-            self.model.cluster.nodes().iter().filter(is_worker).map(|node| node.name.clone()).collect();
-        let (now, mut chosen) = (self.clock.now(), Vec::new());
-        let all = workers.len();
-        // Tries nodes that are far apart first. Skips a node that would keep the drain from ending.
-        for place in (0..count).flat_map(|turn| (turn..all).step_by((all / count).max(1))) {
+        let (now, mut chosen) = (self.clock.now(), Vec::<NodeName>::new());
+        // Skips a node that would keep the drain from ending.
+        for worker in self.workers(count) {
             if chosen.len() == count {
                 break;
             }
-            let with: Vec<NodeName> = chosen.iter().chain([&workers[place]]).cloned().collect();
-            if !chosen.contains(&workers[place])
-                && self.plan(with.clone(), now).prospect() == Prospect::Completes
-            {
+            let with: Vec<NodeName> = chosen.iter().chain([&worker]).cloned().collect();
+            if self.plan(with.clone(), now).prospect() == Prospect::Completes {
                 chosen = with;
             }
         }

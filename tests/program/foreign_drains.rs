@@ -435,14 +435,25 @@ fn cases() -> Vec<Case> {
             "Ready",
             &["Karpenter did not disrupt it: PDB prevents pod evictions (PodDisruptionBudget=[shop/web])"],
         ),
-        // Source: kubernetes-sigs/node-readiness-controller 2ebdf9d: README.md.
+        // Source: kubernetes-sigs/node-readiness-controller v0.5.0: api/v1alpha1/nodereadinessrule_types.go for the keys,
+        // `addTaintBySpec` in internal/controller/node_controller.go, which adds the taint of the rule without a time,
+        // and the rule in docs/book/src/examples/cni-readiness.md.
         case(
             "unready",
-            taint("readiness.k8s.io/NetworkReady", "pending", Some(CORDONED)),
+            taint("readiness.k8s.io/NetworkReady", "pending", None),
             "Ready",
             &[
                 "readiness.k8s.io/NetworkReady:NoSchedule, by Node Readiness Controller: a condition that it needs is not \
                  met",
+            ],
+        ),
+        case(
+            "unready-evicts",
+            json!({"spec": {"taints": [{"key": "readiness.k8s.io/gpu-not-ready", "effect": "NoExecute"}]}}),
+            "Ready",
+            &[
+                "readiness.k8s.io/gpu-not-ready:NoExecute, by Node Readiness Controller: pods leave when their tolerations \
+                 end",
             ],
         ),
         // Source: kubernetes v1.37.1: pkg/kubelet/nodestatus/setters.go.

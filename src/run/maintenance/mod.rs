@@ -213,10 +213,10 @@ impl<'a> MaintenanceRun<'a> {
         Ok(self.outcome.planned.first().cloned())
     }
 
-    /// Annotates the nodes whose wave has not started, so that nobody else maintains them. A node stays cordoned or
-    /// uncordoned, as it is.
+    /// Annotates the nodes whose wave has not started, so that nobody else maintains them. Until the next wave, no
+    /// replacement has to land elsewhere, so the nodes that this maintenance has cordoned in advance are uncordoned.
     async fn claim_waiting(&mut self) -> Result<(), Stop> {
-        let waiting = |name| self.staged(name, MaintenanceStage::Waiting, "");
+        let waiting = |name: &NodeName| (name.clone(), mark(MaintenanceStage::Waiting, false, ""));
         let writes = self.options.nodes.iter().map(waiting).collect();
         self.write(writes).await
     }

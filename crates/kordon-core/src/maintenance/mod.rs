@@ -33,7 +33,10 @@ use kordon_time::{Span, Timestamp};
 pub use outcome::{MaintenanceOutcome, NodeRecord, NodeResult, PastWave};
 pub use work::{WaitFor, not_back};
 
-/// Maximum size of a cluster, in nodes, in which the loss of each node and zone is simulated between waves.
+/// Maximum size of a cluster, in nodes, in which the loss of each node and zone is simulated between waves. With 1,000
+/// nodes and 30,000 pods, a plan for 12 nodes takes more than 85 s of CPU with these simulations, and 3 s without them
+/// (2026-11-30): each wave that is tried needs one, and so does each node that they keep out of the waves. Above some
+/// 3,000 nodes, the losses of zones are only computed on request ([`Headroom`]), so the check would leave them out.
 pub const HEADROOM_UP_TO: usize = 1_000;
 
 /// Settings of a maintenance: its nodes, limits and times.
