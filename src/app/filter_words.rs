@@ -48,18 +48,19 @@ impl App {
         self.screen.filter(pane).error(fields(pane)).or_else(|| self.unknown_word(pane))
     }
 
-    /// What is wrong with the filter that is being typed. A last word that can be completed is not wrong yet.
+    /// What is wrong with the filter that is being typed.
     pub fn typed_filter_fault(&self) -> Option<String> {
         self.typed_filter()?;
-        let pane = self.screen.focus;
-        let is_complete = || self.filter_candidates().is_empty();
-        let unknown = || if is_complete() { self.unknown_word(pane) } else { None };
-        self.screen.filter(pane).error(fields(pane)).or_else(unknown)
+        self.filter_fault(self.screen.focus)
     }
 
     /// A name in the filter of a pane that is no field and no label of any row, or a value that no row has, with what
-    /// was probably meant; `None` also if the pane has no rows, or too many.
+    /// was probably meant; `None` also if the pane has no rows, or too many. While a filter is typed, a last word that
+    /// can be completed is not wrong yet.
     pub fn unknown_word(&self, pane: Pane) -> Option<String> {
+        if !self.filter_candidates().is_empty() {
+            return None;
+        }
         let (filter, rows) = (self.screen.filter(pane), self.rows(pane));
         unknown_name(filter, pane, &rows).or_else(|| unknown_value(filter, pane, &rows))
     }

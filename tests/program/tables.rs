@@ -457,11 +457,12 @@ fn tables(text: &str, command: &[&str]) -> Vec<Printed> {
             && !line.chars().any(char::is_lowercase)
             && !line.contains(['│', '▪'])
     };
+    // A note of what was shortened, or an error.
+    let ends = |line: &str| line.starts_with("… shortened") || line.starts_with("kordon: ");
     let mut found = Vec::new();
     for place in 1..lines.len() {
         if lines[place - 1].is_empty() && is_head(lines[place]) {
-            let end =
-                lines[place..].iter().position(|line| line.is_empty() || line.starts_with("… shortened"));
+            let end = lines[place..].iter().position(|line| line.is_empty() || ends(line));
             let end = end.map_or(lines.len(), |end| place + end);
             found.push(Printed::read(&lines[place..end], command));
         }
