@@ -289,6 +289,33 @@ async fn requests_of_a_claim_share_a_device_unless_a_constraint_keeps_them_apart
     }
 }
 
+/// Upstream of 1.37 compares lists only with `DRAListTypeAttributes`, which is off by default (`matchAttributeConstraint`
+/// of `structured/internal/experimental/allocator_experimental.go`).
+#[tokio::test]
+async fn lists_in_the_attribute_of_a_constraint_leave_the_placement_open() {
+    let mut template = claim_template("gpu", 2);
+    template["spec"]["spec"]["devices"]["constraints"] = json!([{"matchAttribute": "gpu.example.com/links"}]);
+    for (first, second, outcome) in [
+        (json!({"string": "a"}), json!({"string": "a"}), "moves"),
+        (json!({"string": "a"}), json!({"string": "b"}), "pending"),
+        (json!({"strings": ["a", "b"]}), json!({"strings": ["b", "c"]}), "unknown"),
+        (json!({"strings": ["a", "b"]}), json!({"string": "a"}), "unknown"),
+    ] {
+        let mut objects = Objects::of(CLAIMS);
+        objects.0.push(template.clone());
+        for node in ["c30-n2", "c30-n3"] {
+            objects.without("ResourceSlice", &format!("slice-{node}"));
+        }
+        let device = |name: &str, links: &Value| json!({"name": name, "attributes": {"links": links}});
+        objects.named("ResourceSlice", "slice-c30-n1")["spec"]["devices"] =
+            json!([device("new-0", &first), device("new-1", &second)]);
+        let plan = objects.answer(EVICT_INFER, DONE).await;
+        assert_eq!(of_pod(&plan, "infer", "outcome"), outcome, "{first} and {second}: {plan:#}");
+        let says_why = of_pod(&plan, "infer", "outcomeText").contains("attribute gpu.example.com/links");
+        assert_eq!(says_why, outcome == "unknown", "{plan:#}");
+    }
+}
+
 /// `DRAConsumableCapacity` is on by default from 1.36 on (`pkg/features/kube_features.go`).
 #[tokio::test]
 async fn releases_before_1_36_leave_the_placement_on_shared_devices_open() {

@@ -1,9 +1,6 @@
 //! The devices that a pod needs, as a filter of nodes (DynamicResources).
 
-use std::{
-    cell::{Cell, OnceCell},
-    sync::Arc,
-};
+use std::{cell::OnceCell, sync::Arc};
 
 use super::{
     Allocation, DeviceState, Devices,
@@ -43,8 +40,8 @@ pub(in crate::placement) struct PodDevices {
     refusal: Option<Reason>,
     /// Why it is not known which nodes take the pod.
     obstacle: Option<Name>,
-    /// Whether a search for devices on a node has given up, because there were too many combinations to try.
-    gave_up: Cell<bool>,
+    /// Why it is not known whether a node that was checked has the devices.
+    doubt: OnceCell<Name>,
     /// Why a selector fails for a device of a node that was checked. The scheduler then does not place the pod on any
     /// node (upstream `Filter` of dynamicresources, which returns an error).
     failure: OnceCell<Name>,
@@ -199,8 +196,7 @@ impl PodDevices {
 
     /// Returns why it is not known which nodes take the pod; `None` if all checks so far had a result.
     pub fn unknown(&self) -> Option<Name> {
-        let gave_up = || "there are too many combinations of devices".into();
-        self.obstacle.clone().or_else(|| self.gave_up.get().then(gave_up))
+        self.obstacle.clone().or_else(|| self.doubt.get().cloned())
     }
 
     /// Whether the scheduler does not place the pod on any node, because a selector fails for a device of a node that
@@ -222,8 +218,8 @@ impl PodDevices {
         }
         match self.search(node) {
             Found::Devices(_) => Ok(()),
-            Found::GaveUp => {
-                self.gave_up.set(true);
+            Found::Unknown(why) => {
+                self.doubt.get_or_init(|| why);
                 Ok(())
             }
             Found::Fails(why) => {
