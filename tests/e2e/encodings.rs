@@ -108,6 +108,7 @@ fn objects() -> Vec<(&'static str, Value)> {
             json!({"metadata": {"name": "slice"}, "spec": {"driver": "x.io", "nodeName": "n",
             "pool": {"name": "n", "generation": 3, "resourceSliceCount": 1}, "devices": [{"name": "gpu-0",
                 "attributes": {"model": {"string": "m"}, "cores": {"int": 8}, "new": {"bool": true}, "v": {"version": "1.2.3"}},
+                "bindsToNode": true, "bindingConditions": ["x.io/ready"], "bindingFailureConditions": ["x.io/failed"],
                 "capacity": {"memory": {"value": "40Gi"}}}]}}),
         ),
         (
