@@ -299,6 +299,7 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         Change::Autoscalers(_)
         | Change::NodeClaims(_)
         | Change::HealthChecks(_)
+        | Change::ShutdownPeriods(..)
         | Change::KordonLease(_)
         | Change::Leader(_)
         | Change::Known(..)

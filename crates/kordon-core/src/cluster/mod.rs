@@ -77,6 +77,7 @@ pub mod scheduling;
 pub mod scope;
 pub mod service;
 mod shared_list;
+mod shutdown_periods;
 mod sorted_walk;
 pub mod stateful_set;
 pub mod storage;
@@ -132,6 +133,7 @@ pub use scheduling::SchedulingSpec;
 pub use scope::{ReadBy, Scope, ScopeRead};
 pub use service::Service;
 pub use shared_list::SharedList;
+pub use shutdown_periods::{ShutdownPeriod, ShutdownPeriods};
 pub use sorted_walk::SortedWalk;
 pub use stateful_set::StatefulRules;
 pub use storage::{AccessModes, Claim, CsiDriver, CsiNode, StorageClass, Volume, VolumeProperties};
@@ -176,6 +178,8 @@ pub enum Change {
     NodeClaims(Arc<KnownNodeClaims>),
     /// All NodeHealthChecks of medik8s, as read by one request.
     HealthChecks(Arc<KnownHealthChecks>),
+    /// The kubelet's periods for the graceful shutdown of a node, or why they could not be read.
+    ShutdownPeriods(NodeName, Result<ShutdownPeriods, Name>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
     /// The Lease of `kordon controller`, as read by one request; none if it does not exist.
@@ -213,6 +217,7 @@ impl Change {
             Self::Autoscalers(_)
             | Self::NodeClaims(_)
             | Self::HealthChecks(_)
+            | Self::ShutdownPeriods(..)
             | Self::Leader(_)
             | Self::KordonLease(_)
             | Self::Known(..)
@@ -280,6 +285,8 @@ pub struct Cluster {
     autoscalers: Arc<KnownAutoscalers>,
     node_claims: Arc<KnownNodeClaims>,
     health_checks: Arc<KnownHealthChecks>,
+    /// Periods of kubelets, by node. Read only for nodes that are shutting down.
+    shutdown_periods: Arc<BTreeMap<NodeName, Result<ShutdownPeriods, Name>>>,
     leader: Option<LeaderLease>,
     kordon_lease: Option<LeaderLease>,
     clock: ClusterClock,
@@ -412,6 +419,12 @@ impl Cluster {
 
     pub fn health_checks(&self) -> &KnownHealthChecks {
         &self.health_checks
+    }
+
+    /// The kubelet's periods for the graceful shutdown of a node, or why they could not be read; `None` if they were
+    /// not read.
+    pub fn shutdown_periods(&self, node: &NodeName) -> Option<&Result<ShutdownPeriods, Name>> {
+        self.shutdown_periods.get(node)
     }
 
     pub fn autoscalers(&self) -> &KnownAutoscalers {
