@@ -458,6 +458,7 @@ fn words(reason: &Reason) -> String {
         Reason::DeviceClassMissing(class) => {
             format!("request references DeviceClass \"{class}\", which does not exist")
         }
+        Reason::FeatureMissing(_) => "node(s) didn't match Pod's required features".into(),
         Reason::PodAffinity => "node(s) didn't match pod affinity rules".into(),
         Reason::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".into(),
         Reason::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules".into(),

@@ -72,6 +72,8 @@ pub enum Reason {
     DeviceSelector(Name),
     /// A claim asks for devices of a class that does not exist.
     DeviceClassMissing(Name),
+    /// The node does not declare this feature, which the pod requires.
+    FeatureMissing(Name),
     /// The required podAffinity is not met.
     PodAffinity,
     /// The pod's required podAntiAffinity is not met.
@@ -122,6 +124,7 @@ impl fmt::Display for Reason {
             }
             Self::DeviceSelector(why) => f.write_str(why),
             Self::DeviceClassMissing(class) => write!(f, "device class {class} not found"),
+            Self::FeatureMissing(feature) => write!(f, "feature {feature} not declared"),
             Self::PodAffinity => f.write_str("podAffinity not met"),
             Self::PodAntiAffinity => f.write_str("podAntiAffinity not met"),
             Self::ExistingAntiAffinity => f.write_str("podAntiAffinity of another pod"),

@@ -33,21 +33,19 @@ pub enum NotModelledKind {
     Webhooks,
     SchedulerConfiguration,
     KubeletAdmission,
-    DeclaredFeatures,
     VolumeLimitScaling,
     StorageCapacityScoring,
     BudgetUpdates,
 }
 
 impl NotModelledKind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 9] = [
         Self::Quota,
         Self::Rollout,
         Self::Autoscalers,
         Self::Webhooks,
         Self::SchedulerConfiguration,
         Self::KubeletAdmission,
-        Self::DeclaredFeatures,
         Self::VolumeLimitScaling,
         Self::StorageCapacityScoring,
         Self::BudgetUpdates,
@@ -62,7 +60,6 @@ impl NotModelledKind {
             Self::Webhooks => "webhooks",
             Self::SchedulerConfiguration => "schedulerConfiguration",
             Self::KubeletAdmission => "kubeletAdmission",
-            Self::DeclaredFeatures => "declaredFeatures",
             Self::VolumeLimitScaling => "volumeLimitScaling",
             Self::StorageCapacityScoring => "storageCapacityScoring",
             Self::BudgetUpdates => "budgetUpdates",
@@ -82,11 +79,6 @@ impl NotModelledKind {
             Self::Autoscalers | Self::Webhooks => true,
             Self::SchedulerConfiguration => !matches!(plan.landing, Some(Landing::Unknown)),
             Self::KubeletAdmission => is_placed,
-            Self::DeclaredFeatures => {
-                let node = plan.landing.as_ref().and_then(Landing::node).and_then(|node| cluster.node(node));
-                let kubelet = node.and_then(|node| ServerVersion::parse(&node.kubelet_version));
-                rules.version >= ServerVersion::new(1, 36) && kubelet.is_some_and(|is| is < rules.version)
-            }
             Self::VolumeLimitScaling | Self::StorageCapacityScoring => {
                 let is_modelled =
                     self == Self::VolumeLimitScaling && cluster.known(FeedKind::CsiDrivers).is_known();
@@ -116,9 +108,6 @@ impl fmt::Display for NotModelledKind {
             Self::SchedulerConfiguration => "the scheduler may have other profiles, plugins or extenders",
             Self::KubeletAdmission => {
                 "the kubelet may reject the replacement: its static CPU, memory or topology policy"
-            }
-            Self::DeclaredFeatures => {
-                "the scheduler may reject an older kubelet, which lacks a feature of the pod (NodeDeclaredFeatures)"
             }
             Self::VolumeLimitScaling => {
                 "the scheduler may reject nodes without the CSI driver of a volume (VolumeLimitScaling): CSIDrivers are \
