@@ -159,7 +159,12 @@ fn objects() -> Vec<(&'static str, Value)> {
         ),
         (
             "/apis/storage.k8s.io/v1/csidrivers",
-            json!({"metadata": {"name": "x.io"}, "spec": {"attachRequired": false}}),
+            json!({"metadata": {"name": "x.io"}, "spec": {"attachRequired": false, "storageCapacity": true}}),
+        ),
+        (
+            "/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities",
+            json!({"metadata": {"name": "x"}, "storageClassName": "fast", "capacity": "10Gi", "maximumVolumeSize": "2Gi",
+            "nodeTopology": selector}),
         ),
         (
             "/api/v1/persistentvolumes",

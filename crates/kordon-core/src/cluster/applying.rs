@@ -54,6 +54,9 @@ impl Cluster {
             }
             Change::CsiNode(event) => self.csi_nodes.apply(event, |_| applied.push(Applied::Other)),
             Change::CsiDriver(event) => self.csi_drivers.apply(event, |_| applied.push(Applied::Other)),
+            Change::StorageCapacity(event) => {
+                self.storage_capacities.apply(event, |_| applied.push(Applied::Other));
+            }
             Change::Autoscalers(known) => {
                 if self.autoscalers != known {
                     self.autoscalers = known;
@@ -217,6 +220,10 @@ impl Cluster {
             Scope::Whole(FeedKind::CronJobs) => {
                 let gone = read.gone(&self.cron_jobs, |_| true, |cron_job| cron_job.key.clone());
                 gone.map(|cron_job| Change::CronJob(Deleted(cron_job))).collect()
+            }
+            Scope::Whole(FeedKind::StorageCapacities) => {
+                let gone = read.gone(&self.storage_capacities, |_| true, |capacity| capacity.key.clone());
+                gone.map(|capacity| Change::StorageCapacity(Deleted(capacity))).collect()
             }
             Scope::Whole(FeedKind::CsiDrivers) => {
                 let gone = read.gone(&self.csi_drivers, |_| true, |driver| Key::new("", &driver.name));

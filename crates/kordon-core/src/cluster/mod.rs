@@ -17,7 +17,7 @@
 //!        '---------- claim ---------->
 //!
 //!  PriorityClass, Namespace: by name, from pods        LeaderLease: kube-system/kube-controller-manager, alone
-//!  CsiDriver: by name, from volumes
+//!  CsiDriver: by name, from volumes                   StorageCapacity: by class, from claims without a volume
 //! ```
 //!
 //! A reference may lead nowhere: watches are independent, and objects disappear in any order.
@@ -136,7 +136,9 @@ pub use shared_list::SharedList;
 pub use shutdown_periods::{ShutdownPeriod, ShutdownPeriods};
 pub use sorted_walk::SortedWalk;
 pub use stateful_set::StatefulRules;
-pub use storage::{AccessModes, Claim, CsiDriver, CsiNode, StorageClass, Volume, VolumeProperties};
+pub use storage::{
+    AccessModes, Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, Volume, VolumeProperties,
+};
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
 pub use taint::{
     OUT_OF_SERVICE, Taint, TaintEffect, Toleration, TolerationOperator, UNSCHEDULABLE, tolerates_no_schedule,
@@ -169,6 +171,7 @@ pub enum Change {
     StorageClass(ObjectEvent<StorageClass>),
     CsiNode(ObjectEvent<CsiNode>),
     CsiDriver(ObjectEvent<CsiDriver>),
+    StorageCapacity(ObjectEvent<StorageCapacity>),
     Quota(ObjectEvent<Quota>),
     Device(DeviceChange),
     CronJob(ObjectEvent<CronJob>),
@@ -211,6 +214,7 @@ impl Change {
             Self::StorageClass(event) => found(event, |class| Key::new("", &class.name)),
             Self::CsiNode(event) => found(event, |node| Key::new("", &node.name)),
             Self::CsiDriver(event) => found(event, |driver| Key::new("", &driver.name)),
+            Self::StorageCapacity(event) => found(event, |capacity| capacity.key.clone()),
             Self::Quota(event) => found(event, |quota| quota.key.clone()),
             Self::Device(change) => change.found(),
             Self::CronJob(event) => found(event, |cron_job| cron_job.key.clone()),
@@ -279,6 +283,7 @@ pub struct Cluster {
     storage_classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
     csi_drivers: Table<CsiDriver>,
+    storage_capacities: Table<StorageCapacity>,
     quotas: Table<Quota>,
     devices: DeviceTables,
     cron_jobs: Table<CronJob>,
@@ -392,6 +397,24 @@ impl Cluster {
 
     pub fn csi_drivers(&self) -> &Table<CsiDriver> {
         &self.csi_drivers
+    }
+
+    pub fn storage_capacities(&self) -> &Table<StorageCapacity> {
+        &self.storage_capacities
+    }
+
+    /// Whether the scheduler compares a new volume of this class with the free capacity of the storage (upstream
+    /// `hasEnoughCapacity`). False while CSIDrivers are unknown.
+    pub fn publishes_capacity(&self, class: &Name) -> bool {
+        let class = self.storage_classes.get(class).filter(|class| class.waits_for_consumer);
+        let driver = class.and_then(|class| self.csi_drivers.get(&class.provisioner));
+        driver.is_some_and(|driver| driver.publishes_capacity)
+    }
+
+    /// Whether a claim waits for a new volume that the scheduler compares with the free capacity of the storage.
+    pub fn needs_storage_capacities(&self) -> bool {
+        let waits = |claim: &Arc<Claim>| claim.volume.is_empty() && self.publishes_capacity(&claim.class);
+        self.csi_drivers.iter().any(|driver| driver.publishes_capacity) && self.claims.iter().any(waits)
     }
 
     /// Whether a controller attaches a volume to nodes. If the CSIDriver object of the volume's driver is missing or
@@ -596,6 +619,7 @@ impl Cluster {
             | FeedKind::DeviceTaintRules
             | FeedKind::ClaimTemplates => self.devices.count(kind).unwrap_or_default(),
             FeedKind::CronJobs => self.cron_jobs.len(),
+            FeedKind::StorageCapacities => self.storage_capacities.len(),
             FeedKind::Leader => usize::from(self.leader.is_some()),
         }
     }
@@ -622,6 +646,7 @@ impl Cluster {
             | FeedKind::DeviceTaintRules
             | FeedKind::ClaimTemplates => self.devices.is_listed(kind).unwrap_or_default(),
             FeedKind::CronJobs => self.cron_jobs.is_synced(),
+            FeedKind::StorageCapacities => self.storage_capacities.is_synced(),
             FeedKind::Leader => self.leader.is_some(),
         }
     }
