@@ -12,7 +12,7 @@ use super::{
     warning::PodWarning,
 };
 use crate::{
-    cluster::{Cluster, FeedKind, Pod, scheduling::PodVolume},
+    cluster::{Cluster, FeedKind, Key, Pod, scheduling::PodVolume},
     engine::ServerVersion,
 };
 
@@ -73,6 +73,15 @@ impl NotModelledKind {
             PodVolume::Claim(_) | PodVolume::OwnClaim { .. } => true,
             PodVolume::Disk(_) => false,
         };
+        let is_scored = |volume: &PodVolume| match volume {
+            PodVolume::Claim(name) => {
+                let key = Key { namespace: pod.key.namespace.clone(), name: name.clone() };
+                let claim = cluster.claims().get(&key).filter(|claim| claim.volume.is_empty());
+                claim.is_some_and(|claim| cluster.publishes_capacity(&claim.class))
+            }
+            PodVolume::OwnClaim { class, .. } => cluster.publishes_capacity(class),
+            PodVolume::Disk(_) => false,
+        };
         match self {
             Self::Quota => cluster.quotas_in(&pod.key.namespace).any(|quota| quota.counts(pod).is_none()),
             Self::Rollout => plan.warnings.contains(&PodWarning::RolloutInProgress),
@@ -80,12 +89,14 @@ impl NotModelledKind {
             Self::SchedulerConfiguration => !matches!(plan.landing, Some(Landing::Unknown)),
             Self::KubeletAdmission => is_placed,
             Self::VolumeLimitScaling | Self::StorageCapacityScoring => {
-                let is_modelled =
-                    self == Self::VolumeLimitScaling && cluster.known(FeedKind::CsiDrivers).is_known();
+                let knows_drivers = cluster.known(FeedKind::CsiDrivers).is_known();
+                let mut volumes = pod.scheduling.volumes.iter();
                 rules.version >= ServerVersion::new(1, 37)
                     && is_placed
-                    && !is_modelled
-                    && pod.scheduling.volumes.iter().any(claims)
+                    && match self {
+                        Self::StorageCapacityScoring if knows_drivers => volumes.any(is_scored),
+                        _ => !knows_drivers && volumes.any(claims),
+                    }
             }
             Self::BudgetUpdates => {
                 let mut budgets = cluster.budgets_of(pod).filter(|known| budget::selects(known, pod, rules));
