@@ -1,8 +1,9 @@
 //! Reads a cluster once, for the commands that print an answer and end.
 
-use std::{collections::BTreeSet, mem, path::Path, sync::Arc};
+use std::{collections::BTreeSet, mem, path::Path, pin::pin, sync::Arc};
 
 use clap::Args;
+use futures::{StreamExt, stream};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -25,7 +26,7 @@ use crate::{
         connect::Connection,
         feed::{FeedEvent, FeedKind, FeedState},
         health_checks, kordon_lease,
-        kubelet::read_node_metrics,
+        kubelet::{read_node_metrics, read_shutdown_periods},
         node_claims,
         settings::controller_flags,
     },
@@ -40,7 +41,7 @@ use crate::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Change, Cluster, Known, KnownNodeClaims, Scope},
+    cluster::{Change, Cluster, Known, KnownNodeClaims, NodeName, Scope},
     engine::Settings,
     placement::SchedulerRules,
     plan::{Action, EvictionRules, needs},
@@ -71,6 +72,12 @@ const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Lead
 /// Time limit for reading objects that an answer can do without, such as those with names similar to the name of a
 /// missing object.
 const NEAR_PATIENCE: Span = Span::from_secs(2);
+
+/// Time limit for reading the configuration of kubelets whose machines stop.
+const SHUTDOWN_PATIENCE: Span = Span::from_secs(2);
+
+/// Number of kubelets whose configuration is read at the same time.
+const KUBELETS_AT_ONCE: usize = 8;
 
 /// Time limit for reading the usage of nodes.
 const USAGE_PATIENCE: Span = Span::from_secs(2);
@@ -252,6 +259,7 @@ impl OneShot {
         if shot.model.engine.is_none() {
             shot.in_time()?;
         }
+        shot.read_shutdown_periods(args).await;
         Ok(shot)
     }
 
@@ -282,6 +290,7 @@ impl OneShot {
         if shot.model.engine.is_none() {
             shot.in_time()?;
         }
+        shot.read_shutdown_periods(args).await;
         Ok(shot)
     }
 
@@ -462,6 +471,37 @@ impl OneShot {
             let now = self.clock.now();
             self.model.apply(vec![Change::HealthChecks(Arc::new(known))], now);
         }
+    }
+
+    /// Reads how the kubelets of nodes that are shutting down are configured for that, for up to `SHUTDOWN_PATIENCE`.
+    /// Files have no configurations of kubelets.
+    async fn read_shutdown_periods(&mut self, args: &OnceArgs) {
+        if !args.reads_cluster_alone() {
+            return;
+        }
+        let Self { model, connection, clock, .. } = self;
+        let stopping = model.cluster.nodes().iter().filter(|node| node.is_shutting_down());
+        let stopping: Vec<NodeName> = stopping.map(|node| node.name.clone()).collect();
+        if stopping.is_empty() {
+            return;
+        }
+        let client = &connection.client;
+        let read = async |node: NodeName| {
+            let periods = read_shutdown_periods(client, &node).await.map_err(|why| why.as_str().into());
+            Change::ShutdownPeriods(node, periods)
+        };
+        let mut answers = pin!(stream::iter(stopping).map(read).buffer_unordered(KUBELETS_AT_ONCE));
+        let mut changes = Vec::new();
+        let all = async {
+            while let Some(change) = answers.next().await {
+                changes.push(change);
+            }
+        };
+        tokio::select! {
+            () = all => {}
+            () = clock.sleep(SHUTDOWN_PATIENCE) => {}
+        }
+        model.apply(changes, clock.now());
     }
 
     /// Reads the objects whose names may be similar to a missing one, for up to `NEAR_PATIENCE`. Without them, no

@@ -15,7 +15,7 @@ use super::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Key, Node, NodeName},
+    cluster::{Key, Node, NodeName, ShutdownPeriods},
     plan::node_path,
     pressure::{EvictionSettings, NodeStats, PodUsage, SignalLevel, UsageMetric},
 };
@@ -35,6 +35,8 @@ pub struct KubeletReport {
     pub source: UsageSource,
     /// The kubelet's eviction thresholds.
     pub settings: Result<EvictionSettings, String>,
+    /// The kubelet's periods for graceful node shutdown.
+    pub shutdown: Result<ShutdownPeriods, String>,
     /// Time at which all data about the node had been read.
     pub at: Timestamp,
 }
@@ -42,7 +44,13 @@ pub struct KubeletReport {
 impl KubeletReport {
     /// Creates the report for a kubelet from which nothing was read; `why` is the reason.
     pub fn unread(why: &str, at: Timestamp) -> Self {
-        Self { stats: Err(why.into()), source: UsageSource::Kubelet, settings: Err(why.into()), at }
+        Self {
+            stats: Err(why.into()),
+            source: UsageSource::Kubelet,
+            settings: Err(why.into()),
+            shutdown: Err(why.into()),
+            at,
+        }
     }
 }
 
@@ -70,9 +78,10 @@ pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, cl
     let path = |page: &str| format!("{}/proxy/{page}", node_path(&node.name));
     let (summary, configz) = (path("stats/summary"), path("configz"));
     let read = |path| get(client, path, PATIENCE, LONGEST);
-    let (stats, settings) = future::join(read(&summary), read(&configz)).await;
-    let no_answer = || "the response is not one of a kubelet".to_owned();
-    let settings = settings.and_then(|json| kubelet::settings(&json).ok_or_else(no_answer));
+    let (stats, configuration) = future::join(read(&summary), read(&configz)).await;
+    let shutdown =
+        configuration.clone().and_then(|json| kubelet::shutdown_periods(&json).ok_or_else(no_answer));
+    let settings = configuration.and_then(|json| kubelet::settings(&json).ok_or_else(no_answer));
     let (stats, source) = match stats.and_then(|json| kubelet::summary(&json).ok_or_else(no_answer)) {
         Ok(stats) => (Ok(stats), UsageSource::Kubelet),
         Err(refused) => match read_metrics(client, node, pods).await {
@@ -80,7 +89,21 @@ pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, cl
             Err(_) => (Err(refused), UsageSource::Kubelet),
         },
     };
-    KubeletReport { stats, source, settings, at: clock.now() }
+    KubeletReport { stats, source, settings, shutdown, at: clock.now() }
+}
+
+/// Reads a kubelet's periods for graceful node shutdown.
+///
+/// # Errors
+/// The configuration cannot be read; the reason in words.
+pub async fn read_shutdown_periods(client: &Client, node: &NodeName) -> Result<ShutdownPeriods, String> {
+    let path = format!("{}/proxy/configz", node_path(node));
+    let json = get(client, &path, PATIENCE, LONGEST).await?;
+    kubelet::shutdown_periods(&json).ok_or_else(no_answer)
+}
+
+fn no_answer() -> String {
+    "the response is not one of a kubelet".into()
 }
 
 /// Reads the usage of all nodes (metrics.k8s.io).

@@ -351,8 +351,10 @@ impl Model {
 
     /// Returns the kinds of objects that are read [on demand](FeedKind::ON_DEMAND) and that answers about the known
     /// objects depend on: devices if a pod requests something that only devices may provide, the templates of claims if a
-    /// pod gets claims from them, and CronJobs if one of their Jobs has not finished. Returns no kinds until all pods and
-    /// nodes are known, and no kinds that the server does not serve: devices before 1.34, CronJobs before 1.21.
+    /// pod gets claims from them, CronJobs if one of their Jobs has not finished, and CSIStorageCapacities if a claim
+    /// waits for a new volume of a driver that publishes them. Returns no kinds until all pods and nodes are known, and
+    /// no kinds that the server does not serve: devices before 1.34, CSIStorageCapacities before 1.24, CronJobs before
+    /// 1.21.
     pub fn scopes_on_demand(&self) -> impl Iterator<Item = Scope> + use<> {
         let (cluster, version) = (&self.cluster, self.settings.version);
         let is_known = [FeedKind::Nodes, FeedKind::Pods].iter().all(|kind| cluster.known(*kind).is_known());
@@ -360,7 +362,10 @@ impl Model {
         let devices = has_devices && cluster.needs_devices();
         let templates = has_devices && cluster.needs_claim_templates();
         let cron_jobs = is_known && version >= ServerVersion::new(1, 21) && cluster.needs_cron_jobs();
+        let serves_capacities = version >= ServerVersion::new(1, 24);
+        let capacities = is_known && serves_capacities && cluster.needs_storage_capacities();
         let is_needed = move |kind: &FeedKind| match kind {
+            FeedKind::StorageCapacities => capacities,
             FeedKind::ClaimTemplates => templates,
             FeedKind::CronJobs => cron_jobs,
             _ => devices,

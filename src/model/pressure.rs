@@ -9,7 +9,7 @@ use std::{
 use super::Model;
 use crate::k8s::kubelet::{KubeletReport, UsageSource};
 use kordon_core::{
-    cluster::{Cluster, Node, NodeName, Pod},
+    cluster::{Change, Cluster, Node, NodeName, Pod},
     engine::ServerVersion,
     pressure::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
@@ -191,8 +191,12 @@ impl Model {
     }
 
     /// Stores the report of a kubelet.
-    pub fn on_kubelet_report(&mut self, node: &NodeName, report: KubeletReport) {
+    pub fn on_kubelet_report(&mut self, node: &NodeName, report: KubeletReport, now: Timestamp) {
         let Some(node) = self.cluster.node(node).cloned() else { return };
+        if node.is_shutting_down() {
+            let periods = report.shutdown.clone().map_err(|why| why.as_str().into());
+            self.apply(vec![Change::ShutdownPeriods(node.name.clone(), periods)], now);
+        }
         self.measurements.on_report(&node, report, self.settings.version);
         let eviction = self.kubelet_eviction(&node);
         if let Some(readings) = self.measurements.kubelets.get_mut(&node.name) {
@@ -227,17 +231,32 @@ impl Model {
         evicting.filter(move |(name, eviction)| reports_it(name, eviction))
     }
 
-    /// Returns the nodes that report pressure. Their kubelets are queried even if no user looks at the nodes.
+    /// Returns the nodes whose kubelets are queried even if no user looks at the nodes: those that report pressure, and
+    /// those that are shutting down, until their periods for that are known.
+    pub fn queried_nodes(&self) -> BTreeSet<NodeName> {
+        let has_periods = |node: &Node| matches!(self.cluster.shutdown_periods(&node.name), Some(Ok(_)));
+        self.nodes_where(|node| is_under_pressure(node) || node.is_shutting_down() && !has_periods(node))
+    }
+
+    /// Returns the nodes that report pressure.
     pub fn nodes_under_pressure(&self) -> BTreeSet<NodeName> {
+        self.nodes_where(is_under_pressure)
+    }
+
+    /// Returns the nodes in another state than Ready that satisfy a condition.
+    fn nodes_where(&self, condition: impl Fn(&Node) -> bool) -> BTreeSet<NodeName> {
         let nodes: Vec<&Arc<Node>> = if self.engine.is_some() {
-            // Only nodes in another state than Ready can be under pressure, and these are few.
             self.watchlist.notable().filter_map(|(name, _)| self.cluster.node(name)).collect()
         } else {
             self.cluster.nodes().iter().collect()
         };
-        let reporting = nodes.into_iter().filter(|node| !PressureCondition::reported(node).is_empty());
-        reporting.map(|node| node.name.clone()).collect()
+        let found = nodes.into_iter().filter(|node| condition(node));
+        found.map(|node| node.name.clone()).collect()
     }
+}
+
+fn is_under_pressure(node: &Node) -> bool {
+    !PressureCondition::reported(node).is_empty()
 }
 
 impl NodeReadings {
@@ -310,7 +329,8 @@ mod tests {
     use crate::model::{ClusterVerdict, ModelOptions};
     use kordon_core::{
         cluster::{
-            Change, Condition, ConditionStatus, Key, KubeletSpec, ObjectEvent, PodResources, QosClass,
+            Condition, ConditionStatus, Key, KubeletSpec, ObjectEvent, PodResources, QosClass,
+            ShutdownPeriods, Version,
         },
         pressure::{EvictionSettingsText, PodUsage},
     };
@@ -361,6 +381,7 @@ mod tests {
             stats: Ok(stats),
             source: UsageSource::Kubelet,
             settings: Ok(settings),
+            shutdown: Ok(ShutdownPeriods::default()),
             at: at(seconds),
         }
     }
@@ -374,7 +395,7 @@ mod tests {
     fn a_level_that_falls_says_when_it_reaches_the_threshold() {
         let mut model = model(ConditionStatus::False);
         for step in 0..4 {
-            model.on_kubelet_report(&"n1".into(), report((7 - step) * GIBI, 10 * step));
+            model.on_kubelet_report(&"n1".into(), report((7 - step) * GIBI, 10 * step), at(10 * step));
         }
         let pressure = pressure(&model);
         let memory = &pressure.signals[0];
@@ -390,7 +411,7 @@ mod tests {
     fn the_verdict_names_a_kubelet_that_evicts() {
         let mut model = model(ConditionStatus::True);
         assert_eq!(model.nodes_under_pressure(), ["n1".into()].into());
-        model.on_kubelet_report(&"n1".into(), report(GIBI / 2, 0));
+        model.on_kubelet_report(&"n1".into(), report(GIBI / 2, 0), at(0));
         let evicting: Vec<_> = model.evicting_kubelets().collect();
         let eviction = KubeletEviction { condition: PressureCondition::Memory, pods: 1, at: at(0) };
         assert_eq!(evicting, [(&"n1".into(), eviction)]);
@@ -398,12 +419,35 @@ mod tests {
         assert!(verdict.contains("kubelet of n1 evicts up to 1 pod (MemoryPressure)"), "{verdict}");
     }
 
+    /// The kubelet of a machine that stops answers only for a while.
+    #[test]
+    fn the_periods_of_a_shutdown_are_kept_until_the_machine_is_back() {
+        let mut model = model(ConditionStatus::False);
+        let stopping = |status, version| {
+            let kind = "GracefulNodeShutdownInProgress".into();
+            let conditions = [Condition { kind, status, ..Condition::default() }].into();
+            let node = Node { name: "n1".into(), version: Version(version), conditions, ..Node::default() };
+            vec![Change::Node(ObjectEvent::Applied(node))]
+        };
+        assert!(model.queried_nodes().is_empty());
+        model.apply(stopping(ConditionStatus::True, 1), at(0));
+        assert_eq!(model.queried_nodes(), ["n1".into()].into());
+        let periods = ShutdownPeriods::new(Span::from_secs(30), Span::from_secs(10));
+        let answer = KubeletReport { shutdown: Ok(periods.clone()), ..report(GIBI, 0) };
+        model.on_kubelet_report(&"n1".into(), answer, at(0));
+        model.on_kubelet_report(&"n1".into(), KubeletReport::unread("it is gone", at(10)), at(10));
+        assert_eq!(model.cluster.shutdown_periods(&"n1".into()), Some(&Ok(periods)));
+        assert!(model.queried_nodes().is_empty());
+        model.apply(stopping(ConditionStatus::False, 2), at(20));
+        assert_eq!(model.cluster.shutdown_periods(&"n1".into()), None);
+    }
+
     #[test]
     fn without_an_answer_the_defaults_of_the_release_are_assumed_and_named() {
         let mut model = model(ConditionStatus::False);
         let refused = || Err("nodes/proxy is forbidden".to_owned());
         let answer = KubeletReport { stats: Err("no".into()), settings: refused(), ..report(0, 0) };
-        model.on_kubelet_report(&"n1".into(), answer);
+        model.on_kubelet_report(&"n1".into(), answer, at(0));
         let pressure = pressure(&model);
         assert_eq!(pressure.assumed_thresholds.as_deref(), Some("nodes/proxy is forbidden"));
         assert_eq!(pressure.usage, Err("no".into()));

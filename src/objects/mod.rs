@@ -51,8 +51,9 @@ pub enum ObjectsError {
 }
 
 /// Kinds that stay unknown if they are missing in files that are complete, because other objects show that there are
-/// some: every node has a Lease, pods have claims that were made from templates, and Jobs have CronJobs.
-const SUPPOSED: [&str; 3] = ["leases", "resourceclaimtemplates", "cronjobs"];
+/// some: every node has a Lease, pods have claims that were made from templates, Jobs have CronJobs, and drivers publish
+/// CSIStorageCapacities.
+const SUPPOSED: [&str; 4] = ["leases", "resourceclaimtemplates", "cronjobs", "csistoragecapacities"];
 
 /// Connects to the objects of a file, folder or archive; the path `-` is standard input. The objects in the files
 /// `with` are laid over them. If `is_complete` is true, a kind that is missing in the files has no objects, except for

@@ -176,6 +176,7 @@ pub fn write_change(
         Change::StorageClass(event) => write_event(FeedKind::StorageClasses, event, bytes, dictionary),
         Change::CsiNode(event) => write_event(FeedKind::CsiNodes, event, bytes, dictionary),
         Change::CsiDriver(event) => write_event(FeedKind::CsiDrivers, event, bytes, dictionary),
+        Change::StorageCapacity(event) => write_event(FeedKind::StorageCapacities, event, bytes, dictionary),
         Change::Quota(event) => write_event(FeedKind::Quotas, event, bytes, dictionary),
         Change::Device(DeviceChange::Class(event)) => {
             write_event(FeedKind::DeviceClasses, event, bytes, dictionary)
@@ -194,11 +195,12 @@ pub fn write_change(
         }
         Change::CronJob(event) => write_event(FeedKind::CronJobs, event, bytes, dictionary),
         Change::Leader(leader) => put(&(FeedKind::Leader, APPLIED, leader), bytes, dictionary),
-        // Autoscalers are read only for a plan, NodeClaims and NodeHealthChecks only for the details of an object, and
-        // kordon's Lease only for a report. None of them is recorded.
+        // Autoscalers are read only for a plan, NodeClaims and NodeHealthChecks only for the details of an object, periods of
+        // kubelets only while their machines stop, and kordon's Lease only for a report. None of them is recorded.
         Change::Autoscalers(_)
         | Change::NodeClaims(_)
         | Change::HealthChecks(_)
+        | Change::ShutdownPeriods(..)
         | Change::KordonLease(_)
         | Change::Known(..)
         | Change::Read(_)
@@ -286,6 +288,7 @@ fn read_change(decoder: &mut Decoder<'_>, dictionary: &mut Dictionary) -> Result
         FeedKind::StorageClasses => Change::StorageClass(read_event(decoder, dictionary)?),
         FeedKind::CsiNodes => Change::CsiNode(read_event(decoder, dictionary)?),
         FeedKind::CsiDrivers => Change::CsiDriver(read_event(decoder, dictionary)?),
+        FeedKind::StorageCapacities => Change::StorageCapacity(read_event(decoder, dictionary)?),
         FeedKind::Quotas => Change::Quota(read_event(decoder, dictionary)?),
         FeedKind::DeviceClasses => Change::Device(DeviceChange::Class(read_event(decoder, dictionary)?)),
         FeedKind::ResourceClaims => Change::Device(DeviceChange::Claim(read_event(decoder, dictionary)?)),

@@ -74,6 +74,7 @@ fn put_objects<W: Write>(
         FeedKind::StorageClasses => put_table(kind, cluster.storage_classes().clone(), now, blocks),
         FeedKind::CsiNodes => put_table(kind, cluster.csi_nodes().clone(), now, blocks),
         FeedKind::CsiDrivers => put_table(kind, cluster.csi_drivers().clone(), now, blocks),
+        FeedKind::StorageCapacities => put_table(kind, cluster.storage_capacities().clone(), now, blocks),
         FeedKind::Quotas => put_table(kind, cluster.quotas().clone(), now, blocks),
         FeedKind::DeviceClasses => put_table(kind, cluster.devices().classes.clone(), now, blocks),
         FeedKind::ResourceClaims => put_table(kind, cluster.devices().claims.clone(), now, blocks),

@@ -289,6 +289,7 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         Change::StorageClass(event) => boundary(FeedKind::StorageClasses, event),
         Change::CsiNode(event) => boundary(FeedKind::CsiNodes, event),
         Change::CsiDriver(event) => boundary(FeedKind::CsiDrivers, event),
+        Change::StorageCapacity(event) => boundary(FeedKind::StorageCapacities, event),
         Change::Quota(event) => boundary(FeedKind::Quotas, event),
         Change::Device(DeviceChange::Class(event)) => boundary(FeedKind::DeviceClasses, event),
         Change::Device(DeviceChange::Claim(event)) => boundary(FeedKind::ResourceClaims, event),
@@ -299,6 +300,7 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         Change::Autoscalers(_)
         | Change::NodeClaims(_)
         | Change::HealthChecks(_)
+        | Change::ShutdownPeriods(..)
         | Change::KordonLease(_)
         | Change::Leader(_)
         | Change::Known(..)

@@ -150,6 +150,7 @@ impl Work {
             FeedKind::Leases
             | FeedKind::PriorityClasses
             | FeedKind::CsiDrivers
+            | FeedKind::StorageCapacities
             | FeedKind::Leader
             | FeedKind::Quotas
             | FeedKind::DeviceClasses

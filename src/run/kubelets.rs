@@ -1,5 +1,5 @@
-//! Reads measurements from the kubelets of nodes that the user looks at or that report pressure. Reads metrics.k8s.io
-//! while its columns are shown.
+//! Reads measurements from the kubelets of nodes that the user looks at, that report pressure or that are shutting down.
+//! Reads metrics.k8s.io while its columns are shown.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

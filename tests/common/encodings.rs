@@ -20,7 +20,7 @@ pub struct ReadKind {
 }
 
 impl ReadKind {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self { name: "Node", path: "/api/v1/nodes" },
         Self { name: "Pod", path: "/api/v1/pods" },
         Self { name: "Namespace", path: "/api/v1/namespaces" },
@@ -46,6 +46,7 @@ impl ReadKind {
         Self { name: "ResourceSlice", path: "/apis/resource.k8s.io/v1/resourceslices" },
         Self { name: "DeviceTaintRule", path: "/apis/resource.k8s.io/v1/devicetaintrules" },
         Self { name: "CSIDriver", path: "/apis/storage.k8s.io/v1/csidrivers" },
+        Self { name: "CSIStorageCapacity", path: "/apis/storage.k8s.io/v1/csistoragecapacities" },
     ];
 
     /// Returns the plural of the kind, as in URLs.
@@ -66,6 +67,7 @@ impl ReadKind {
             "StorageClass" => FeedKind::StorageClasses,
             "CSINode" => FeedKind::CsiNodes,
             "CSIDriver" => FeedKind::CsiDrivers,
+            "CSIStorageCapacity" => FeedKind::StorageCapacities,
             "PriorityClass" => FeedKind::PriorityClasses,
             "PodDisruptionBudget" => FeedKind::Budgets,
             "Lease" => FeedKind::Leases,

@@ -448,6 +448,7 @@ fn words(reason: &Reason) -> String {
         Reason::DriverMissing(driver) => format!("{driver} CSI driver is not installed on the node"),
         Reason::VolumeUnreachable => "node(s) didn't match PersistentVolume's node affinity".into(),
         Reason::NoVolume => "node(s) didn't find available persistent volumes to bind".into(),
+        Reason::NoStorageSpace => "node(s) did not have enough free storage".into(),
         Reason::VolumeZone => "node(s) had no available volume zone".into(),
         Reason::Devices => "cannot allocate all claims".into(),
         Reason::DevicesElsewhere => "resourceclaim not available on the node".into(),
@@ -458,6 +459,7 @@ fn words(reason: &Reason) -> String {
         Reason::DeviceClassMissing(class) => {
             format!("request references DeviceClass \"{class}\", which does not exist")
         }
+        Reason::FeatureMissing(_) => "node(s) didn't match Pod's required features".into(),
         Reason::PodAffinity => "node(s) didn't match pod affinity rules".into(),
         Reason::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".into(),
         Reason::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules".into(),

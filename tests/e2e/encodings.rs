@@ -108,6 +108,7 @@ fn objects() -> Vec<(&'static str, Value)> {
             json!({"metadata": {"name": "slice"}, "spec": {"driver": "x.io", "nodeName": "n",
             "pool": {"name": "n", "generation": 3, "resourceSliceCount": 1}, "devices": [{"name": "gpu-0",
                 "attributes": {"model": {"string": "m"}, "cores": {"int": 8}, "new": {"bool": true}, "v": {"version": "1.2.3"}},
+                "bindsToNode": true, "bindingConditions": ["x.io/ready"], "bindingFailureConditions": ["x.io/failed"],
                 "capacity": {"memory": {"value": "40Gi"}}}]}}),
         ),
         (
@@ -158,7 +159,12 @@ fn objects() -> Vec<(&'static str, Value)> {
         ),
         (
             "/apis/storage.k8s.io/v1/csidrivers",
-            json!({"metadata": {"name": "x.io"}, "spec": {"attachRequired": false}}),
+            json!({"metadata": {"name": "x.io"}, "spec": {"attachRequired": false, "storageCapacity": true}}),
+        ),
+        (
+            "/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities",
+            json!({"metadata": {"name": "x"}, "storageClassName": "fast", "capacity": "10Gi", "maximumVolumeSize": "2Gi",
+            "nodeTopology": selector}),
         ),
         (
             "/api/v1/persistentvolumes",

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use kordon::k8s::decode::{
     Decoder, WatchEvent,
     service::ServiceDecoder,
-    storage::{ClaimDecoder, CsiDriverDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
+    storage::{
+        ClaimDecoder, CsiDriverDecoder, CsiNodeDecoder, StorageCapacityDecoder, StorageClassDecoder,
+        VolumeDecoder,
+    },
 };
 use kordon_core::{
     cluster::{Change, Cluster, NodeName, Pod},
@@ -203,9 +206,57 @@ fn a_pending_claim_uses_an_existing_volume_or_one_that_can_be_provisioned() {
     harness.claims.push(chosen);
     assert_eq!(harness.feasible(&["chosen"]), ["c1"], "the scheduler has chosen before");
     match harness.place(&pod("p", &["dynamic"])) {
-        SchedulingOutcome::Placed(placement) => assert_eq!(placement.caveats, [Caveat::Capacity]),
+        SchedulingOutcome::Placed(placement) => assert_eq!(placement.caveats, [], "there is no CSIDriver"),
         other => panic!("{other:?}"),
     }
+}
+
+/// Kubernetes 1.37 `plugins/volumebinding/binder.go`, `hasEnoughCapacity`.
+#[test]
+fn a_new_volume_needs_storage_with_enough_capacity() {
+    let mut harness = Harness::zones();
+    harness.classes.push(class("local", "WaitForFirstConsumer", "local.example.com"));
+    let wants =
+        |storage: &str| json!({"storageClassName": "local", "resources": {"requests": {"storage": storage}}});
+    harness.claims.push(claim("data", wants("5Gi")));
+    let caveats = |harness: &Harness| match harness.place(&pod("p", &["data"])) {
+        SchedulingOutcome::Placed(placement) => placement.caveats,
+        other => panic!("{other:?}"),
+    };
+    harness.csi_drivers.push(json!({"metadata": {"name": "local.example.com"}, "spec": {}}));
+    assert_eq!(harness.feasible(&["data"]).len(), 3, "the driver does not publish its capacity");
+    harness.csi_drivers[0]["spec"]["storageCapacity"] = json!(true);
+    assert_eq!(harness.feasible(&["data"]).len(), 3, "CSIStorageCapacities are not listed");
+    assert_eq!(caveats(&harness), [Caveat::Capacity]);
+
+    harness.capacities = Some(Vec::new());
+    assert_eq!(harness.reasons(&["data"]), [(Reason::NoStorageSpace, 3)].into());
+    let capacity = |name: &str, class: &str, sizes: Value| {
+        let mut capacity = sizes;
+        capacity["metadata"] = json!({"namespace": "default", "name": name});
+        capacity["storageClassName"] = json!(class);
+        capacity
+    };
+    let of_zone = |zone: &str| json!({"matchLabels": {ZONE: zone}});
+    let either = json!({"matchExpressions": [{"key": ZONE, "operator": "Exists"}]});
+    harness.capacities = Some(vec![
+        capacity("a", "local", json!({"capacity": "10Gi", "nodeTopology": of_zone("a")})),
+        capacity(
+            "b",
+            "local",
+            json!({"capacity": "10Gi", "maximumVolumeSize": "2Gi", "nodeTopology": of_zone("b")}),
+        ),
+        capacity("c", "local", json!({"capacity": "4Gi", "nodeTopology": of_zone("c")})),
+        capacity("other", "other", json!({"capacity": "10Gi", "nodeTopology": either})),
+        capacity("nowhere", "local", json!({"capacity": "10Gi"})),
+    ]);
+    assert_eq!(harness.feasible(&["data"]), ["a1"]);
+    assert_eq!(caveats(&harness), []);
+    harness.claims[0] = claim("data", wants("3Gi"));
+    assert_eq!(harness.feasible(&["data"]), ["a1", "c1"]);
+    let everywhere = json!({"capacity": "10Gi", "nodeTopology": either});
+    harness.capacities.iter_mut().for_each(|all| all.push(capacity("all", "local", everywhere.clone())));
+    assert_eq!(harness.feasible(&["data"]), ["a1", "b1", "c1"]);
 }
 
 #[test]
@@ -307,6 +358,8 @@ struct Harness {
     classes: Vec<Value>,
     csi_nodes: Vec<Value>,
     csi_drivers: Vec<Value>,
+    /// CSIStorageCapacities; none if they are not listed.
+    capacities: Option<Vec<Value>>,
     services: Vec<Value>,
 }
 
@@ -348,6 +401,9 @@ impl Harness {
         known(&mut cluster, StorageClassDecoder::default(), &self.classes);
         known(&mut cluster, CsiNodeDecoder::default(), &self.csi_nodes);
         known(&mut cluster, CsiDriverDecoder::default(), &self.csi_drivers);
+        if let Some(capacities) = &self.capacities {
+            known(&mut cluster, StorageCapacityDecoder::default(), capacities);
+        }
         known(&mut cluster, ServiceDecoder::default(), &self.services);
         cluster
     }

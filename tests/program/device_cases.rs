@@ -118,6 +118,32 @@ async fn pods_that_share_a_claim_stay_near_its_devices() {
     assert_eq!(of_pod(&plan, "infer-second", "landingNode"), "c30-n3", "nodes 1 and 2 have free devices");
 }
 
+/// Two replacements that use one claim and keep apart: once a device binds to a node, the second has no node left.
+/// Upstream of 1.37, `structured/internal/incubating/allocator_incubating.go` `createNodeSelector`.
+#[tokio::test]
+async fn a_claim_stays_on_the_node_that_its_device_binds_to() {
+    for (binds_to_node, outcomes) in [(false, ["moves", "moves"]), (true, ["moves", "pending"])] {
+        let mut objects = with_shared_claim();
+        objects.named("ResourceClaim", "shared").as_object_mut().expect("an object").remove("status");
+        for node in ["c30-n2", "c30-n3"] {
+            objects.without("ResourceSlice", &format!("slice-{node}"));
+        }
+        let slice = &mut objects.named("ResourceSlice", "slice-c30-n1")["spec"];
+        slice.as_object_mut().expect("a spec").remove("nodeName");
+        slice["allNodes"] = true.into();
+        slice["devices"][1]["bindsToNode"] = binds_to_node.into();
+        let template = &mut objects.named("ReplicaSet", "infer")["spec"]["template"];
+        let apart = json!([{"topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": template["metadata"]["labels"].clone()}}]);
+        template["spec"]["affinity"] =
+            json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": apart}});
+        let plan = objects.answer("plan drain c30-n3", DONE).await;
+        let mut found = ["infer-7", "infer-second"].map(|pod| of_pod(&plan, pod, "outcome"));
+        found.sort_unstable();
+        assert_eq!(found, outcomes, "{binds_to_node}: {plan:#}");
+    }
+}
+
 /// A ResourceClaimTemplate that asks for this number of devices.
 fn claim_template(name: &str, count: u32) -> Value {
     let exactly =
@@ -286,6 +312,33 @@ async fn requests_of_a_claim_share_a_device_unless_a_constraint_keeps_them_apart
         objects.0.push(template);
         let plan = objects.answer(EVICT_INFER, DONE).await;
         assert_eq!(of_pod(&plan, "infer", "outcome"), outcome, "{plan:#}");
+    }
+}
+
+/// Upstream of 1.37 compares lists only with `DRAListTypeAttributes`, which is off by default (`matchAttributeConstraint`
+/// of `structured/internal/experimental/allocator_experimental.go`).
+#[tokio::test]
+async fn lists_in_the_attribute_of_a_constraint_leave_the_placement_open() {
+    let mut template = claim_template("gpu", 2);
+    template["spec"]["spec"]["devices"]["constraints"] = json!([{"matchAttribute": "gpu.example.com/links"}]);
+    for (first, second, outcome) in [
+        (json!({"string": "a"}), json!({"string": "a"}), "moves"),
+        (json!({"string": "a"}), json!({"string": "b"}), "pending"),
+        (json!({"strings": ["a", "b"]}), json!({"strings": ["b", "c"]}), "unknown"),
+        (json!({"strings": ["a", "b"]}), json!({"string": "a"}), "unknown"),
+    ] {
+        let mut objects = Objects::of(CLAIMS);
+        objects.0.push(template.clone());
+        for node in ["c30-n2", "c30-n3"] {
+            objects.without("ResourceSlice", &format!("slice-{node}"));
+        }
+        let device = |name: &str, links: &Value| json!({"name": name, "attributes": {"links": links}});
+        objects.named("ResourceSlice", "slice-c30-n1")["spec"]["devices"] =
+            json!([device("new-0", &first), device("new-1", &second)]);
+        let plan = objects.answer(EVICT_INFER, DONE).await;
+        assert_eq!(of_pod(&plan, "infer", "outcome"), outcome, "{first} and {second}: {plan:#}");
+        let says_why = of_pod(&plan, "infer", "outcomeText").contains("attribute gpu.example.com/links");
+        assert_eq!(says_why, outcome == "unknown", "{plan:#}");
     }
 }
 

@@ -132,7 +132,7 @@ async fn a_kubelet_evicts_pods_in_the_predicted_order() {
 async fn first_evicted(model: &mut Model, api: &Api, node: &Node, clock: Clock) -> Option<Key> {
     let pods = model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
     let report = read_kubelet(&api.client_as("kordon"), node, &pods, clock).await;
-    model.on_kubelet_report(&node.name, report);
+    model.on_kubelet_report(&node.name, report, clock.now());
     let pressure = model.node_pressure(node, Some(EvictionSignal::Memory))?;
     pressure.order.evicted().next().map(|pod| pod.key.clone())
 }

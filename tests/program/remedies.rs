@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     case_objects::{BLOCKED, DONE, Objects, STALLS},
-    small_clusters::{NOW, add_deployment, cluster},
+    small_clusters::{NOW, add_deployment, add_node, cluster},
 };
 
 const CRASHING: &str = "06-crashloop-under-budget";
@@ -170,6 +170,39 @@ async fn csi_drivers_are_read_for_a_volume_that_may_stay_attached() {
         "metadata": {"name": "csi.example.com"}, "spec": {"attachRequired": false}}));
     let why = objects.answer(&command, DONE).await.to_string();
     assert!(!why.contains("stays attached"), "{why}");
+}
+
+/// Kubernetes 1.37 `plugins/volumebinding/binder.go`, `hasEnoughCapacity`.
+#[tokio::test]
+async fn storage_capacities_are_read_for_a_claim_that_waits_for_a_new_volume() {
+    let mut objects = Objects(Vec::new());
+    add_node(&mut objects, "n1", NOW);
+    objects.0.extend([
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "db", "namespace": "shop", "uid": "db", "creationTimestamp": "2026-11-29T14:00:00Z"},
+            "spec": {"containers": [{"name": "c", "image": "db:1"}],
+                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
+            "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+                "reason": "Unschedulable", "lastTransitionTime": "2026-11-29T14:00:01Z"}]}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "shop", "uid": "claim"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local",
+                "resources": {"requests": {"storage": "5Gi"}}},
+            "status": {"phase": "Pending"}}),
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "local"},
+            "provisioner": "local.example.com", "volumeBindingMode": "WaitForFirstConsumer"}),
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver",
+            "metadata": {"name": "local.example.com"}, "spec": {"storageCapacity": true}}),
+    ]);
+    let command = "why pod db -n shop --placement";
+    let why = objects.answer(command, DONE).await.to_string();
+    assert!(why.contains("\"caveats\":[\"capacity\""), "{why}");
+    objects.0.push(json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity",
+        "metadata": {"name": "n1", "namespace": "kube-system"}, "storageClassName": "local", "capacity": "1Gi",
+        "nodeTopology": {"matchLabels": {"kubernetes.io/hostname": "n1"}}}));
+    let why = objects.answer(command, DONE).await.to_string();
+    assert!(why.contains("not enough free storage"), "{why}");
+    assert!(!why.contains("\"caveats\":[\"capacity\""), "{why}");
 }
 
 /// kubectl waits until the pod is gone or a pod of the same name has another UID (upstream `pkg/drain/drain.go`,

@@ -1,6 +1,9 @@
 //! The report of a forecast, with stable names (`docs/reference/forecast.md`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::Serialize;
 
@@ -11,7 +14,7 @@ use super::super::{
     placement::ReceiverReport,
 };
 use kordon_core::{
-    cluster::{Cluster, FeedKind, Gaps, Key, NodeName, Scope},
+    cluster::{Cluster, FeedKind, Gaps, Key, Node, NodeName, Scope},
     engine::{Engine, TaintRulePreview, UncertainTaints, Why, ZoneView, taint_rule_previews},
     forecast::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
@@ -410,13 +413,17 @@ fn assumption_lines(assumptions: &Assumptions, subject: &ForecastSubject<'_>, no
         format!("{kind} {when}: {}", nodes.join(", "))
     }));
     let shutting = cluster.nodes().iter().filter(|node| node.is_shutting_down());
-    let shutting: Vec<&str> = shutting.map(|node| &*node.name).collect();
-    if !shutting.is_empty() {
-        let names = shutting.join(", ");
-        lines.push(format!(
-            "shutting down: {names}; the kubelets end their pods by the times below at the latest; how much earlier is in their \
-             configuration (not known)"
-        ));
+    let is_configured = |node: &&Arc<Node>| matches!(cluster.shutdown_periods(&node.name), Some(Ok(_)));
+    let (configured, others): (Vec<&Arc<Node>>, Vec<&Arc<Node>>) = shutting.partition(is_configured);
+    let unknown = "; how much earlier is in their configuration (not known)";
+    for (nodes, more) in [(configured, ""), (others, unknown)] {
+        if !nodes.is_empty() {
+            let names: Vec<&str> = nodes.iter().map(|node| &*node.name).collect();
+            lines.push(format!(
+                "shutting down: {}; the kubelets end their pods by the times below at the latest{more}",
+                names.join(", ")
+            ));
+        }
     }
     lines
 }

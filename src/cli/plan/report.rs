@@ -81,7 +81,7 @@ pub struct PlanReport {
 #[serde(rename_all = "camelCase")]
 pub struct NotModelledReport {
     /// The type of the aspect: `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`,
-    /// `kubeletAdmission`, `declaredFeatures`, `volumeLimitScaling`, `storageCapacityScoring` or `budgetUpdates`.
+    /// `kubeletAdmission`, `volumeLimitScaling`, `storageCapacityScoring` or `budgetUpdates`.
     pub r#type: &'static str,
     /// The aspect that is not modelled, as text.
     pub text: String,

@@ -63,8 +63,8 @@ pub async fn ask_kubelet(shot: &mut OneShot, node: &Node, args: &OnceArgs) {
         }
         false => KubeletReport::unread("files and recordings have none", shot.clock.now()),
     };
-    shot.model.on_kubelet_report(&node.name, read);
     shot.at = shot.clock.now();
+    shot.model.on_kubelet_report(&node.name, read, shot.at);
 }
 
 /// The report of pressure on a node, from the measurements that its kubelet returned.

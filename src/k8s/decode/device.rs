@@ -493,6 +493,8 @@ wire! {
         node_selector: Option<WireNodeSelector<'a>> = 6,
         all_nodes: LenientBool = 7,
         taints: LenientList<WireTaint<'a>> = 8,
+        binds_to_node: LenientBool = 9,
+        binding_conditions: LenientList<Text<'a>> = 10,
         allow_multiple_allocations: LenientBool = 12,
         node_allocatable_resources: Entries<'a, Nothing> = 14,
     }
@@ -530,6 +532,8 @@ impl WireDevice<'_> {
             is_shareable: self.allow_multiple_allocations.0,
             has_unmodelled: has_groups || !self.node_allocatable_resources.0.is_empty(),
             policies: policies.into(),
+            binds_to_node: self.binds_to_node.0,
+            has_binding_conditions: !self.binding_conditions.is_empty(),
         }
     }
 }

@@ -16,7 +16,10 @@ use super::{
     protobuf::ProtobufPage,
     quota::QuotaDecoder,
     service::ServiceDecoder,
-    storage::{ClaimDecoder, CsiDriverDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
+    storage::{
+        ClaimDecoder, CsiDriverDecoder, CsiNodeDecoder, StorageCapacityDecoder, StorageClassDecoder,
+        VolumeDecoder,
+    },
     workload::WorkloadDecoder,
 };
 use kordon_core::cluster::{Change, FeedKind};
@@ -37,6 +40,7 @@ pub fn decoder_of(kind: FeedKind) -> Box<dyn AnyDecoder> {
         FeedKind::StorageClasses => Box::new(StorageClassDecoder::default()),
         FeedKind::CsiNodes => Box::new(CsiNodeDecoder::default()),
         FeedKind::CsiDrivers => Box::new(CsiDriverDecoder::default()),
+        FeedKind::StorageCapacities => Box::new(StorageCapacityDecoder::default()),
         FeedKind::Leader => Box::new(LeaderDecoder::default()),
         FeedKind::Quotas => Box::new(QuotaDecoder::default()),
         FeedKind::DeviceClasses => Box::new(DeviceClassDecoder::default()),

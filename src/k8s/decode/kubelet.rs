@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::leaf::{Amounts, Int, LenientList, Pairs, Quantity, Text, Time, or_default};
 use kordon_core::{
-    cluster::{Key, Name, NodeName},
+    cluster::{Key, Name, NodeName, ShutdownPeriod, ShutdownPeriods},
     pressure::{
         DiskUsage, EvictionSettings, EvictionSettingsText, Filesystem, NodeStats, PodDisk, PodUsage,
         SignalLevel, UsageMetric,
@@ -38,9 +38,7 @@ pub fn summary(json: &[u8]) -> Option<NodeStats> {
 
 /// Reads the eviction thresholds in `/configz`; `None` if the text is not a kubelet's configuration.
 pub fn settings(json: &[u8]) -> Option<EvictionSettings> {
-    let wire: WireConfigz<'_> = serde_json::from_slice(json).ok()?;
-    let config = wire.kubeletconfig?;
-    let duration = |text: &str| humantime::parse_duration(text).ok().map(Span::from);
+    let config = configuration(json)?;
     let map = |pairs: &Pairs<'_>| -> BTreeMap<String, String> {
         pairs.0.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
     };
@@ -54,6 +52,31 @@ pub fn settings(json: &[u8]) -> Option<EvictionSettings> {
         max_pod_grace: config.eviction_max_pod_grace_period.seconds(),
         pods_are_limited: config.enforce_node_allocatable.iter().any(|what| **what == *"pods"),
     }))
+}
+
+/// Reads the periods of graceful node shutdown in `/configz`; `None` if the text is not a kubelet's configuration
+/// (upstream `newPodManager`).
+pub fn shutdown_periods(json: &[u8]) -> Option<ShutdownPeriods> {
+    let config = configuration(json)?;
+    let by_priority = config.shutdown_grace_period_by_pod_priority.iter().map(|wire| ShutdownPeriod {
+        priority: wire.priority.narrow().unwrap_or_default(),
+        time: wire.shutdown_grace_period_seconds.seconds().unwrap_or_default(),
+    });
+    let by_priority = ShutdownPeriods::by_priority(by_priority);
+    if !by_priority.as_slice().is_empty() {
+        return Some(by_priority);
+    }
+    let period = |text: &str| duration(text).unwrap_or_default();
+    let critical = period(&config.shutdown_grace_period_critical_pods);
+    Some(ShutdownPeriods::new(period(&config.shutdown_grace_period), critical))
+}
+
+fn configuration(json: &[u8]) -> Option<WireConfiguration<'_>> {
+    serde_json::from_slice::<WireConfigz<'_>>(json).ok()?.kubeletconfig
+}
+
+fn duration(text: &str) -> Option<Span> {
+    humantime::parse_duration(text).ok().map(Span::from)
 }
 
 /// Reads the usage of each node, by node name, from a list of metrics.k8s.io; `None` if the text is not such a list.
@@ -252,6 +275,16 @@ struct WireConfiguration<'a> {
     eviction_pressure_transition_period: Text<'a>,
     eviction_max_pod_grace_period: Int,
     enforce_node_allocatable: LenientList<Text<'a>>,
+    shutdown_grace_period: Text<'a>,
+    shutdown_grace_period_critical_pods: Text<'a>,
+    shutdown_grace_period_by_pod_priority: LenientList<WireShutdownPeriod>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireShutdownPeriod {
+    priority: Int,
+    shutdown_grace_period_seconds: Int,
 }
 
 #[derive(Default, Deserialize)]
@@ -361,6 +394,31 @@ mod tests {
         assert_eq!(settings.max_pod_grace, Span::from_secs(60));
     }
 
+    /// What a kubelet of 1.37 does with these settings: `newPodManager` and `migrateConfig` of
+    /// `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`.
+    #[test]
+    fn a_configuration_has_the_periods_of_a_shutdown() {
+        let by_priority = json!([
+            {"priority": 2_000_000_000, "shutdownGracePeriodSeconds": 20},
+            {"priority": -5, "shutdownGracePeriodSeconds": 60},
+        ]);
+        for (requested, critical, by_priority, expected) in [
+            ("45s", "15s", json!(null), &[(0, 30), (2_000_000_000, 15)][..]),
+            ("1m30s", "0s", json!([]), &[(0, 90), (2_000_000_000, 0)]),
+            ("0s", "0s", json!(null), &[]),
+            ("0s", "0s", by_priority, &[(-5, 60), (2_000_000_000, 20)]),
+        ] {
+            let json = json!({"kubeletconfig": {
+                "shutdownGracePeriod": requested, "shutdownGracePeriodCriticalPods": critical,
+                "shutdownGracePeriodByPodPriority": by_priority,
+            }});
+            let periods = shutdown_periods(&bytes(&json)).expect("a configuration");
+            let read: Vec<(i32, i64)> =
+                periods.as_slice().iter().map(|period| (period.priority, period.time.as_secs())).collect();
+            assert_eq!(read, expected, "{json}");
+        }
+    }
+
     #[test]
     fn metrics_of_pods_are_summed_over_their_containers() {
         let usage = json!({"cpu": "250m", "memory": "100Mi"});
@@ -381,6 +439,7 @@ mod tests {
         for text in ["", "404 page not found", "[]", "{}", "null", "{\"kind\":\"Status\"}"] {
             assert_eq!(summary(text.as_bytes()), None, "{text}");
             assert!(settings(text.as_bytes()).is_none(), "{text}");
+            assert_eq!(shutdown_periods(text.as_bytes()), None, "{text}");
             assert_eq!(node_metrics(text.as_bytes()), None, "{text}");
             assert_eq!(pod_metrics(text.as_bytes()), None, "{text}");
         }

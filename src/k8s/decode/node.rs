@@ -63,6 +63,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         status.conditions.iter().map(|condition| condition.condition(pool)).collect();
     let images: Vec<Image> = status.images.iter().map(|image| pool.image(image)).collect();
     let finalizers: Vec<Name> = metadata.finalizers.iter().map(|text| pool.name(text)).collect();
+    let declared: Vec<Name> = status.declared_features.iter().map(|text| pool.name(text)).collect();
     let address = status.addresses.iter().find(|address| *address.kind == *"InternalIP");
     Node {
         name: metadata.node_name(pool),
@@ -83,6 +84,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         terminating: metadata.deletion_timestamp.is_present(),
         finalizers: pool.names(&finalizers),
         held_volumes: status.held_volumes(pool),
+        declared_features: pool.names(&declared),
         cordon_note: metadata.annotations.cordon.clone(),
         drain_claim: metadata.annotations.drain.clone(),
         drained: metadata.annotations.drained.clone(),
@@ -212,6 +214,8 @@ struct Status<'a> {
     volumes_in_use: LenientList<Text<'a>>,
     #[serde(borrow)]
     volumes_attached: LenientList<AttachedVolume<'a>>,
+    #[serde(borrow)]
+    declared_features: LenientList<Text<'a>>,
     /// Whether images in protobuf are skipped.
     #[serde(skip)]
     without_images: bool,
@@ -228,6 +232,7 @@ impl<'a> Message<'a> for Status<'a> {
             8 if !self.without_images => self.images.read(value),
             9 => self.volumes_in_use.read(value),
             10 => self.volumes_attached.read(value),
+            14 => self.declared_features.read(value),
             _ => Ok(()),
         }
     }

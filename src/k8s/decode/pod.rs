@@ -13,7 +13,7 @@ use super::{
     Decoder, WatchEvent,
     affinity::{WireAffinity, WireSpread},
     has_metadata,
-    leaf::{Amounts, Int, LenientBool, LenientList, Pairs, Quantity, Text, Time, or_default},
+    leaf::{Amounts, Flag, Int, LenientBool, LenientList, Pairs, Quantity, Text, Time, or_default},
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
@@ -162,6 +162,7 @@ wire! {
         scheduler_name: Text<'a> = 19,
         resource_claims: LenientList<WireDeviceClaim<'a>> = 39,
         readiness_gates: LenientList<WireReadinessGate<'a>> = 28,
+        host_users: Flag = 37,
     }
 }
 
@@ -240,7 +241,23 @@ impl<'a> Spec<'a> {
             scheduler: pool.name(scheduler),
             claims_devices: !self.resource_claims.is_empty(),
             device_claims: self.resource_claims.iter().map(|claim| claim.claim(pool)).collect(),
+            required_features: self.required_features(pool),
         }
+    }
+
+    /// Returns the features that a node has to declare for the pod (component-helpers of 1.37,
+    /// `nodedeclaredfeatures/features`: `InferForScheduling`). Mount options of bind mounts, which are off by default in
+    /// 1.37 (`VolumeBindMountOptions`), are not read.
+    fn required_features(&self, pool: &mut SharedParts) -> Box<[Name]> {
+        let mut containers = self.containers.iter().chain(self.init_containers.iter());
+        let restarts_all = containers.any(Container::may_restart_all);
+        let maps_users_of_host = self.host_network.0 && self.host_users == Flag(Some(false));
+        let features = [
+            (restarts_all, "RestartAllContainersOnContainerExits"),
+            (maps_users_of_host, "UserNamespacesHostNetworkSupport"),
+        ];
+        let required = features.into_iter().filter(|(is_required, _)| *is_required);
+        required.map(|(_, feature)| pool.name(feature)).collect()
     }
 
     /// Returns the pod's resources as the kubelet uses them; `sum` is the sum of the requests. The QoS class is the
@@ -314,6 +331,13 @@ wire! {
         ports: LenientList<WirePort<'a>> = 6,
         lifecycle: Option<WireLifecycle> = 12,
         security_context: Option<WireSecurityContext> = 15,
+        restart_policy_rules: LenientList<WireRestartRule<'a>> = 25,
+    }
+}
+
+wire! {
+    struct WireRestartRule<'a> {
+        action: Text<'a> = 1,
     }
 }
 
@@ -372,6 +396,11 @@ impl Container<'_> {
 
     fn is_privileged(&self) -> bool {
         self.security_context.as_ref().is_some_and(|context| context.privileged.0)
+    }
+
+    /// Whether an exit of the container may restart all containers of the pod.
+    fn may_restart_all(&self) -> bool {
+        self.restart_policy_rules.iter().any(|rule| *rule.action == *"RestartAllContainers")
     }
 
     fn is_sidecar(&self) -> bool {

@@ -6,15 +6,15 @@ use super::{
     Decoder, WatchEvent,
     affinity::WireNodeSelector,
     has_metadata,
-    leaf::{Amounts, Flag, Int, LenientBool, LenientList, Text, or_default},
+    leaf::{Amounts, Flag, Int, LenientBool, LenientList, Quantity, Text, or_default},
     meta::Meta,
     pool::SharedParts,
     protobuf::{message, wire},
     selector::WireSelector,
 };
 use kordon_core::cluster::{
-    AccessModes, Change, Claim, CsiDriver, CsiNode, Key, Name, Namespace, NodeName, StorageClass, Uid,
-    Volume, VolumeProperties,
+    AccessModes, Change, Claim, CsiDriver, CsiNode, Key, Name, Namespace, NodeName, StorageCapacity,
+    StorageClass, Uid, Volume, VolumeProperties,
     scheduling::{NodeOperator, NodeRequirement, NodeTerm},
 };
 
@@ -37,6 +37,10 @@ pub struct CsiNodeDecoder(SharedParts);
 /// Reads CSIDrivers.
 #[derive(Debug, Default)]
 pub struct CsiDriverDecoder(SharedParts);
+
+/// Reads CSIStorageCapacities.
+#[derive(Debug, Default)]
+pub struct StorageCapacityDecoder(SharedParts);
 
 impl Decoder for ClaimDecoder {
     type Wire<'a> = WireClaim<'a>;
@@ -111,6 +115,29 @@ impl Decoder for CsiDriverDecoder {
             version: wire.metadata.version(),
             attaches: wire.spec.attach_required.0 != Some(false),
             must_be_on_node: wire.spec.prevent_pod_scheduling_if_missing.0,
+            publishes_capacity: wire.spec.storage_capacity.0,
+        })))
+    }
+
+    fn tidy(&mut self) {
+        self.0.tidy();
+    }
+}
+
+impl Decoder for StorageCapacityDecoder {
+    type Wire<'a> = WireStorageCapacity<'a>;
+
+    fn change(&mut self, event: WatchEvent<WireStorageCapacity<'_>>) -> Option<Change> {
+        let pool = &mut self.0;
+        Some(Change::StorageCapacity(event.map(|wire| {
+            let sizes = [&wire.maximum_volume_size, &wire.capacity];
+            StorageCapacity {
+                key: wire.metadata.key(pool),
+                version: wire.metadata.version(),
+                class: pool.name(&wire.storage_class_name),
+                nodes: wire.node_topology.as_ref().map(|selector| selector.selector(pool)),
+                largest_bytes: sizes.into_iter().find(|size| !size.text().is_empty()).map(Quantity::units),
+            }
         })))
     }
 
@@ -345,14 +372,29 @@ wire! {
 
 has_metadata!(WireCsiDriver);
 
+wire! {
+    /// A CSIStorageCapacity on the wire.
+    pub struct WireStorageCapacity<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        node_topology: Option<WireSelector<'a>> = 2,
+        storage_class_name: Text<'a> = 3,
+        capacity: Quantity<'a> = 4,
+        maximum_volume_size: Quantity<'a> = 5,
+    }
+}
+
+has_metadata!(WireStorageCapacity);
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct DriverSpec {
     attach_required: Flag,
+    storage_capacity: LenientBool,
     prevent_pod_scheduling_if_missing: LenientBool,
 }
 
-message! { impl<'a> DriverSpec { 1 => attach_required, 11 => prevent_pod_scheduling_if_missing } }
+message! { impl<'a> DriverSpec { 1 => attach_required, 4 => storage_capacity, 11 => prevent_pod_scheduling_if_missing } }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -49,6 +49,38 @@ fn a_node_that_is_not_ready_keeps_the_volumes_that_its_kubelet_uses() {
     assert_eq!(held("True"), [""; 0]);
 }
 
+/// component-helpers of 1.37, `nodedeclaredfeatures/features`.
+#[test]
+fn pods_require_the_features_that_nodes_declare() {
+    let restart = |action: &str| json!([{"name": "c", "restartPolicyRules": [{"action": action}]}]);
+    let plain = json!([{"name": "c"}]);
+    for (spec, expected) in [
+        (
+            json!({"containers": restart("RestartAllContainers")}),
+            &["RestartAllContainersOnContainerExits"][..],
+        ),
+        (json!({"containers": restart("Restart")}), &[]),
+        (
+            json!({"containers": plain, "initContainers": restart("RestartAllContainers")}),
+            &["RestartAllContainersOnContainerExits"],
+        ),
+        (json!({"containers": plain, "hostNetwork": true}), &[]),
+        (json!({"containers": plain, "hostNetwork": true, "hostUsers": true}), &[]),
+        (json!({"containers": plain, "hostUsers": false}), &[]),
+        (
+            json!({"containers": plain, "hostNetwork": true, "hostUsers": false}),
+            &["UserNamespacesHostNetworkSupport"],
+        ),
+    ] {
+        let pod = pod(json!({"metadata": {"name": "p"}, "spec": spec}));
+        let required: Vec<&str> = pod.scheduling.required_features.iter().map(|name| &**name).collect();
+        assert_eq!(required, expected, "{spec}");
+    }
+    let node = node(json!({"metadata": {"name": "n"}, "status": {"declaredFeatures": ["A", "B"]}}));
+    let declared: Vec<&str> = node.declared_features.iter().map(|name| &**name).collect();
+    assert_eq!(declared, ["A", "B"]);
+}
+
 #[test]
 fn a_pod_keeps_why_it_ended_and_a_healthy_one_nothing_of_it() {
     let terminated = |reason: &str, code: i32| {

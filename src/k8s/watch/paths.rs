@@ -33,6 +33,7 @@ pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
         FeedKind::StorageClasses => "/apis/storage.k8s.io/v1/storageclasses",
         FeedKind::CsiNodes => "/apis/storage.k8s.io/v1/csinodes",
         FeedKind::CsiDrivers => "/apis/storage.k8s.io/v1/csidrivers",
+        FeedKind::StorageCapacities => "/apis/storage.k8s.io/v1/csistoragecapacities",
         FeedKind::Quotas => "/api/v1/resourcequotas",
         FeedKind::DeviceClasses => "/apis/resource.k8s.io/v1/deviceclasses",
         FeedKind::ResourceClaims => "/apis/resource.k8s.io/v1/resourceclaims",

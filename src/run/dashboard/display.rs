@@ -262,7 +262,7 @@ impl Display {
         let now = self.now();
         match answer {
             UsageAnswer::Kubelet(node, report) => {
-                self.app.model.on_kubelet_report(&node, *report);
+                self.app.model.on_kubelet_report(&node, *report, now);
                 if self.app.shown_node().as_ref() == Some(&node) {
                     self.app.arrange(now);
                 }

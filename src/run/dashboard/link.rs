@@ -149,11 +149,11 @@ impl ClusterLink {
         self.outcomes.take().is_some()
     }
 
-    /// Sends requests to the kubelets of the node that is shown and of nodes that report pressure.
+    /// Sends requests to the kubelets of the node that is shown, and of nodes that report pressure or are shutting down.
     pub(super) fn ask_kubelets(&mut self, app: &App) {
         let model = &app.model;
-        let under_pressure = if app.is_frozen() { BTreeSet::new() } else { model.nodes_under_pressure() };
-        let wanted = app.shown_node().into_iter().chain(under_pressure).filter_map(|name| {
+        let queried = if app.is_frozen() { BTreeSet::new() } else { model.queried_nodes() };
+        let wanted = app.shown_node().into_iter().chain(queried).filter_map(|name| {
             let node = model.cluster.node(&name)?.clone();
             let pods = model.cluster.pods_on(&name).map(|pod| pod.key.clone()).collect();
             Some(WantedKubelet { node, pods })

@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, mem, sync::Arc};
 
 use super::{
-    Applied, Change, Cluster, CronJob, Delta, FeedKind, Key, Known, NamespaceObject, Node, NodeLoad,
-    NodeName, ObjectEvent, Pod, ReadBy, Scope, ScopeRead, Table, TableObject, Uid, Volume, Workload,
-    WorkloadKind, cow_map::CowMap, device_tables::DeviceDemand, node_load, pod_groups::PodGroups,
+    Applied, Change, Cluster, CronJob, Delta, FeedKind, Key, Known, Name, NamespaceObject, Node, NodeLoad,
+    NodeName, ObjectEvent, Pod, ReadBy, Scope, ScopeRead, ShutdownPeriods, Table, TableObject, Uid, Volume,
+    Workload, WorkloadKind, cow_map::CowMap, device_tables::DeviceDemand, node_load, pod_groups::PodGroups,
 };
 
 impl Cluster {
@@ -20,6 +20,10 @@ impl Cluster {
                 }
                 if let Some(node) = reported(&mut event) {
                     node.reboot_lock = self.reboot_locks.get(&node.name).cloned();
+                    // Once the machine is back, its kubelet may have another configuration.
+                    if !node.is_shutting_down() && self.shutdown_periods.contains_key(&node.name) {
+                        Arc::make_mut(&mut self.shutdown_periods).remove(&node.name);
+                    }
                 }
                 self.nodes.apply(event, |delta| applied.push(Applied::Node(delta)));
             }
@@ -50,6 +54,9 @@ impl Cluster {
             }
             Change::CsiNode(event) => self.csi_nodes.apply(event, |_| applied.push(Applied::Other)),
             Change::CsiDriver(event) => self.csi_drivers.apply(event, |_| applied.push(Applied::Other)),
+            Change::StorageCapacity(event) => {
+                self.storage_capacities.apply(event, |_| applied.push(Applied::Other));
+            }
             Change::Autoscalers(known) => {
                 if self.autoscalers != known {
                     self.autoscalers = known;
@@ -68,6 +75,7 @@ impl Cluster {
                     applied.push(Applied::Other);
                 }
             }
+            Change::ShutdownPeriods(node, read) => self.apply_shutdown_periods(node, read, applied),
             Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
             Change::Device(change) => self.devices.apply(change, || applied.push(Applied::Other)),
             Change::CronJob(event) => self.cron_jobs.apply(event, |_| applied.push(Applied::Other)),
@@ -92,6 +100,22 @@ impl Cluster {
                     applied.push(Applied::Other);
                 }
             }
+        }
+    }
+
+    /// Keeps the periods that were read earlier if this read failed: the kubelet of a machine that stops does not answer
+    /// for long.
+    fn apply_shutdown_periods(
+        &mut self,
+        node: NodeName,
+        read: Result<ShutdownPeriods, Name>,
+        applied: &mut Vec<Applied>,
+    ) {
+        let known = self.shutdown_periods.get(&node);
+        let is_lost = read.is_err() && known.is_some_and(Result::is_ok);
+        if !is_lost && known != Some(&read) {
+            Arc::make_mut(&mut self.shutdown_periods).insert(node, read);
+            applied.push(Applied::Other);
         }
     }
 
@@ -196,6 +220,10 @@ impl Cluster {
             Scope::Whole(FeedKind::CronJobs) => {
                 let gone = read.gone(&self.cron_jobs, |_| true, |cron_job| cron_job.key.clone());
                 gone.map(|cron_job| Change::CronJob(Deleted(cron_job))).collect()
+            }
+            Scope::Whole(FeedKind::StorageCapacities) => {
+                let gone = read.gone(&self.storage_capacities, |_| true, |capacity| capacity.key.clone());
+                gone.map(|capacity| Change::StorageCapacity(Deleted(capacity))).collect()
             }
             Scope::Whole(FeedKind::CsiDrivers) => {
                 let gone = read.gone(&self.csi_drivers, |_| true, |driver| Key::new("", &driver.name));

@@ -297,6 +297,12 @@ pub struct Device {
     /// `requestPolicy` of the capacities that have one, by name of the capacity.
     #[cbor(n(8), default)]
     pub policies: Box<[(Name, CapacityPolicy)]>,
+    /// `bindsToNode`: once the device is allocated, only the node that it was allocated for can use it.
+    #[cbor(n(9), default)]
+    pub binds_to_node: bool,
+    /// Whether the device has `bindingConditions`, which its driver sets before the pod is bound.
+    #[cbor(n(10), default)]
+    pub has_binding_conditions: bool,
 }
 
 /// The `requestPolicy` of a capacity: how much of it a request takes. Amounts are in thousandths of their unit.

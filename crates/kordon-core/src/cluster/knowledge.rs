@@ -56,6 +56,8 @@ pub enum FeedKind {
     ClaimTemplates,
     #[n(20)]
     CronJobs,
+    #[n(21)]
+    StorageCapacities,
 }
 
 /// The part of a prediction that the objects of a kind decide.
@@ -75,14 +77,14 @@ enum Decides {
     /// Objects of the kind decide which devices pods get, and which devices are tainted. Most clusters have no devices.
     Devices,
     /// Objects of the kind add details to an answer that kordon gives without them, too: what the claims of a new pod
-    /// ask for, and when the next Job starts. If they are unknown, they are not reported as missing.
+    /// ask for, when the next Job starts, and where new volumes fit. If they are unknown, they are not reported as missing.
     Details,
     /// Objects of the kind decide nothing: plans and placements do not depend on them.
     Nothing,
 }
 
 impl FeedKind {
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Nodes,
         Self::Leases,
         Self::Pods,
@@ -109,6 +111,7 @@ impl FeedKind {
         Self::DeviceTaintRules,
         Self::ClaimTemplates,
         Self::CronJobs,
+        Self::StorageCapacities,
     ];
 
     /// The kinds that decide whether and how pods can be removed. Kinds that decide only about heartbeats, placement or
@@ -137,7 +140,7 @@ impl FeedKind {
 
     /// The kinds that are read only once other objects show that an answer depends on them, such as devices once a pod
     /// needs devices ([`Cluster::needs_devices`](super::Cluster::needs_devices)).
-    pub const ON_DEMAND: [Self; 6] = Self::that_decide(&[Decides::Devices, Decides::Details]);
+    pub const ON_DEMAND: [Self; 7] = Self::that_decide(&[Decides::Devices, Decides::Details]);
 
     /// The kinds that must be known in every cluster for the state of the cluster, headroom, plans, placements and
     /// forecasts.
@@ -166,7 +169,7 @@ impl FeedKind {
             Self::DeviceClasses | Self::ResourceClaims | Self::ResourceSlices | Self::DeviceTaintRules => {
                 Decides::Devices
             }
-            Self::ClaimTemplates | Self::CronJobs => Decides::Details,
+            Self::ClaimTemplates | Self::CronJobs | Self::StorageCapacities => Decides::Details,
             Self::Leader => Decides::Nothing,
         }
     }
@@ -224,6 +227,7 @@ impl FeedKind {
             Self::DeviceTaintRules => "devicetaintrules.resource.k8s.io",
             Self::ClaimTemplates => "resourceclaimtemplates.resource.k8s.io",
             Self::CronJobs => "cronjobs.batch",
+            Self::StorageCapacities => "csistoragecapacities.storage.k8s.io",
         }
     }
 }
@@ -257,6 +261,7 @@ impl fmt::Display for FeedKind {
             Self::DeviceTaintRules => "devicetaintrules",
             Self::ClaimTemplates => "resourceclaimtemplates",
             Self::CronJobs => "cronjobs",
+            Self::StorageCapacities => "csistoragecapacities",
         })
     }
 }

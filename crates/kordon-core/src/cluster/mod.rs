@@ -17,7 +17,7 @@
 //!        '---------- claim ---------->
 //!
 //!  PriorityClass, Namespace: by name, from pods        LeaderLease: kube-system/kube-controller-manager, alone
-//!  CsiDriver: by name, from volumes
+//!  CsiDriver: by name, from volumes                   StorageCapacity: by class, from claims without a volume
 //! ```
 //!
 //! A reference may lead nowhere: watches are independent, and objects disappear in any order.
@@ -77,6 +77,7 @@ pub mod scheduling;
 pub mod scope;
 pub mod service;
 mod shared_list;
+mod shutdown_periods;
 mod sorted_walk;
 pub mod stateful_set;
 pub mod storage;
@@ -132,9 +133,12 @@ pub use scheduling::SchedulingSpec;
 pub use scope::{ReadBy, Scope, ScopeRead};
 pub use service::Service;
 pub use shared_list::SharedList;
+pub use shutdown_periods::{ShutdownPeriod, ShutdownPeriods};
 pub use sorted_walk::SortedWalk;
 pub use stateful_set::StatefulRules;
-pub use storage::{AccessModes, Claim, CsiDriver, CsiNode, StorageClass, Volume, VolumeProperties};
+pub use storage::{
+    AccessModes, Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, Volume, VolumeProperties,
+};
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
 pub use taint::{
     OUT_OF_SERVICE, Taint, TaintEffect, Toleration, TolerationOperator, UNSCHEDULABLE, tolerates_no_schedule,
@@ -167,6 +171,7 @@ pub enum Change {
     StorageClass(ObjectEvent<StorageClass>),
     CsiNode(ObjectEvent<CsiNode>),
     CsiDriver(ObjectEvent<CsiDriver>),
+    StorageCapacity(ObjectEvent<StorageCapacity>),
     Quota(ObjectEvent<Quota>),
     Device(DeviceChange),
     CronJob(ObjectEvent<CronJob>),
@@ -176,6 +181,8 @@ pub enum Change {
     NodeClaims(Arc<KnownNodeClaims>),
     /// All NodeHealthChecks of medik8s, as read by one request.
     HealthChecks(Arc<KnownHealthChecks>),
+    /// The kubelet's periods for the graceful shutdown of a node, or why they could not be read.
+    ShutdownPeriods(NodeName, Result<ShutdownPeriods, Name>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
     /// The Lease of `kordon controller`, as read by one request; none if it does not exist.
@@ -207,12 +214,14 @@ impl Change {
             Self::StorageClass(event) => found(event, |class| Key::new("", &class.name)),
             Self::CsiNode(event) => found(event, |node| Key::new("", &node.name)),
             Self::CsiDriver(event) => found(event, |driver| Key::new("", &driver.name)),
+            Self::StorageCapacity(event) => found(event, |capacity| capacity.key.clone()),
             Self::Quota(event) => found(event, |quota| quota.key.clone()),
             Self::Device(change) => change.found(),
             Self::CronJob(event) => found(event, |cron_job| cron_job.key.clone()),
             Self::Autoscalers(_)
             | Self::NodeClaims(_)
             | Self::HealthChecks(_)
+            | Self::ShutdownPeriods(..)
             | Self::Leader(_)
             | Self::KordonLease(_)
             | Self::Known(..)
@@ -274,12 +283,15 @@ pub struct Cluster {
     storage_classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
     csi_drivers: Table<CsiDriver>,
+    storage_capacities: Table<StorageCapacity>,
     quotas: Table<Quota>,
     devices: DeviceTables,
     cron_jobs: Table<CronJob>,
     autoscalers: Arc<KnownAutoscalers>,
     node_claims: Arc<KnownNodeClaims>,
     health_checks: Arc<KnownHealthChecks>,
+    /// Periods of kubelets, by node. Read only for nodes that are shutting down.
+    shutdown_periods: Arc<BTreeMap<NodeName, Result<ShutdownPeriods, Name>>>,
     leader: Option<LeaderLease>,
     kordon_lease: Option<LeaderLease>,
     clock: ClusterClock,
@@ -387,6 +399,24 @@ impl Cluster {
         &self.csi_drivers
     }
 
+    pub fn storage_capacities(&self) -> &Table<StorageCapacity> {
+        &self.storage_capacities
+    }
+
+    /// Whether the scheduler compares a new volume of this class with the free capacity of the storage (upstream
+    /// `hasEnoughCapacity`). False while CSIDrivers are unknown.
+    pub fn publishes_capacity(&self, class: &Name) -> bool {
+        let class = self.storage_classes.get(class).filter(|class| class.waits_for_consumer);
+        let driver = class.and_then(|class| self.csi_drivers.get(&class.provisioner));
+        driver.is_some_and(|driver| driver.publishes_capacity)
+    }
+
+    /// Whether a claim waits for a new volume that the scheduler compares with the free capacity of the storage.
+    pub fn needs_storage_capacities(&self) -> bool {
+        let waits = |claim: &Arc<Claim>| claim.volume.is_empty() && self.publishes_capacity(&claim.class);
+        self.csi_drivers.iter().any(|driver| driver.publishes_capacity) && self.claims.iter().any(waits)
+    }
+
     /// Whether a controller attaches a volume to nodes. If the CSIDriver object of the volume's driver is missing or
     /// unknown, a controller is assumed to attach the volume (upstream `skipAttach`).
     pub fn is_attached(&self, volume: &Volume) -> bool {
@@ -412,6 +442,12 @@ impl Cluster {
 
     pub fn health_checks(&self) -> &KnownHealthChecks {
         &self.health_checks
+    }
+
+    /// The kubelet's periods for the graceful shutdown of a node, or why they could not be read; `None` if they were
+    /// not read.
+    pub fn shutdown_periods(&self, node: &NodeName) -> Option<&Result<ShutdownPeriods, Name>> {
+        self.shutdown_periods.get(node)
     }
 
     pub fn autoscalers(&self) -> &KnownAutoscalers {
@@ -583,6 +619,7 @@ impl Cluster {
             | FeedKind::DeviceTaintRules
             | FeedKind::ClaimTemplates => self.devices.count(kind).unwrap_or_default(),
             FeedKind::CronJobs => self.cron_jobs.len(),
+            FeedKind::StorageCapacities => self.storage_capacities.len(),
             FeedKind::Leader => usize::from(self.leader.is_some()),
         }
     }
@@ -609,6 +646,7 @@ impl Cluster {
             | FeedKind::DeviceTaintRules
             | FeedKind::ClaimTemplates => self.devices.is_listed(kind).unwrap_or_default(),
             FeedKind::CronJobs => self.cron_jobs.is_synced(),
+            FeedKind::StorageCapacities => self.storage_capacities.is_synced(),
             FeedKind::Leader => self.leader.is_some(),
         }
     }

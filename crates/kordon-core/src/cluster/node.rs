@@ -99,6 +99,10 @@ pub struct Node {
     /// `status.volumesInUse`), by driver and handle. Empty for a Ready node, and in recordings of older releases.
     #[cbor(n(24), with = "encoding::inline", default)]
     pub held_volumes: Arc<[(Name, Name)]>,
+    /// `status.declaredFeatures`: features that the kubelet supports; none in recordings of older releases.
+    #[n(25)]
+    #[cbor(default)]
+    pub declared_features: SharedList<Name>,
     /// kured's lock, if the node holds it. The lock comes from kured's DaemonSet
     /// ([`Cluster::apply`](super::Cluster::apply)), so it is known only if DaemonSets are known.
     #[cbor(skip)]

@@ -318,7 +318,7 @@ impl Pod {
 pub const PREEMPTED: [&str; 2] = ["PreemptionByScheduler", "PreemptionByKubeScheduler"];
 
 /// Lowest priority of a critical pod: that of `system-cluster-critical`.
-const CRITICAL_PRIORITY: i32 = 2_000_000_000;
+pub(super) const CRITICAL_PRIORITY: i32 = 2_000_000_000;
 
 impl TableObject for Pod {
     type Key = Key;

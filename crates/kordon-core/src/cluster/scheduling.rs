@@ -64,6 +64,9 @@ pub struct SchedulingSpec {
     /// `spec.resourceClaims`. In recordings of earlier formats, the list is empty even for pods that claim devices.
     #[cbor(n(15), default)]
     pub device_claims: Box<[PodDeviceClaim]>,
+    /// Features that a node has to declare ([`Node::declared_features`]); none in recordings of earlier formats.
+    #[cbor(n(16), default)]
+    pub required_features: Box<[Name]>,
 }
 
 impl SchedulingSpec {

@@ -210,6 +210,7 @@ impl Scope {
             | FeedKind::DeviceTaintRules
             | FeedKind::ClaimTemplates
             | FeedKind::CronJobs
+            | FeedKind::StorageCapacities
             | FeedKind::CsiDrivers => Some(Self::Whole(kind)),
         }
     }

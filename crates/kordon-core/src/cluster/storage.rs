@@ -196,6 +196,28 @@ pub struct CsiDriver {
     /// in recordings of older releases.
     #[cbor(n(3), default)]
     pub must_be_on_node: bool,
+    /// `spec.storageCapacity`: whether the scheduler compares new volumes with the driver's CSIStorageCapacities. False
+    /// in recordings of older releases.
+    #[cbor(n(4), default)]
+    pub publishes_capacity: bool,
+}
+
+/// A CSIStorageCapacity: how large a new volume of a StorageClass can be on some nodes.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct StorageCapacity {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub version: Version,
+    #[n(2)]
+    pub class: Name,
+    /// `nodeTopology`: selector of the nodes; `None` for no node.
+    #[n(3)]
+    pub nodes: Option<Selector>,
+    /// Size of the largest new volume (`maximumVolumeSize`, else `capacity`); `None` if there can be none.
+    #[n(4)]
+    pub largest_bytes: Option<i64>,
 }
 
 impl TableObject for Claim {
@@ -232,6 +254,16 @@ impl TableObject for CsiDriver {
     type Key = Name;
     fn key(&self) -> Name {
         self.name.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+impl TableObject for StorageCapacity {
+    type Key = Key;
+    fn key(&self) -> Key {
+        self.key.clone()
     }
     fn version(&self) -> Version {
         self.version

@@ -56,6 +56,8 @@ pub enum Reason {
     VolumeUnreachable,
     /// The node can reach no volume for a claim of the pod, and none can be provisioned there.
     NoVolume,
+    /// The storage that the node can reach does not have enough capacity for a new volume.
+    NoStorageSpace,
     /// The zone or region label of a volume excludes the node.
     VolumeZone,
     /// The node does not have free devices for the claims of the pod.
@@ -72,6 +74,8 @@ pub enum Reason {
     DeviceSelector(Name),
     /// A claim asks for devices of a class that does not exist.
     DeviceClassMissing(Name),
+    /// The node does not declare this feature, which the pod requires.
+    FeatureMissing(Name),
     /// The required podAffinity is not met.
     PodAffinity,
     /// The pod's required podAntiAffinity is not met.
@@ -112,6 +116,7 @@ impl fmt::Display for Reason {
             Self::DriverMissing(driver) => write!(f, "CSI driver {driver} not installed"),
             Self::VolumeUnreachable => f.write_str("volume not reachable"),
             Self::NoVolume => f.write_str("no volume for its claim"),
+            Self::NoStorageSpace => f.write_str("not enough free storage"),
             Self::VolumeZone => f.write_str("volume in another zone"),
             Self::Devices => f.write_str("no free device for its claims"),
             Self::DevicesElsewhere => f.write_str("devices of its claim on another node"),
@@ -122,6 +127,7 @@ impl fmt::Display for Reason {
             }
             Self::DeviceSelector(why) => f.write_str(why),
             Self::DeviceClassMissing(class) => write!(f, "device class {class} not found"),
+            Self::FeatureMissing(feature) => write!(f, "feature {feature} not declared"),
             Self::PodAffinity => f.write_str("podAffinity not met"),
             Self::PodAntiAffinity => f.write_str("podAntiAffinity not met"),
             Self::ExistingAntiAffinity => f.write_str("podAntiAffinity of another pod"),

@@ -33,6 +33,8 @@ pub struct SchedulerRules {
     /// CSI drivers can keep pods with their volumes off the nodes that do not have the driver
     /// (`preventPodSchedulingIfMissing`; `VolumeLimitScaling`, on by default from 1.37).
     pub drivers_must_be_on_node: bool,
+    /// Nodes have to declare the features that a pod requires (`NodeDeclaredFeatures`, on by default from 1.36).
+    pub features_are_declared: bool,
     /// Treatment of images that are mounted as volumes (scored from 1.36).
     pub image_volumes: ImageVolumes,
     /// Pods get devices through resource.k8s.io/v1. The versions of this API in older releases are not read.
@@ -115,6 +117,7 @@ impl SchedulerRules {
             // the rule changed in 1.30 is an assumption.
             init_images_count: from(30),
             drivers_must_be_on_node: from(37),
+            features_are_declared: from(36),
             image_volumes: match version {
                 _ if from(37) => ImageVolumes::Counted,
                 _ if from(36) => ImageVolumes::Added,

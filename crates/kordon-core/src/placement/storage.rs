@@ -1,14 +1,17 @@
-//! Claims, volumes, storage classes, CSINodes and CSIDrivers, in the form in which placement looks them up.
+//! Claims, volumes, storage classes, CSINodes, CSIDrivers and CSIStorageCapacities, in the form in which placement looks them up.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::cluster::{
-    Claim, Cluster, CsiDriver, CsiNode, Key, Name, NodeName, ObjectEvent, Pod, StorageClass, Table, Uid,
-    Volume,
+    Claim, Cluster, CsiDriver, CsiNode, Key, Labels, Name, NodeName, ObjectEvent, Pod, Requirement, Selector,
+    SelectorOperator, StorageCapacity, StorageClass, Table, Uid, Volume,
     scheduling::{PodVolume, SchedulingSpec},
 };
 
-/// Tables of claims, volumes, storage classes, CSINodes and CSIDrivers.
+/// Tables of claims, volumes, storage classes, CSINodes, CSIDrivers and CSIStorageCapacities.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Storage {
     claims: Table<Claim>,
@@ -16,6 +19,7 @@ pub(super) struct Storage {
     classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
     csi_drivers: Table<CsiDriver>,
+    capacities: Table<StorageCapacity>,
     /// Claims that were deleted and that a StatefulSet creates again. Their volumes do not exist yet.
     recreated: BTreeSet<Key>,
 }
@@ -28,6 +32,46 @@ pub(super) enum Handle {
     Claim(Key),
 }
 
+/// The nodes that have room for a new volume.
+#[derive(Clone, Debug)]
+pub(super) enum StorageRoom {
+    /// The scheduler does not compare the volume with the capacity of the storage.
+    Everywhere,
+    On(NodeSelectors),
+    /// The objects that say it are not known.
+    Unknown,
+}
+
+/// Selectors of nodes, of which one must match. Most select by one label, and there may be one for each node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NodeSelectors {
+    /// The values that are selected by one label alone, by its key.
+    by_label: BTreeMap<Name, BTreeSet<Name>>,
+    others: Vec<Selector>,
+}
+
+impl NodeSelectors {
+    fn new<'a>(selectors: impl Iterator<Item = &'a Selector>) -> Self {
+        let mut sorted = Self::default();
+        for selector in selectors {
+            match &selector.requirements[..] {
+                [Requirement { key, operator: SelectorOperator::In(values) }] => {
+                    sorted.by_label.entry(key.clone()).or_default().extend(values.iter().cloned());
+                }
+                _ => sorted.others.push(selector.clone()),
+            }
+        }
+        sorted
+    }
+
+    pub fn match_any(&self, labels: &Labels) -> bool {
+        let has = |(key, values): (&Name, &BTreeSet<Name>)| {
+            labels.get(key).is_some_and(|value| values.contains(value))
+        };
+        self.by_label.iter().any(has) || self.others.iter().any(|selector| selector.matches(labels))
+    }
+}
+
 impl Storage {
     pub fn from_cluster(cluster: &Cluster) -> Self {
         Self {
@@ -36,6 +80,7 @@ impl Storage {
             classes: cluster.storage_classes().clone(),
             csi_nodes: cluster.csi_nodes().clone(),
             csi_drivers: cluster.csi_drivers().clone(),
+            capacities: cluster.storage_capacities().clone(),
             recreated: BTreeSet::new(),
         }
     }
@@ -98,6 +143,23 @@ impl Storage {
     /// Returns whether pods with volumes of this CSI driver only run on nodes that have the driver.
     pub fn must_be_on_node(&self, driver: &Name) -> bool {
         self.csi_drivers.get(driver).is_some_and(|driver| driver.must_be_on_node)
+    }
+
+    /// Returns which nodes have room for a new volume of this class and size (upstream `hasEnoughCapacity`).
+    pub fn room(&self, class: &StorageClass, bytes: i64) -> StorageRoom {
+        let driver = self.csi_drivers.get(&class.provisioner);
+        match driver {
+            None if !self.csi_drivers.is_synced() => StorageRoom::Unknown,
+            Some(driver) if driver.publishes_capacity && !self.capacities.is_synced() => StorageRoom::Unknown,
+            Some(driver) if driver.publishes_capacity && bytes > 0 => {
+                let has_room = |capacity: &&Arc<StorageCapacity>| {
+                    capacity.class == class.name && capacity.largest_bytes.is_some_and(|most| most >= bytes)
+                };
+                let enough = self.capacities.iter().filter(has_room);
+                StorageRoom::On(NodeSelectors::new(enough.filter_map(|capacity| capacity.nodes.as_ref())))
+            }
+            Some(_) | None => StorageRoom::Everywhere,
+        }
     }
 
     /// Returns whether the node has this CSI driver.

@@ -12,7 +12,7 @@ use super::{
     warning::PodWarning,
 };
 use crate::{
-    cluster::{Cluster, FeedKind, Pod, scheduling::PodVolume},
+    cluster::{Cluster, FeedKind, Key, Pod, scheduling::PodVolume},
     engine::ServerVersion,
 };
 
@@ -33,21 +33,19 @@ pub enum NotModelledKind {
     Webhooks,
     SchedulerConfiguration,
     KubeletAdmission,
-    DeclaredFeatures,
     VolumeLimitScaling,
     StorageCapacityScoring,
     BudgetUpdates,
 }
 
 impl NotModelledKind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 9] = [
         Self::Quota,
         Self::Rollout,
         Self::Autoscalers,
         Self::Webhooks,
         Self::SchedulerConfiguration,
         Self::KubeletAdmission,
-        Self::DeclaredFeatures,
         Self::VolumeLimitScaling,
         Self::StorageCapacityScoring,
         Self::BudgetUpdates,
@@ -62,7 +60,6 @@ impl NotModelledKind {
             Self::Webhooks => "webhooks",
             Self::SchedulerConfiguration => "schedulerConfiguration",
             Self::KubeletAdmission => "kubeletAdmission",
-            Self::DeclaredFeatures => "declaredFeatures",
             Self::VolumeLimitScaling => "volumeLimitScaling",
             Self::StorageCapacityScoring => "storageCapacityScoring",
             Self::BudgetUpdates => "budgetUpdates",
@@ -76,24 +73,30 @@ impl NotModelledKind {
             PodVolume::Claim(_) | PodVolume::OwnClaim { .. } => true,
             PodVolume::Disk(_) => false,
         };
+        let is_scored = |volume: &PodVolume| match volume {
+            PodVolume::Claim(name) => {
+                let key = Key { namespace: pod.key.namespace.clone(), name: name.clone() };
+                let claim = cluster.claims().get(&key).filter(|claim| claim.volume.is_empty());
+                claim.is_some_and(|claim| cluster.publishes_capacity(&claim.class))
+            }
+            PodVolume::OwnClaim { class, .. } => cluster.publishes_capacity(class),
+            PodVolume::Disk(_) => false,
+        };
         match self {
             Self::Quota => cluster.quotas_in(&pod.key.namespace).any(|quota| quota.counts(pod).is_none()),
             Self::Rollout => plan.warnings.contains(&PodWarning::RolloutInProgress),
             Self::Autoscalers | Self::Webhooks => true,
             Self::SchedulerConfiguration => !matches!(plan.landing, Some(Landing::Unknown)),
             Self::KubeletAdmission => is_placed,
-            Self::DeclaredFeatures => {
-                let node = plan.landing.as_ref().and_then(Landing::node).and_then(|node| cluster.node(node));
-                let kubelet = node.and_then(|node| ServerVersion::parse(&node.kubelet_version));
-                rules.version >= ServerVersion::new(1, 36) && kubelet.is_some_and(|is| is < rules.version)
-            }
             Self::VolumeLimitScaling | Self::StorageCapacityScoring => {
-                let is_modelled =
-                    self == Self::VolumeLimitScaling && cluster.known(FeedKind::CsiDrivers).is_known();
+                let knows_drivers = cluster.known(FeedKind::CsiDrivers).is_known();
+                let mut volumes = pod.scheduling.volumes.iter();
                 rules.version >= ServerVersion::new(1, 37)
                     && is_placed
-                    && !is_modelled
-                    && pod.scheduling.volumes.iter().any(claims)
+                    && match self {
+                        Self::StorageCapacityScoring if knows_drivers => volumes.any(is_scored),
+                        _ => !knows_drivers && volumes.any(claims),
+                    }
             }
             Self::BudgetUpdates => {
                 let mut budgets = cluster.budgets_of(pod).filter(|known| budget::selects(known, pod, rules));
@@ -116,9 +119,6 @@ impl fmt::Display for NotModelledKind {
             Self::SchedulerConfiguration => "the scheduler may have other profiles, plugins or extenders",
             Self::KubeletAdmission => {
                 "the kubelet may reject the replacement: its static CPU, memory or topology policy"
-            }
-            Self::DeclaredFeatures => {
-                "the scheduler may reject an older kubelet, which lacks a feature of the pod (NodeDeclaredFeatures)"
             }
             Self::VolumeLimitScaling => {
                 "the scheduler may reject nodes without the CSI driver of a volume (VolumeLimitScaling): CSIDrivers are \

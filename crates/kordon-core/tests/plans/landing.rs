@@ -1,14 +1,18 @@
 //! Placement of the replacements in a plan. Each placement takes the earlier placements into account, and an
 //! unschedulable replacement has a reason.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use kordon_core::{
     cluster::{
         AccessModes, Change, Claim, JobLimits, Key, Name, NodeName, ObjectEvent, Pod, Requests, Resources,
         SchedulingSpec, Volume, VolumeProperties, WorkloadKind, scheduling::PodVolume,
     },
-    placement::{Constraint, Reason, Snapshot, SnapshotLease},
+    engine::ServerVersion,
+    placement::{Constraint, Reason, SchedulingRequest, Snapshot, SnapshotLease},
     plan::{
         Action, Cancellation, DrainOptions, EvictionRules, Headroom, Landing, LostNodes, OutcomeKind,
         PlacingEnvironment, Plan, PlanJob, PodOutcome, PodPlan, Prospect, RemovalOptions, TaintEdits,
@@ -38,6 +42,26 @@ fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
         })
         .collect();
     assert_eq!(loads, [("n2", 0, 1000), ("n3", 0, 1000)]);
+}
+
+/// Kubernetes 1.37 `plugins/nodedeclaredfeatures/nodedeclaredfeatures.go`, `Filter`.
+#[test]
+fn a_pod_lands_where_the_feature_that_it_requires_is_declared() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
+    let feature = || Name::from("RestartAllContainersOnContainerExits");
+    replicas(&mut fixture, "web", &["n1"], 1);
+    fixture.pod("web-0", "n1", |pod| {
+        let required_features = [feature()].into();
+        pod.scheduling = SchedulingSpec { required_features, ..SchedulingSpec::default() }.into();
+    });
+    fixture.node("n3", |node| node.declared_features = [feature()].into());
+    let plan = drain(&fixture, &["n1"]);
+    assert_eq!(node(of(&plan, "web-0")), Some("n3"));
+    let pod = fixture.cluster.pod(&Key::new("default", "web-0")).expect("a pod");
+    let request = SchedulingRequest::from_pod(pod, &fixture.cluster);
+    let refusals = |minor| Snapshot::new(&fixture.cluster, ServerVersion::new(1, minor)).refusals(&request);
+    assert_eq!(refusals(36), [(Reason::FeatureMissing(feature()), 2)].into());
+    assert_eq!(refusals(35), BTreeMap::new(), "off by default");
 }
 
 #[test]

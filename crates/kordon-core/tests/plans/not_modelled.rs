@@ -2,8 +2,8 @@
 
 use kordon_core::{
     cluster::{
-        Change, FeedKind, Key, ObjectEvent, Owner, OwnerKind, Selector, Version, Workload, WorkloadKind,
-        WorkloadStage,
+        Change, Claim, CsiDriver, FeedKind, Key, ObjectEvent, Owner, OwnerKind, Selector, StorageClass,
+        Version, Workload, WorkloadKind, WorkloadStage,
         scheduling::{PodVolume, SchedulingSpec},
     },
     engine::ServerVersion,
@@ -43,6 +43,35 @@ fn missing_csi_drivers_are_named_while_csi_drivers_are_not_known() {
     };
     assert!(!names(fixture.sync()));
     assert!(names(fixture.forbid(FeedKind::CsiDrivers)));
+}
+
+#[test]
+fn scores_by_storage_capacity_are_named_for_new_volumes_whose_driver_publishes_it() {
+    let names = |publishes_capacity: bool| {
+        let mut fixture = PlanFixture::new(&["n0", "n1"]);
+        fixture.version = ServerVersion::new(1, 37);
+        fixture.replica_set("web", 1, &["n0"]).pod("web-0", "n0", |pod| {
+            let volumes = [PodVolume::Claim("data".into())].into();
+            pod.scheduling = SchedulingSpec { volumes, ..SchedulingSpec::default() }.into();
+        });
+        let (provisioner, waits_for_consumer) = ("local.example.com".into(), true);
+        let class =
+            StorageClass { name: "local".into(), provisioner, waits_for_consumer, ..StorageClass::default() };
+        let driver =
+            CsiDriver { name: "local.example.com".into(), publishes_capacity, ..CsiDriver::default() };
+        let claim = Claim { key: Key::new("default", "data"), class: "local".into(), ..Claim::default() };
+        for change in [
+            Change::StorageClass(ObjectEvent::Applied(class)),
+            Change::CsiDriver(ObjectEvent::Applied(driver)),
+            Change::Claim(ObjectEvent::Applied(claim)),
+        ] {
+            fixture.cluster.apply(change, &mut Vec::new());
+        }
+        let plan = fixture.sync().drain(&["n0"], DrainOptions::default());
+        kinds(&plan).iter().any(|(what, _)| *what == NotModelledKind::StorageCapacityScoring)
+    };
+    assert!(names(true));
+    assert!(!names(false));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 use kordon_core::{
     cluster::{
-        Change, Condition, ConditionStatus, Lease, NodeName, ObjectEvent, READY, Version, WorkloadKind,
+        Change, Condition, ConditionStatus, Lease, NodeName, ObjectEvent, READY, ShutdownPeriod,
+        ShutdownPeriods, Version, WorkloadKind,
     },
     engine::{Engine, NOT_READY, Settings},
     forecast::{Assumptions, Forecast, ForecastKind, Incident, IncidentKind, Succession},
@@ -104,6 +105,28 @@ fn ordinary_pods_end_first_and_critical_ones_after_the_last_of_them() {
     assert!(why("dns-0").ends_with("its kubelet ends it within 20s, after all others"), "{}", why("dns-0"));
     assert_eq!(forecast.totals(NOW).ended, 4);
     assert_eq!(forecast.totals(NOW).deleted, 0);
+}
+
+/// kubernetes v1.37.1, `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`: `migrateConfig`, `groupByPriority`,
+/// `killPods`. The shutdown began ten seconds ago.
+#[test]
+fn pods_end_as_their_kubelet_is_configured() {
+    let second = Span::from_secs;
+    let period = |priority, time| ShutdownPeriod { priority, time: second(time) };
+    let by_priority = ShutdownPeriods::by_priority([period(2_000_000_000, 8), period(1_000, 5)]);
+    let all = &[("log", 5), ("bare", 10), ("web-0", 10), ("dns-0", 15)][..];
+    for (periods, expected) in [
+        (ShutdownPeriods::new(second(25), second(5)), all),
+        (by_priority, &[("dns-0", 3)]),
+        (ShutdownPeriods::default(), &[]),
+    ] {
+        let mut fixture = shutting_down();
+        let change = Change::ShutdownPeriods("n1".into(), Ok(periods.clone()));
+        fixture.cluster.apply(change, &mut Vec::new());
+        let expected: Vec<(String, i64)> =
+            expected.iter().map(|(pod, at)| ((*pod).to_owned(), *at)).collect();
+        assert_eq!(ends(&forecast(&fixture, &Assumptions::default())), expected, "{periods:?}");
+    }
 }
 
 /// A pod that its kubelet has ended is Failed, so its controller replaces it. A DaemonSet replaces it on the same node,

@@ -95,6 +95,7 @@ fn list(known: &mut Cluster, source: &Cluster, kind: FeedKind, state: &Known) {
         | FeedKind::ResourceSlices
         | FeedKind::DeviceTaintRules
         | FeedKind::ClaimTemplates
+        | FeedKind::StorageCapacities
         | FeedKind::CronJobs => {}
     }
 }

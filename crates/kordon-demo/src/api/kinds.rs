@@ -427,6 +427,13 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         group: "storage.k8s.io",
+        plural: "csistoragecapacities",
+        singular: "csistoragecapacity",
+        name: "CSIStorageCapacity",
+        ..PLAIN
+    },
+    Kind {
+        group: "storage.k8s.io",
         plural: "storageclasses",
         singular: "storageclass",
         name: "StorageClass",

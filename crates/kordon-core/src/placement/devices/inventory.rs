@@ -274,8 +274,8 @@ impl Inventory {
         taints.iter().all(|taint| tolerations.iter().any(|toleration| toleration.tolerates(taint)))
     }
 
-    /// Returns the devices that a node can use, by number, including devices of unusable pools (upstream
-    /// `GatherPools`).
+    /// Returns the devices that a node can use, in the order in which the scheduler tries them: pools with a device that
+    /// has binding conditions last. Includes devices of unusable pools (upstream `GatherPools`).
     pub fn usable_by(&self, node: &Node) -> Vec<u32> {
         let local = self.local.get(&node.name.0).into_iter().flatten();
         let mut usable = Vec::new();
@@ -289,6 +289,10 @@ impl Inventory {
                 _ => {}
             }
         }
+        let pool = |device: &u32| self.devices[*device as usize].pool;
+        let has_conditions = |device: &&u32| self.device(**device).has_binding_conditions;
+        let last: BTreeSet<u32> = usable.iter().filter(has_conditions).map(pool).collect();
+        usable.sort_by_key(|device| (last.contains(&pool(device)), *device));
         usable
     }
 

@@ -1,9 +1,6 @@
 //! The devices that a pod needs, as a filter of nodes (DynamicResources).
 
-use std::{
-    cell::{Cell, OnceCell},
-    sync::Arc,
-};
+use std::{cell::OnceCell, sync::Arc};
 
 use super::{
     Allocation, DeviceState, Devices,
@@ -43,8 +40,8 @@ pub(in crate::placement) struct PodDevices {
     refusal: Option<Reason>,
     /// Why it is not known which nodes take the pod.
     obstacle: Option<Name>,
-    /// Whether a search for devices on a node has given up, because there were too many combinations to try.
-    gave_up: Cell<bool>,
+    /// Why it is not known whether a node that was checked has the devices.
+    doubt: OnceCell<Name>,
     /// Why a selector fails for a device of a node that was checked. The scheduler then does not place the pod on any
     /// node (upstream `Filter` of dynamicresources, which returns an error).
     failure: OnceCell<Name>,
@@ -199,8 +196,7 @@ impl PodDevices {
 
     /// Returns why it is not known which nodes take the pod; `None` if all checks so far had a result.
     pub fn unknown(&self) -> Option<Name> {
-        let gave_up = || "there are too many combinations of devices".into();
-        self.obstacle.clone().or_else(|| self.gave_up.get().then(gave_up))
+        self.obstacle.clone().or_else(|| self.doubt.get().cloned())
     }
 
     /// Whether the scheduler does not place the pod on any node, because a selector fails for a device of a node that
@@ -222,8 +218,8 @@ impl PodDevices {
         }
         match self.search(node) {
             Found::Devices(_) => Ok(()),
-            Found::GaveUp => {
-                self.gave_up.set(true);
+            Found::Unknown(why) => {
+                self.doubt.get_or_init(|| why);
                 Ok(())
             }
             Found::Fails(why) => {
@@ -269,29 +265,29 @@ impl PodDevices {
         let Found::Devices(chosen) = self.search(node) else { return Vec::new() };
         let wanted = self.wanted_on(node).into_iter();
         let grant = |(wanted, choices): (&Wanted, Vec<Choice>)| {
-            (wanted.key.clone(), wanted.spec.clone(), self.allocation(&choices))
+            (wanted.key.clone(), wanted.spec.clone(), self.allocation(&choices, node))
         };
         wanted.zip(chosen).map(grant).collect()
     }
 
-    /// Returns the allocation of these devices, with the nodes that can use all of them (upstream
+    /// Returns the allocation of these devices for a node, with the nodes that can use all of them (upstream
     /// `createNodeSelector`).
-    fn allocation(&self, choices: &[Choice]) -> Allocation {
+    fn allocation(&self, choices: &[Choice], target: &Node) -> Allocation {
         let counted = || choices.iter().filter(|choice| !choice.admin);
         let alone = counted().filter(|choice| choice.share.is_none());
         let devices = alone.map(|choice| choice.device).collect();
         let shares = counted().filter_map(|choice| Some((choice.device, choice.share.clone()?))).collect();
         let mut joined = NodeTerm::default();
         for choice in choices {
-            match self.inventory.nodes_of(choice.device) {
-                DeviceNodes::Node(node) => {
-                    return Allocation { devices, shares, nodes: Some([only(node)].into()) };
-                }
-                DeviceNodes::Matching(terms) => {
-                    let Some(term) = terms.first() else { continue };
-                    joined = join(joined, term);
-                }
-                DeviceNodes::All | DeviceNodes::PerDevice | DeviceNodes::None => {}
+            let nodes = self.inventory.nodes_of(choice.device);
+            let is_local = matches!(nodes, DeviceNodes::Node(_));
+            if is_local || self.inventory.device(choice.device).binds_to_node {
+                return Allocation { devices, shares, nodes: Some([only(&target.name)].into()) };
+            }
+            if let DeviceNodes::Matching(terms) = nodes
+                && let Some(term) = terms.first()
+            {
+                joined = join(joined, term);
             }
         }
         let is_free = joined == NodeTerm::default();
@@ -318,5 +314,70 @@ fn join(term: NodeTerm, other: &NodeTerm) -> NodeTerm {
     NodeTerm {
         expressions: merged(term.expressions, &other.expressions),
         fields: merged(term.fields, &other.fields),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::{DeviceClass, DeviceTables, ObjectEvent, ResourceSlice, device::Device},
+        engine::ServerVersion,
+    };
+
+    /// Pools of one device each that all nodes can use.
+    fn tables(devices: impl IntoIterator<Item = (&'static str, Device)>) -> DeviceTables {
+        let mut tables = DeviceTables::default();
+        let class = DeviceClass { name: "gpu".into(), ..DeviceClass::default() };
+        tables.classes.apply(ObjectEvent::Applied(class), |_| ());
+        for (pool, device) in devices {
+            let slice = ResourceSlice {
+                name: pool.into(),
+                driver: "gpu.example.com".into(),
+                pool: pool.into(),
+                slices_in_pool: 1,
+                nodes: DeviceNodes::All,
+                devices: [device].into(),
+                ..ResourceSlice::default()
+            };
+            tables.slices.apply(ObjectEvent::Applied(slice), |_| ());
+        }
+        tables
+    }
+
+    /// What a claim for one device gets on node n2.
+    fn allocation(tables: &DeviceTables) -> Allocation {
+        let inventory =
+            Inventory::from_tables(tables, &SchedulerRules::for_version(ServerVersion::new(1, 37)));
+        let state = DeviceState { in_use: vec![0; inventory.len()], ..DeviceState::default() };
+        let (inventory, state) = (Arc::new(inventory), Arc::new(state));
+        let mut needs = PodDevices { inventory, state, ..PodDevices::default() };
+        let alternative = DeviceAlternative { class: "gpu".into(), ..DeviceAlternative::default() };
+        let request = DeviceRequest { name: "gpu".into(), alternatives: [alternative].into() };
+        let spec = DeviceClaimSpec { requests: [request].into(), constraints: Box::default() };
+        needs.want(Key::new("ml", "shared"), spec.into(), None);
+        let node = Node { name: "n2".into(), ..Node::default() };
+        needs.grants(&node).pop().expect("a device").2
+    }
+
+    /// Kubernetes 1.37 `structured/internal/incubating/allocator_incubating.go`, `createNodeSelector`.
+    #[test]
+    fn a_device_that_binds_to_a_node_keeps_its_claim_there() {
+        let only_there: Box<[NodeTerm]> = [only(&"n2".into())].into();
+        for (binds_to_node, expected) in [(false, None), (true, Some(only_there))] {
+            let device = Device { name: "gpu-0".into(), binds_to_node, ..Device::default() };
+            assert_eq!(allocation(&tables([("fabric", device)])).nodes, expected, "{binds_to_node}");
+        }
+    }
+
+    /// Kubernetes 1.37 `structured/internal/incubating/pools_incubating.go`, `GatherPools`.
+    #[test]
+    fn pools_with_binding_conditions_are_tried_last() {
+        for (has_binding_conditions, expected) in [(false, 0_u32), (true, 1)] {
+            let first = Device { name: "gpu-0".into(), has_binding_conditions, ..Device::default() };
+            let second = Device { name: "gpu-1".into(), ..Device::default() };
+            let chosen = allocation(&tables([("a", first), ("b", second)])).devices;
+            assert_eq!(*chosen, [expected], "{has_binding_conditions}");
+        }
     }
 }

@@ -10,7 +10,10 @@ use super::{
 use crate::{
     cluster::{
         Key, Name, Node,
-        device::{ConstraintRule, DeviceAlternative, DeviceAmount, DeviceClaimSpec, DeviceConstraint},
+        device::{
+            ConstraintRule, DeviceAlternative, DeviceAmount, DeviceAttribute, DeviceClaimSpec,
+            DeviceConstraint,
+        },
     },
     placement::rules::DeviceSharing,
 };
@@ -32,8 +35,8 @@ pub(super) enum Found {
     /// The devices of each claim, in the order of the claims.
     Devices(Vec<Vec<Choice>>),
     Nothing,
-    /// There are too many combinations to try all of them.
-    GaveUp,
+    /// It is not known whether the node has the devices, for this reason.
+    Unknown(Name),
     /// A selector fails for a device, for this reason. The scheduler then does not place the pod at all.
     Fails(Name),
 }
@@ -72,12 +75,14 @@ pub(super) fn search(inventory: &Inventory, state: &DeviceState, node: &Node, cl
         chosen,
         steps: 0,
         available: BTreeMap::new(),
+        doubt: None,
     };
-    match search.request(0, 0) {
-        Ok(true) => Found::Devices(search.chosen),
-        Ok(false) => Found::Nothing,
-        Err(Stop::GaveUp) => Found::GaveUp,
-        Err(Stop::Fails(why)) => Found::Fails(why),
+    match (search.request(0, 0), search.doubt) {
+        (Ok(true), _) => Found::Devices(search.chosen),
+        (Ok(false) | Err(Stop::Fails(_)), Some(doubt)) => Found::Unknown(doubt),
+        (Ok(false), None) => Found::Nothing,
+        (Err(Stop::GaveUp), _) => Found::Unknown("there are too many combinations of devices".into()),
+        (Err(Stop::Fails(why)), None) => Found::Fails(why),
     }
 }
 
@@ -98,6 +103,8 @@ struct Search<'a> {
     steps: usize,
     /// What is left of each counter, by pool. Computed when a pool's counters are first needed.
     available: BTreeMap<u32, BTreeMap<(Name, Name), i64>>,
+    /// Why a combination of devices was passed over that may satisfy the claims.
+    doubt: Option<Name>,
 }
 
 impl Search<'_> {
@@ -251,21 +258,30 @@ impl Search<'_> {
 
     /// Whether a device, together with the devices chosen so far, satisfies the constraints of its claim (upstream
     /// `constraint.add`).
-    fn meets_constraints(&self, claim: usize, choice: &Choice) -> bool {
-        let spec = &self.claims[claim].spec;
-        spec.constraints.iter().filter(|constraint| concerns(constraint, spec, choice)).all(|constraint| {
-            let (ConstraintRule::Match(name) | ConstraintRule::Distinct(name)) = &constraint.rule else {
-                return false;
+    fn meets_constraints(&mut self, claim: usize, choice: &Choice) -> bool {
+        let (inventory, claims) = (self.inventory, self.claims);
+        let spec = &claims[claim].spec;
+        for constraint in spec.constraints.iter().filter(|constraint| concerns(constraint, spec, choice)) {
+            let (name, wants_equal) = match &constraint.rule {
+                ConstraintRule::Match(name) => (name, true),
+                ConstraintRule::Distinct(name) => (name, false),
+                ConstraintRule::Unknown => return false,
             };
-            let Some(value) = self.inventory.attribute(choice.device, name) else { return false };
+            let Some(value) = inventory.attribute(choice.device, name) else { return false };
             let others = self.chosen[claim].iter().filter(|other| concerns(constraint, spec, other));
-            let mut values = others.map(|other| self.inventory.attribute(other.device, name));
-            match &constraint.rule {
-                ConstraintRule::Match(_) => values.all(|other| other == Some(value)),
-                ConstraintRule::Distinct(_) => values.all(|other| other != Some(value)),
-                ConstraintRule::Unknown => false,
+            let results = others.map(|other| are_equal(value, inventory.attribute(other.device, name)?));
+            let results: Vec<Option<bool>> = results.collect();
+            if results.contains(&Some(!wants_equal)) {
+                return false;
             }
-        })
+            if results.contains(&None) {
+                let device = &inventory.device(choice.device).name;
+                let why = format!("attribute {name} of device {device} is not modelled");
+                self.doubt.get_or_insert_with(|| why.as_str().into());
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether the counters of the pool have enough left for a device (upstream `checkAvailableCounters`).
@@ -293,6 +309,12 @@ impl Search<'_> {
         consume(inventory, device, &mut left);
         left.values().all(|left| *left >= 0)
     }
+}
+
+/// Whether two values of an attribute are equal; `None` if kordon does not know one of them.
+fn are_equal(one: &DeviceAttribute, other: &DeviceAttribute) -> Option<bool> {
+    let are_known = [one, other].into_iter().all(|value| *value != DeviceAttribute::Unknown);
+    are_known.then(|| one == other)
 }
 
 fn consume(inventory: &Inventory, device: u32, left: &mut BTreeMap<(Name, Name), i64>) {

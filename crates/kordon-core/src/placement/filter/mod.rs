@@ -20,7 +20,7 @@ use spread::HardSpread;
 use super::{
     devices::PodDevices,
     node_resources::{NodeResources, disks},
-    reason::{FilterRefusal, NodeRefusal, Reason, Unexplained},
+    reason::{FilterRefusal, NodeRefusal, Reason, Remedy, Unexplained},
     scheduling_request::{Caveat, SchedulingRequest},
     snapshot::{Resident, Snapshot},
 };
@@ -101,6 +101,9 @@ impl<'s> Filters<'s> {
             if self.devices.fails() {
                 return Vec::new();
             }
+        }
+        if !spec.required_features.is_empty() {
+            feasible.retain(|node| self.check_features::<Unexplained>(*node).is_ok());
         }
         if !nominated.is_empty() {
             feasible.retain(|node| nominated.binary_search(node).is_err());
@@ -216,7 +219,8 @@ impl<'s> Filters<'s> {
         self.check_volumes(node, resources)?;
         self.spread.check(node)?;
         self.pod_affinity.check(node)?;
-        self.check_devices(node)
+        self.check_devices(node)?;
+        self.check_features(node)
     }
 
     /// Refuses the pod on all nodes if its volumes exclude every node. This refusal takes precedence over the refusals
@@ -261,6 +265,22 @@ impl<'s> Filters<'s> {
 
     fn check_devices<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         if self.devices.is_empty() { Ok(()) } else { self.devices.check(self.snapshot.node(node)) }
+    }
+
+    /// Checks whether the node declares the features that the pod requires (upstream `NodeDeclaredFeatures`).
+    fn check_features<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
+        let required = &self.request.spec.required_features;
+        if required.is_empty() || !self.snapshot.rules().features_are_declared {
+            return Ok(());
+        }
+        let declared = &self.snapshot.node(node).declared_features;
+        let Some(missing) = required.iter().find(|feature| !declared.contains(feature)) else {
+            return Ok(());
+        };
+        Err(R::explained(|| {
+            let reasons = vec![Reason::FeatureMissing(missing.clone())];
+            NodeRefusal { reasons: reasons.into(), remedy: Remedy::None }
+        }))
     }
 
     /// Checks the disks that the pod uses without a volume claim, then its volume claims.

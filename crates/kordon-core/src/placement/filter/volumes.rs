@@ -10,12 +10,12 @@ use super::{
         reason::{FilterRefusal, NodeRefusal, Reason, Remedy},
         scheduling_request::{Caveat, SchedulingRequest},
         snapshot::{Resident, Snapshot},
-        storage::{Handle, Storage, claims_of, claims_volumes, own_claim},
+        storage::{Handle, Storage, StorageRoom, claims_of, claims_volumes, own_claim},
     },
     node_affinity::TermMatch,
 };
 use crate::cluster::{
-    Claim, Key, Name, StorageClass, Uid, Volume,
+    Claim, Key, Labels, Name, StorageClass, Uid, Volume,
     scheduling::{NodeTerm, PodVolume},
 };
 
@@ -72,6 +72,8 @@ struct Unbound {
     candidates: Vec<(Name, Reach)>,
     /// Nodes for which a volume can be provisioned; `None` if the claim's class provisions no volumes.
     provisioned: Option<Reach>,
+    /// Nodes that have room for a provisioned volume.
+    room: StorageRoom,
 }
 
 impl PodVolumes {
@@ -166,10 +168,11 @@ impl PodVolumes {
             return Ok(());
         }
         let class = class.ok_or(Reason::ClaimUnbound)?;
-        self.unbound.push(Unbound::new(snapshot, claim, class));
-        if class.provisions() {
+        let unbound = Unbound::new(snapshot, claim, class);
+        if class.provisions() && matches!(unbound.room, StorageRoom::Unknown) {
             self.caveats.insert(Caveat::Capacity);
         }
+        self.unbound.push(unbound);
         Ok(())
     }
 
@@ -189,10 +192,17 @@ impl PodVolumes {
             return;
         };
         let provisioned = Some(Reach::from_class(snapshot, class));
-        self.unbound.push(Unbound { bytes: 0, selected: None, candidates: Vec::new(), provisioned });
+        // The size of the new volume is not known.
+        let room = match snapshot.storage().room(class, i64::MAX) {
+            StorageRoom::Everywhere => StorageRoom::Everywhere,
+            StorageRoom::On(_) | StorageRoom::Unknown => StorageRoom::Unknown,
+        };
+        if matches!(room, StorageRoom::Unknown) {
+            self.caveats.insert(Caveat::Capacity);
+        }
+        self.unbound.push(Unbound { bytes: 0, selected: None, candidates: Vec::new(), provisioned, room });
         let key = Key { namespace: request.namespace.clone(), name: own_claim(&request.name, volume) };
         self.attached.insert((class.provisioner.clone(), Handle::Claim(key)));
-        self.caveats.insert(Caveat::Capacity);
     }
 
     fn count_users(&mut self, snapshot: &Snapshot) {
@@ -248,7 +258,7 @@ impl PodVolumes {
         if !self.attached.is_empty() {
             self.check_limits(snapshot, node, resources)?;
         }
-        self.check_reach(node)?;
+        self.check_reach(snapshot, node)?;
         self.check_places(snapshot, node)
     }
 
@@ -290,16 +300,16 @@ impl PodVolumes {
     }
 
     /// Checks that the node can reach the bound volumes, and that a volume exists or can be provisioned for each
-    /// unbound claim.
-    fn check_reach<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
+    /// unbound claim (upstream `FindPodVolumes`).
+    fn check_reach<R: FilterRefusal>(&self, snapshot: &Snapshot, node: u32) -> Result<(), R> {
         let mut reasons = Vec::new();
         if !self.bound.iter().all(|reach| reach.holds(node)) {
             reasons.push(Reason::VolumeUnreachable);
         }
         let mut chosen: Vec<&Name> = Vec::new();
-        if !self.unbound.iter().all(|unbound| unbound.finds(node, &mut chosen)) {
-            reasons.push(Reason::NoVolume);
-        }
+        let labels = &snapshot.node(node).labels;
+        let failed = self.unbound.iter().find_map(|unbound| unbound.find(node, labels, &mut chosen).err());
+        reasons.extend(failed);
         if reasons.is_empty() {
             Ok(())
         } else {
@@ -444,18 +454,34 @@ impl Unbound {
             selected: claim.selected_node.as_ref().map(|name| snapshot.number(name)),
             candidates: found.iter().map(reach).collect(),
             provisioned: class.provisions().then(|| Reach::from_class(snapshot, class)),
+            room: storage.room(class, claim.requested.bytes),
         }
     }
 
-    /// Returns whether the claim can get a volume on this node: an existing volume that no other claim of the pod has
-    /// chosen, or a newly provisioned one.
-    fn finds<'v>(&'v self, node: u32, chosen: &mut Vec<&'v Name>) -> bool {
-        let can_be_provisioned = || self.provisioned.as_ref().is_some_and(|reach| reach.holds(node));
-        if let Some(selected) = self.selected {
-            return selected == Some(node) && can_be_provisioned();
+    /// Finds a volume for the claim on this node: an existing volume that no other claim of the pod has chosen, or a
+    /// newly provisioned one.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn find<'v>(&'v self, node: u32, labels: &Labels, chosen: &mut Vec<&'v Name>) -> Result<(), Reason> {
+        match self.selected {
+            Some(selected) if selected != Some(node) => return Err(Reason::NoVolume),
+            Some(_) => {}
+            None => {
+                let mut candidates = self.candidates.iter();
+                let found = candidates.find(|(name, reach)| !chosen.contains(&name) && reach.holds(node));
+                if let Some((name, _)) = found {
+                    chosen.push(name);
+                    return Ok(());
+                }
+            }
         }
-        let found = self.candidates.iter().find(|(name, reach)| !chosen.contains(&name) && reach.holds(node));
-        chosen.extend(found.map(|(name, _)| name));
-        found.is_some() || can_be_provisioned()
+        if !self.provisioned.as_ref().is_some_and(|reach| reach.holds(node)) {
+            return Err(Reason::NoVolume);
+        }
+        match &self.room {
+            StorageRoom::On(nodes) if !nodes.match_any(labels) => Err(Reason::NoStorageSpace),
+            StorageRoom::On(_) | StorageRoom::Everywhere | StorageRoom::Unknown => Ok(()),
+        }
     }
 }
