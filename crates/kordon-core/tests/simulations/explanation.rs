@@ -376,12 +376,12 @@ fn a_shutdown_ends_pods_by_priority_and_by_their_grace_periods_at_the_latest() {
     let refused = Err("nodes/proxy is forbidden".into());
     sim.tell(Change::ShutdownPeriods(name.clone(), refused));
     let says = |steps: &[Step], words: &str| steps.iter().any(|step| step.text.contains(words));
-    let story = self::of_node(&sim, "n00");
+    let story = of_node(&sim, "n00");
     assert!(says(&story, "configuration: not known (nodes/proxy is forbidden)"), "{story:?}");
 
     let periods = ShutdownPeriods::new(Span::from_secs(25), Span::from_secs(5));
     sim.tell(Change::ShutdownPeriods(name.clone(), Ok(periods)));
-    let story = self::of_node(&sim, "n00");
+    let story = of_node(&sim, "n00");
     assert!(says(&story, "1 pod within 20s") && says(&story, "1 critical pod within 5s"), "{story:?}");
     assert!(!says(&story, "configuration: not known"), "{story:?}");
     let of_pod = self::of_pod(&sim, &key(&sim, "stays"));
@@ -389,7 +389,7 @@ fn a_shutdown_ends_pods_by_priority_and_by_their_grace_periods_at_the_latest() {
     assert!(says(&of_pod, less), "{of_pod:?}");
 
     sim.tell(Change::ShutdownPeriods(name, Ok(ShutdownPeriods::default())));
-    let story = self::of_node(&sim, "n00");
+    let story = of_node(&sim, "n00");
     assert!(says(&story, "its kubelet ends no pods when its machine stops"), "{story:?}");
 }
 
