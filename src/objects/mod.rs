@@ -7,6 +7,7 @@
 
 mod documents;
 mod files;
+mod last_applied;
 mod lease_times;
 mod overlay;
 mod set;

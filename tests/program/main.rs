@@ -1,5 +1,6 @@
 //! The whole program: the command line, the dashboard and its screens.
 
+mod applied;
 mod approvals;
 mod audit;
 mod case_objects;
