@@ -7,6 +7,7 @@ mod case_objects;
 mod cases;
 mod cells;
 mod cli;
+mod clocks;
 #[path = "../common/mod.rs"]
 mod common;
 mod configuration;

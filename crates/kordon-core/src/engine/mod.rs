@@ -551,7 +551,7 @@ impl Engine {
             (None, Some(new)) => self.scope.on_added(new),
             (None, None) => {}
         }
-        self.heartbeats.on_node(delta, cluster.clock(), now);
+        self.heartbeats.on_node(delta, cluster.clock(), self.watch_health, now);
         self.register(delta);
         self.present.follow(delta, &self.rules);
         let same_labels = |old: &Node, new: &Node| old.labels == new.labels;
