@@ -1,6 +1,6 @@
 //! Clocks of kubelets that differ from the clock of the API server, and the times that can be known then.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::case_objects::{DONE, Objects};
 
@@ -57,4 +57,31 @@ async fn a_status_is_as_old_as_the_server_says() {
         let status = objects.answer("status", DONE).await;
         assert_eq!(status["nodes"][1]["state"], state, "{posted} {written}: {:#}", status["nodes"][1]);
     }
+}
+
+/// `kubectl get` leaves out managedFields, and no Lease shows that a controller runs.
+#[tokio::test]
+async fn a_clock_that_may_be_wrong_is_named_with_what_to_export() {
+    let mut objects = Objects::of("22-clock-behind");
+    for name in ["c21-n1", "c21-n2"] {
+        objects.named("Lease", name)["metadata"].as_object_mut().expect("fields").remove("managedFields");
+    }
+    let text = |status: &Value| status["verdict"]["text"].as_str().expect("a text").to_owned();
+    let doubt = "clock of node c21-n2 may be wrong: ";
+    // The heartbeat of the status is by the same clock as the Lease, or by one that is right.
+    for posted in ["2026-11-27T09:18:59Z", "2026-11-27T17:18:59Z"] {
+        set_heartbeat(&mut objects, posted);
+        let text = text(&objects.answer("status", DONE).await);
+        assert!(text.contains(doubt) && text.contains("--show-managed-fields"), "{posted}: {text}");
+        let forecast = objects.answer("forecast", DONE).await;
+        let assumptions = forecast["assumptions"].to_string();
+        assert!(assumptions.contains("the clock of c21-n2 is right"), "{posted}: {assumptions}");
+        let why = objects.answer("why node c21-n2", DONE).await["steps"].to_string();
+        assert!(why.contains("its clock may be wrong"), "{posted}: {why}");
+    }
+    for condition in objects.named("Node", "c21-n2")["status"]["conditions"].as_array_mut().expect("a list") {
+        condition["status"] = "Unknown".into();
+    }
+    let text = text(&objects.answer("status", DONE).await);
+    assert!(!text.contains(doubt), "the controller has marked it: {text}");
 }
