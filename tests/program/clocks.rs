@@ -85,3 +85,20 @@ async fn a_clock_that_may_be_wrong_is_named_with_what_to_export() {
     let text = text(&objects.answer("status", DONE).await);
     assert!(!text.contains(doubt), "the controller has marked it: {text}");
 }
+
+/// The pod garbage collector deletes the pods of a missing node within 80 s (kubernetes 1.37.1
+/// `pkg/controller/podgc/gc_controller.go`, `gcOrphaned`). The newest time in the objects is 17:19:35.6.
+#[tokio::test]
+async fn the_pods_of_deleted_nodes_are_removed_within_80_seconds_of_the_time_of_the_objects() {
+    let objects = Objects::of("28-all-nodes-deleted");
+    for (at, left) in [("2026-11-27T17:20:05.605827Z", "50s"), ("2026-11-27T17:21:00.605827Z", "1s")] {
+        let status = objects.answer(&format!("status --at {at}"), DONE).await;
+        let text = status["verdict"]["text"].as_str().expect("a text");
+        assert!(text.contains(&format!("are removed by force in {left} at the latest")), "{at}: {text}");
+        let forecast = objects.answer(&format!("forecast --at {at}"), DONE).await;
+        let steps = forecast["steps"].as_array().expect("steps");
+        let removed = steps.iter().find(|step| step["type"] == "remove").expect("a removal");
+        let seconds = removed["inSeconds"].as_f64().expect("a time");
+        assert_eq!(format!("{}s", seconds.ceil()), left, "{at}: {removed:#}");
+    }
+}
