@@ -346,6 +346,7 @@ pub fn connection_info(connection: &Connection) -> ConnectionInfo {
         server: connection.server.clone(),
         identity: Some(connection.identity.to_string()).filter(|user| !user.is_empty()),
         server_version: Some(connection.release.clone()),
+        objects_at: connection.objects_at,
     }
 }
 

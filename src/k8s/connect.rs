@@ -20,6 +20,7 @@ use super::{
 };
 use kordon_clock::Clock;
 use kordon_core::engine::ServerVersion;
+use kordon_time::Timestamp;
 
 /// A connection to a cluster.
 #[derive(Clone)]
@@ -43,6 +44,8 @@ pub struct Connection {
     pub request_timeout: Option<Duration>,
     /// The clock for all times that are read from the cluster. It is stopped if the objects come from files.
     pub clock: Clock,
+    /// The newest time in the objects, if they come from files.
+    pub objects_at: Option<Timestamp>,
     /// Notes about the files from which objects are read: skipped files, and objects that are laid over others
     /// (`--with`). Empty without such files.
     pub notes: Vec<String>,
@@ -123,6 +126,7 @@ async fn open_from(
         namespace,
         request_timeout: options.request_timeout,
         clock: Clock::system(),
+        objects_at: None,
         notes: Vec::new(),
     }))
 }
@@ -293,6 +297,7 @@ impl Connection {
             release: "v1.36.3".into(),
             request_timeout: None,
             clock: Clock::system(),
+            objects_at: None,
             notes: Vec::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! The verdict on the cluster: one line about its worst problem. The worst problem comes first, then what happens next,
 //! then the consequence. The dashboard's header, `kordon status` and the terminal's title use the same words.
 
+mod clocks;
 mod drains;
 mod evictions;
 mod losses;
@@ -13,6 +14,7 @@ use std::{
 
 pub use self::zones::pause;
 use self::{
+    clocks::{clocks, doubtful},
     drains::{blocked_drains, maintenances},
     evictions::{evicted, next, node_leaving, own_event, within},
     losses::DeletedNodes,
@@ -158,6 +160,7 @@ impl ClusterVerdict {
         findings.extend(eviction_loops(model, now));
         findings.extend(left_out_of_service(model));
         findings.extend(clocks(model));
+        findings.extend(doubtful(model, now));
         findings.extend(short_grace(model));
         findings.extend(evicting_kubelets(model, now));
         findings.extend(taint_rules(model));
@@ -576,24 +579,6 @@ fn left_out_of_service(model: &Model) -> Option<Finding> {
     };
     let text = format!("{which} still tainted out-of-service: remove that taint");
     Some(Finding::new(VerdictLevel::Notice, text))
-}
-
-/// Finding about nodes whose clock differs from the API server's clock: `clock of node n-3 is 8h00m behind`. Nothing
-/// happens to such nodes, but certificates, logs and the times in the node status are off.
-fn clocks(model: &Model) -> Option<Finding> {
-    let clocks = model.watchlist.clocks();
-    let phrase = match clocks.len() {
-        0 => return None,
-        1 => {
-            let (node, difference) = clocks.first_key_value()?;
-            Phrase::from(format!("clock of node {node} is ")).time(difference)
-        }
-        several => {
-            let largest = clocks.values().map(|difference| difference.size()).max()?;
-            Phrase::from(format!("clocks of {several} nodes are off by up to ")).time(largest)
-        }
-    };
-    Some(Finding::new(VerdictLevel::Notice, phrase))
 }
 
 /// Finding about a grace period that is not longer than the interval between heartbeats: `--node-monitor-grace-period

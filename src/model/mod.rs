@@ -151,6 +151,8 @@ pub struct ConnectionInfo {
     pub identity: Option<String>,
     /// The server's release, for example `v1.36.3`; none until it has answered.
     pub server_version: Option<String>,
+    /// The newest time in the objects, if they come from files.
+    pub objects_at: Option<Timestamp>,
 }
 
 impl ConnectionInfo {
@@ -425,6 +427,9 @@ impl Model {
         self.cluster.set_clock(ClusterClock::ahead_by(if is_in_sync { Span::ZERO } else { difference }));
         if let Some(engine) = self.engine.as_mut().filter(|_| is_first) {
             engine.attach_again(&self.cluster, now);
+            if let Some(at) = self.connection.objects_at {
+                engine.set_time_of_objects(at, now);
+            }
             self.watchlist.on_engine_restarted();
             self.collect(now);
             self.refresh(now);
@@ -476,7 +481,13 @@ impl Model {
         }
         let settings = self.settings.clone();
         let mut engine = match self.effects.role() {
-            ControllerRole::Shadow if leader => Engine::attach(settings, &self.cluster, now),
+            ControllerRole::Shadow if leader => {
+                let mut engine = Engine::attach(settings, &self.cluster, now);
+                if let Some(at) = self.connection.objects_at {
+                    engine.set_time_of_objects(at, now);
+                }
+                engine
+            }
             ControllerRole::Controller if pods => {
                 let mut engine = Engine::start(settings.as_controller(), &self.cluster, now, now);
                 // In every release, upstream's controller rereads the Lease before it marks a node Unknown, because a

@@ -1,17 +1,13 @@
 //! Times at which the API server wrote the Leases of nodes. The server states them in `metadata.managedFields`, which
 //! `kubectl get` leaves out unless it is called with `--show-managed-fields`.
 
-use kordon_core::cluster::READY;
+use kordon_core::{cluster::READY, engine::MARKED_WITHIN};
 use kordon_demo::api::kinds::{self, Kind};
 use kordon_time::{Span, Timestamp};
 use serde_json::{Value, json};
 
 use super::set::{ObjectName, ObjectSet};
 use crate::k8s::leadership::{ElectionOptions, MANAGER_LEASE};
-
-/// Time without a heartbeat after which a running controller has certainly set Ready to Unknown. It is longer than
-/// every grace period in use: 40 s and 50 s by default, 5 min with flags that tolerate long outages.
-const MARKED_WITHIN: Span = Span::from_secs(600);
 
 /// Sets the write time of Leases that do not state it, if their kubelets must be alive: kube-controller-manager runs,
 /// and Ready of their nodes is not Unknown although their heartbeats seem older than any grace period (upstream

@@ -7,6 +7,7 @@
 
 mod documents;
 mod files;
+mod last_applied;
 mod lease_times;
 mod overlay;
 mod set;
@@ -70,8 +71,8 @@ pub fn connect(
     let mut set = ObjectSet::read(path)?;
     let shown = error::plain(&path.display().to_string());
     let newest = set.newest();
-    let at = at(newest.as_ref().map(|newest| newest.at))
-        .ok_or_else(|| ObjectsError::NoTime { path: shown.clone() })?;
+    let objects_at = newest.as_ref().map(|newest| newest.at);
+    let at = at(objects_at).ok_or_else(|| ObjectsError::NoTime { path: shown.clone() })?;
     let clock_note = newest.filter(|newest| newest.at == at).and_then(|newest| newest.note);
     let notes = overlay::apply(&mut set, with, at)?;
     lease_times::infer(&mut set, at);
@@ -85,7 +86,7 @@ pub fn connect(
     connection.server = "files".into();
     connection.identity.user.clear();
     (connection.version, connection.release) = (version, format!("v{version}"));
-    connection.clock = clock;
+    (connection.clock, connection.objects_at) = (clock, objects_at);
     connection.notes = set.notes().into_iter().chain(clock_note).chain(notes).collect();
     Ok(connection)
 }

@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 use kordon_core::cluster::{BudgetStatus, UNSCHEDULABLE, workload::TEMPLATE_HASH};
 use kordon_demo::api::{
     kinds::{KINDS, Kind},
-    strategic_patch,
+    remove_unnamed, strategic_patch,
 };
 
 use super::{
     ObjectsError,
     documents::documents,
     files::for_each_file,
+    last_applied::{LAST_APPLIED, last_applied, settable},
     serve,
     set::{ObjectSet, kind_of, listed_kind, name_of},
 };
@@ -39,8 +40,9 @@ struct LaidOver {
     object: Option<Value>,
 }
 
-/// Lays the objects of files over a set: an object that exists in the set is patched, any other object is created. The
-/// directive `$patch: delete` removes an object. Returns notes about the changes, and about objects that were left out.
+/// Lays the objects of files over a set: an object that exists in the set is changed as by `kubectl apply`, any other
+/// object is created. The directive `$patch: delete` removes an object. Returns notes about the changes, and about
+/// objects that were left out.
 ///
 /// # Errors
 /// A file cannot be read, or has an object without a name or of a kind that kordon does not read.
@@ -152,21 +154,29 @@ impl LaidOver {
                 None => Err(ObjectsError::Overlay { file, why: format!("{shown} does not exist") }),
             };
         }
+        let before = set.object(kind, &name).cloned();
+        let is_new = before.is_none();
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.remove("resourceVersion");
             metadata.remove("uid");
         }
-        let before = set.object(kind, &name).cloned();
-        let is_new = before.is_none();
+        if let Some(before) = &before {
+            prepare(&mut object, before, &name.0);
+        }
         if let Some(spec) =
             object.get_mut("spec").filter(|_| kind.plural == "poddisruptionbudgets" && !is_new)
         {
             replace_threshold(spec);
         }
+        let kept = match &before {
+            Some(before) if keeps_unnamed(kind, before, &object) => {
+                "; fields that the manifest does not name stay: the object has no last-applied configuration"
+            }
+            Some(_) | None => "",
+        };
         let mut after = match &before {
-            Some(before) => strategic_patch(kind, before, object).map_err(|refusal| {
-                ObjectsError::Overlay { file, why: format!("{shown}: {}", refusal.message) }
-            })?,
+            Some(before) => merged(kind, before, object)
+                .map_err(|why| ObjectsError::Overlay { file, why: format!("{shown}: {why}") })?,
             None => object,
         };
         if ["devicetaintrules", "resourceslices"].contains(&kind.plural) {
@@ -174,6 +184,9 @@ impl LaidOver {
         }
         if kind.plural == "nodes" {
             taint_cordoned(&mut after, now);
+        }
+        if before.as_ref() == Some(&after) {
+            return Ok(format!("{shown} is unchanged{kept}"));
         }
         if kind.plural == "poddisruptionbudgets" {
             after["status"] = json!({ "observedGeneration": BudgetStatus::LAID_OVER });
@@ -187,18 +200,69 @@ impl LaidOver {
             forget_revisions(&mut after);
         }
         set.replace(kind, name, after);
-        let has_template =
-            ["deployments", "replicasets", "statefulsets", "daemonsets", "jobs"].contains(&kind.plural);
-        Ok(match (is_new, has_template) {
+        Ok(match (is_new, has_template(kind)) {
             (true, _) => format!("{shown} is added"),
             (false, true) if added > 0 => format!(
                 "{shown} is changed: its template and scale, not the pods that run; the pods that it adds ({added}) are \
-                 not modelled, budgets wait for them"
+                 not modelled, budgets wait for them{kept}"
             ),
-            (false, true) => format!("{shown} is changed: its template, not the pods that run"),
-            (false, false) => format!("{shown} is changed"),
+            (false, true) => format!("{shown} is changed: its template, not the pods that run{kept}"),
+            (false, false) => format!("{shown} is changed{kept}"),
         })
     }
+}
+
+/// Removes from the manifest of an object that exists what an apply does not change: its type, and metadata that the
+/// API server or kubectl sets. Adds the namespace, as kubectl does.
+fn prepare(manifest: &mut Value, live: &Value, namespace: &str) {
+    let Some(fields) = manifest.as_object_mut() else { return };
+    fields.retain(|field, _| !["apiVersion", "kind"].contains(&field.as_str()));
+    let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    metadata
+        .retain(|field, _| !["creationTimestamp", "generation", "managedFields"].contains(&field.as_str()));
+    if live["metadata"]["namespace"] == namespace {
+        metadata.insert("namespace".into(), namespace.into());
+    }
+    if live["metadata"]["annotations"].is_object() {
+        let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.remove(LAST_APPLIED);
+        }
+    }
+}
+
+/// Returns an object after an apply of its manifest. Like `kubectl apply`, removes the fields that were applied before
+/// and that the manifest does not name.
+fn merged(kind: &Kind, live: &Value, manifest: Value) -> Result<Value, String> {
+    let mut kept = live.clone();
+    if let Some(applied) = last_applied(live) {
+        remove_unnamed(kind, &mut kept, &applied, &manifest);
+    }
+    let text = manifest.to_string();
+    let mut after = strategic_patch(kind, &kept, manifest).map_err(|refusal| refusal.message)?;
+    let is_template = |object: &Value| has_template(kind) && object["spec"]["template"].is_object();
+    if is_template(live) && !is_template(&after) {
+        return Err("its manifest has no spec.template; an apply needs the whole manifest".into());
+    }
+    let is_changed = after != *live;
+    let annotations = after.pointer_mut("/metadata/annotations").filter(|_| is_changed);
+    if let Some(applied) = annotations.and_then(|annotations| annotations.get_mut(LAST_APPLIED)) {
+        *applied = json!(text);
+    }
+    Ok(after)
+}
+
+/// Whether objects of a kind have a template of pods.
+fn has_template(kind: &Kind) -> bool {
+    ["deployments", "replicasets", "statefulsets", "daemonsets", "jobs"].contains(&kind.plural)
+}
+
+/// Whether an object keeps fields that its manifest does not name, because nothing says which fields were applied
+/// before.
+fn keeps_unnamed(kind: &Kind, live: &Value, manifest: &Value) -> bool {
+    let mut named = live.clone();
+    remove_unnamed(kind, &mut named, &settable(live.clone()), manifest);
+    named != *live && last_applied(live).is_none()
 }
 
 /// Makes the patch of a budget's spec remove the threshold that it does not set. A budget has either `minAvailable` or
@@ -256,14 +320,17 @@ fn taint_cordoned(node: &mut Value, now: Timestamp) {
     let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let is_cordoned = spec.get("unschedulable") == Some(&json!(true));
     let is_of_cordon = |taint: &Value| taint["key"] == UNSCHEDULABLE && taint["effect"] == "NoSchedule";
+    if !is_cordoned {
+        if let Some(taints) = spec.get_mut("taints").and_then(Value::as_array_mut) {
+            taints.retain(|taint| !is_of_cordon(taint));
+        }
+        return;
+    }
     let taints = spec.entry("taints").or_insert(Value::Null);
     if taints.is_null() {
         *taints = json!([]);
     }
-    let Some(taints) = taints.as_array_mut() else { return };
-    if !is_cordoned {
-        taints.retain(|taint| !is_of_cordon(taint));
-    } else if !taints.iter().any(is_of_cordon) {
+    if let Some(taints) = taints.as_array_mut().filter(|taints| !taints.iter().any(is_of_cordon)) {
         taints.push(json!({"key": UNSCHEDULABLE, "effect": "NoSchedule", "timeAdded": now.to_time()}));
     }
 }
@@ -381,7 +448,8 @@ mod tests {
         let expected = [
             "node n1 is removed",
             "deployment a/web is changed: its template and scale, not the pods that run; the pods that it adds (2) are not \
-             modelled, budgets wait for them",
+             modelled, budgets wait for them; fields that the manifest does not name stay: the object has no last-applied \
+             configuration",
             "poddisruptionbudget a/web is added",
         ];
         assert_eq!(done, Ok(expected.map(Into::into).into()));
@@ -429,6 +497,60 @@ mod tests {
         let expected = json!({"minAvailable": "100%",
             "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}});
         assert_eq!(budget["spec"], expected);
+    }
+
+    /// A budget to which `kubectl apply` has applied this spec, and to which another client has added a label.
+    fn applied_budget(spec: &Value) -> Value {
+        let manifest = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": "default", "annotations": {}}, "spec": spec});
+        let mut live = manifest.clone();
+        live["metadata"]["labels"] = json!({"team": "a"});
+        live["metadata"]["annotations"] = json!({LAST_APPLIED: manifest.to_string(), "other": "kept"});
+        live["status"] = json!({"disruptionsAllowed": 1, "observedGeneration": 1});
+        live
+    }
+
+    #[test]
+    fn a_field_that_was_applied_and_that_the_manifest_does_not_name_is_removed() {
+        let selector = json!({"matchLabels": {"app": "web"}});
+        let live = applied_budget(
+            &json!({"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": selector}),
+        );
+        let mut set = set_of(&[live]);
+        let manifest = "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: \
+                        1, selector: {matchLabels: {app: web}}}}";
+        let changed = "poddisruptionbudget default/web is changed";
+        assert_eq!(laid(&mut set, manifest), Ok(vec![changed.into()]));
+        let budget = set.objects(kinds::named("poddisruptionbudgets")).next().expect("it is there").clone();
+        assert_eq!(budget["spec"], json!({"maxUnavailable": 1, "selector": selector}));
+        assert_eq!(budget["metadata"]["labels"], json!({"team": "a"}));
+        assert_eq!(budget["metadata"]["annotations"]["other"], "kept");
+        let unchanged = "poddisruptionbudget default/web is unchanged";
+        assert_eq!(laid(&mut set, manifest), Ok(vec![unchanged.into()]));
+        assert_eq!(laid(&mut set, &budget.to_string()), Ok(vec![unchanged.into()]), "its own export");
+    }
+
+    #[test]
+    fn an_unchanged_object_keeps_its_status() {
+        let live = applied_budget(&json!({"maxUnavailable": 1}));
+        let mut set = set_of(std::slice::from_ref(&live));
+        let manifest = "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 1}}";
+        laid(&mut set, manifest).expect("it is laid over");
+        assert_eq!(set.objects(kinds::named("poddisruptionbudgets")).next(), Some(&live));
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {}});
+        let mut set = set_of(std::slice::from_ref(&node));
+        assert_eq!(laid(&mut set, &node.to_string()), Ok(vec!["node n1 is unchanged".into()]));
+    }
+
+    #[test]
+    fn a_workload_whose_manifest_has_no_template_is_refused() {
+        let manifest = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"replicas": 1, "template": {"spec": {"nodeName": "n1"}}}});
+        let mut live = manifest.clone();
+        live["metadata"]["annotations"] = json!({LAST_APPLIED: manifest.to_string()});
+        let partial = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}";
+        let refused = laid(&mut set_of(&[live]), partial).expect_err("it is refused");
+        assert!(refused.contains("needs the whole manifest"), "{refused}");
     }
 
     #[test]

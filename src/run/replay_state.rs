@@ -109,6 +109,7 @@ fn model(start: &RecordingStart, settings: &Settings, at: Timestamp) -> Model {
         server: start.server.clone(),
         identity: Some(start.identity.clone()).filter(|user| !user.is_empty()),
         server_version: Some(start.server_version.clone()).filter(|release| !release.is_empty()),
+        objects_at: None,
     };
     let options = ModelOptions { connection, settings: settings.clone(), role: ControllerRole::Shadow };
     Model::new(options, at)

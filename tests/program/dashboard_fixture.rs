@@ -106,6 +106,7 @@ impl DashboardFixture {
                 server: "https://10.20.0.1:6443".into(),
                 identity: Some("sre@example.com".into()),
                 server_version: Some("v1.36.3".into()),
+                objects_at: None,
             },
             settings: Settings::defaults(ServerVersion::new(1, 36)),
             role: ControllerRole::Shadow,

@@ -1,11 +1,13 @@
 //! The whole program: the command line, the dashboard and its screens.
 
+mod applied;
 mod approvals;
 mod audit;
 mod case_objects;
 mod cases;
 mod cells;
 mod cli;
+mod clocks;
 #[path = "../common/mod.rs"]
 mod common;
 mod configuration;

@@ -157,6 +157,7 @@ pub fn open_dashboard(api: &Api, clock: Clock, cancel: &CancellationToken) -> Da
         server: "demo".into(),
         identity: Some("demo-user".into()),
         server_version: Some("v1.36.3".into()),
+        objects_at: None,
     };
     let options = ModelOptions {
         connection: info,

@@ -15,7 +15,9 @@ use super::super::{
 };
 use kordon_core::{
     cluster::{Cluster, FeedKind, Gaps, Key, Node, NodeName, Scope},
-    engine::{Engine, TaintRulePreview, UncertainTaints, Why, ZoneView, taint_rule_previews},
+    engine::{
+        Engine, TaintRulePreview, UncertainTaints, Why, ZoneView, doubtful_clocks, taint_rule_previews,
+    },
     forecast::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
         Succession, SuccessionCounts, Successor,
@@ -397,6 +399,16 @@ fn assumption_lines(assumptions: &Assumptions, subject: &ForecastSubject<'_>, no
     }
     let mut lines = vec!["nodes without heartbeat stay so; all others stay healthy".to_owned()];
     lines.extend(engine.short_grace().map(|short| format!("no node flaps, although {}", short.comparison())));
+    let doubtful = doubtful_clocks(cluster, now);
+    if !doubtful.is_empty() {
+        let clocks = if doubtful.len() == 1 { "the clock of" } else { "the clocks of" };
+        let are = if doubtful.len() == 1 { "is" } else { "are" };
+        let names: Vec<&str> = doubtful.iter().map(|node| &**node).collect();
+        lines.push(format!(
+            "{clocks} {} {are} right; only kubectl get --show-managed-fields shows whether that is so",
+            names.join(", ")
+        ));
+    }
     let back = cluster.nodes().iter().filter(|node| engine.renews_again(cluster, node, now));
     let back: Vec<&str> = back.map(|node| &*node.name).collect();
     if !back.is_empty() {

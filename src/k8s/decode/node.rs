@@ -8,14 +8,14 @@ use super::{
     Decoder, WatchEvent, has_metadata,
     image::WireImage,
     leaf::{Amounts, LenientBool, LenientList, Pairs, Quantity, Text, Time, or_default},
-    managed_fields,
+    managed_fields::FieldManagers,
     meta::Meta,
     pool::SharedParts,
     protobuf::{Fields, Message, NotAMessage, ReadField, WireValue, wire},
     requests,
 };
 use kordon_core::cluster::{
-    Change, Condition, ConditionStatus, FieldManager, Image, Name, Node, Resources, Taint, TaintEffect,
+    Change, Condition, ConditionStatus, Image, Name, Node, Resources, Taint, TaintEffect,
 };
 
 /// Reads nodes.
@@ -57,7 +57,8 @@ pub fn read(json: &[u8]) -> Option<Node> {
 }
 
 fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
-    let WireNode { metadata, spec, status, .. } = wire;
+    let WireNode { metadata, spec, status, metadata_bytes } = wire;
+    let managers = FieldManagers::read(&metadata.managed_fields, metadata_bytes);
     let taints: Vec<Taint> = spec.taints.iter().map(|taint| taint.taint(pool)).collect();
     let conditions: Arc<[Condition]> =
         status.conditions.iter().map(|condition| condition.condition(pool)).collect();
@@ -91,7 +92,8 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         maintenance: metadata.annotations.maintenance.clone(),
         boot_id: (*status.node_info.boot_id).into(),
         marks: marks(&metadata.annotations.marks),
-        unschedulable_by: wire.unschedulable_by().map(Arc::new),
+        unschedulable_by: managers.of_unschedulable().filter(|_| spec.unschedulable.0).map(Arc::new),
+        heartbeat_written: managers.heartbeat_written(),
         // kured's lock is not in the Node object. It is read from kured's DaemonSet.
         reboot_lock: None,
         annotations: Some(pool.annotations(&wire.annotations())),
@@ -139,16 +141,6 @@ impl<'a> Message<'a> for WireNode<'a> {
 }
 
 impl WireNode<'_> {
-    /// Returns the field manager that cordoned the node; `None` if the node is not cordoned or its managed fields do
-    /// not name the manager.
-    fn unschedulable_by(&self) -> Option<FieldManager> {
-        if !self.spec.unschedulable.0 {
-            return None;
-        }
-        let of_json = self.metadata.managed_fields.of_unschedulable();
-        of_json.or_else(|| managed_fields::of_unschedulable(self.metadata_bytes))
-    }
-
     /// Returns all annotations of the node, not only those that kordon knows.
     fn annotations(&self) -> Pairs<'_> {
         const ANNOTATIONS: u64 = 12;

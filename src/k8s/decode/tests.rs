@@ -14,6 +14,21 @@ use kordon_core::cluster::{
 use kordon_time::{ClusterTime, Span};
 
 #[test]
+fn the_time_of_a_heartbeat_is_that_of_the_manager_of_the_heartbeat() {
+    let entry = |manager: &str, time: &str, kind: &str, field: &str| {
+        json!({"manager": manager, "operation": "Update", "subresource": "status", "time": time, "fieldsV1": {
+            "f:status": {"f:conditions": {".": {}, format!(r#"k:{{"type":"{kind}"}}"#): {".": {}, field: {}}}}}})
+    };
+    let node = node(json!({"metadata": {"name": "n1", "managedFields": [
+        entry("kubelet", "2026-01-01T00:00:10Z", "Ready", "f:lastHeartbeatTime"),
+        entry("kube-controller-manager", "2026-01-01T00:01:00Z", "Ready", "f:status"),
+        entry("node-problem-detector", "2026-01-01T00:02:00Z", "KernelDeadlock", "f:lastHeartbeatTime"),
+        {"manager": "stripped", "operation": "Update", "time": "2026-01-01T00:03:00Z"},
+    ]}}));
+    assert_eq!(node.heartbeat_written, ClusterTime::parse("2026-01-01T00:00:10Z"));
+}
+
+#[test]
 fn a_node_keeps_what_is_read() {
     let node = node(json!({
         "metadata": {"name": "n1", "uid": "u", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z",

@@ -58,6 +58,7 @@ impl Lying {
             server: "https://10.0.0.1".into(),
             identity: None,
             server_version: None,
+            objects_at: None,
         };
         let settings = Settings::defaults(ServerVersion::new(1, 36));
         let options = ModelOptions { connection, settings, role: ControllerRole::Shadow };

@@ -31,34 +31,38 @@ pub struct Lease {
     pub written: Option<ClusterTime>,
 }
 
-impl Lease {
-    /// Largest difference between the kubelet's clock and the API server's clock at which renewTime is used unchanged.
-    /// Clocks that agree may also seem to differ, because a request takes time, and because `written` is a whole
-    /// second.
-    const TOLERATED: Span = Span::from_secs(5);
+/// Largest difference between a kubelet's clock and the API server's clock at which a kubelet's time is used unchanged.
+/// Clocks that agree may also seem to differ, because a request takes time, and because the server's time is a whole
+/// second.
+const TOLERATED: Span = Span::from_secs(5);
 
+/// Returns a time that a kubelet stated in a write, by the API server's clock: the stated time, unless the kubelet's
+/// clock differs. If it differs, returns the end of the second in which the server wrote the object, so that no heartbeat
+/// looks older than it is.
+pub fn by_server_clock(stated: ClusterTime, written: ClusterTime) -> ClusterTime {
+    if is_beyond(stated.since(written), TOLERATED) { written + Span::from_millis(999) } else { stated }
+}
+
+fn is_beyond(difference: Span, limit: Span) -> bool {
+    difference > limit || difference < -limit
+}
+
+impl Lease {
     /// Smallest difference between the clocks that is reported. A smaller difference may come from a slow request: the
     /// kubelet gives up a request after ten seconds.
     const REPORTED: Span = Span::from_secs(15);
 
-    /// Returns the time of the last renewal by the API server's clock: renewTime, unless the kubelet's clock differs.
-    /// If it differs, returns the end of the second in which the server wrote the Lease, so that no heartbeat looks
-    /// older than it is.
+    /// Returns the time of the last renewal by the API server's clock ([`by_server_clock`]).
     pub fn heartbeat(&self) -> Option<ClusterTime> {
         let renewed = self.renewed?;
-        let off = self.difference_above(Self::TOLERATED);
-        Some(off.and(self.written).map_or(renewed, |written| written + Span::from_millis(999)))
+        Some(self.written.map_or(renewed, |written| by_server_clock(renewed, written)))
     }
 
     /// Returns the difference between the kubelet's clock and the API server's clock; `None` if a slow request may
     /// explain it.
     pub fn clock_difference(&self) -> Option<ClockDifference> {
-        self.difference_above(Self::REPORTED).map(ClockDifference)
-    }
-
-    fn difference_above(&self, limit: Span) -> Option<Span> {
         let difference = self.renewed?.since(self.written?);
-        (difference > limit || difference < -limit).then_some(difference)
+        is_beyond(difference, Self::REPORTED).then_some(ClockDifference(difference))
     }
 }
 

@@ -109,7 +109,7 @@ pub use image::{Image, ImageNames};
 pub use job::{ExitCodes, JobLimits, PodFailureAction, PodFailureRule, count_indexes};
 pub use knowledge::{FeedKind, Gap, Gaps, Known, NOT_IN_FILES};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
-pub use lease::{ClockDifference, LeaderLease, Lease};
+pub use lease::{ClockDifference, LeaderLease, Lease, by_server_clock};
 pub use maintenance_note::{MaintenanceNote, MaintenanceStage};
 pub use maintenance_notes::{MaintenanceNotes, in_maintenance};
 pub use names::{Interner, Key, Name, Namespace, NodeName};

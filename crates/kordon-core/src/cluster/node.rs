@@ -103,6 +103,10 @@ pub struct Node {
     #[n(25)]
     #[cbor(default)]
     pub declared_features: SharedList<Name>,
+    /// Time at which the API server last wrote the heartbeat time of the condition Ready, in whole seconds
+    /// (`metadata.managedFields`). None if the server does not say, and in recordings of older releases.
+    #[n(26)]
+    pub heartbeat_written: Option<ClusterTime>,
     /// kured's lock, if the node holds it. The lock comes from kured's DaemonSet
     /// ([`Cluster::apply`](super::Cluster::apply)), so it is known only if DaemonSets are known.
     #[cbor(skip)]
@@ -204,8 +208,9 @@ impl Node {
     /// Whether two states of a node differ only in the version and the heartbeat times, as after a kubelet's status
     /// post without other changes.
     pub fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
-        let version = self.version;
-        let as_ours = Self { version, conditions: self.conditions.clone(), ..other.clone() };
+        let Self { version, heartbeat_written, .. } = *self;
+        let as_ours =
+            Self { version, heartbeat_written, conditions: self.conditions.clone(), ..other.clone() };
         *self == as_ours
             && self.conditions.len() == other.conditions.len()
             && self

@@ -142,6 +142,7 @@ impl Counterfactual {
         };
         let node = Node {
             conditions: recorded.conditions.iter().map(posted).collect(),
+            heartbeat_written: Some(at),
             version: next_version(&**recorded, &**known),
             ..(**known).clone()
         };

@@ -39,6 +39,8 @@ pub struct Collector {
     /// latest time at which its pods are deleted. A name stays in quarantine even if its node comes
     /// back.
     quarantine: BTreeMap<NodeName, Timestamp>,
+    /// Latest time at which the pods of missing nodes are deleted, if the cluster's objects are not current.
+    latest: Option<Timestamp>,
     /// Nodes with the out-of-service taint.
     out_of_service: BTreeSet<NodeName>,
     /// Terminating pods that were never scheduled.
@@ -76,6 +78,7 @@ impl Collector {
             not_before: tick.max(now),
             missing: BTreeMap::new(),
             quarantine: BTreeMap::new(),
+            latest: None,
             out_of_service: BTreeSet::new(),
             unscheduled: BTreeSet::new(),
             finished: BTreeSet::new(),
@@ -87,6 +90,14 @@ impl Collector {
             collector.add_pod(cluster, pod);
         }
         collector
+    }
+
+    /// Takes into account that the objects are as of `at`, before `now`. Nodes that are missing were missing then, so
+    /// their pods are deleted within [`COLLECTED_WITHIN`] of `at`, or at once.
+    fn set_time_of_objects(&mut self, at: Timestamp, now: Timestamp) {
+        let latest = (at + COLLECTED_WITHIN).max(now + Span::from_secs(1));
+        (self.tick, self.latest) = (latest, Some(latest));
+        self.quarantine.extend(self.missing.keys().map(|node| (node.clone(), latest)));
     }
 
     /// Prepares for work that a change adds: if no work is due yet, the next pass is the first one at or after `now`.
@@ -136,7 +147,10 @@ impl Collector {
         self.finished.extend(Finished::from_pod(pod));
         match &pod.node {
             Some(node) if cluster.node(node).is_none() => {
-                self.missing.entry(node.clone()).or_default();
+                let is_deletion_seen = *self.missing.entry(node.clone()).or_default();
+                if let Some(latest) = self.latest.filter(|_| !is_deletion_seen) {
+                    self.quarantine.entry(node.clone()).or_insert(latest);
+                }
             }
             None if pod.termination.is_some() => {
                 self.unscheduled.insert(pod.key.clone());
@@ -259,6 +273,13 @@ impl Engine {
         self.collector = runs.then(|| Collector::new(cluster, tick, certainty, now));
     }
 
+    /// Takes into account that the objects of the cluster are as of `at`. Does nothing if they are as of `now`.
+    pub fn set_time_of_objects(&mut self, at: Timestamp, now: Timestamp) {
+        if let Some(collector) = self.collector.as_mut().filter(|_| at < now) {
+            collector.set_time_of_objects(at, now);
+        }
+    }
+
     /// One pass of the pod garbage collector (upstream `gc`).
     pub(super) fn collect(&mut self, cluster: &Cluster, now: Timestamp) {
         let Some(collector) = &mut self.collector else { return };
@@ -319,6 +340,28 @@ mod tests {
         collector.not_before = after(51);
         assert_eq!(collector.next(0), Some(after(40_000)));
         assert_eq!(collector.update_quarantine(&cluster, after(40_001)), ["nowhere".into()]);
+    }
+
+    #[test]
+    fn the_latest_time_counts_from_the_time_of_the_objects() {
+        let now = Timestamp::from_secs(1_800_000_000);
+        let pod = Pod { key: Key::new("shop", "orphan"), node: Some("nowhere".into()), ..Pod::default() };
+        let mut cluster = Cluster::default();
+        let mut early = Collector::new(&cluster, now, Certainty::Estimated, now);
+        early.set_time_of_objects(now - Span::from_secs(30), now);
+        cluster.apply(Change::Pod(ObjectEvent::Applied(pod.clone())), &mut Vec::new());
+        early.add_pod(&cluster, &pod);
+        for (age, left) in [(30, 50), (79, 1), (85, 1)] {
+            let mut collector = Collector::new(&cluster, now, Certainty::Estimated, now);
+            collector.set_time_of_objects(now - Span::from_secs(age), now);
+            let latest = now + Span::from_secs(left);
+            assert_eq!(collector.next(0), Some(latest), "{age}");
+            if age == 30 {
+                assert_eq!(early.next(0), Some(latest), "the pod was listed later");
+            }
+            collector.not_before = latest;
+            assert_eq!(collector.update_quarantine(&cluster, latest), ["nowhere".into()], "{age}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{cell::LazyCell, sync::Arc};
 
 use super::{
     effect::UnknownCondition,
-    heartbeats::Heartbeats,
+    heartbeats::{Heartbeats, posted, posted_before},
     settings::Settings,
     taints,
     why::{Cause, Certainty, HeartbeatSource, Why},
@@ -123,14 +123,16 @@ impl NodeHealth {
         let local = |time| clock.local(time).min(now);
         let mut record = Self::fresh(node, HeartbeatSource::Created, local(node.created));
         record.certainty = Certainty::Estimated;
-        // The kubelet takes the times in the status and in the Lease from the same clock.
-        let ahead =
-            lease.and_then(|lease| lease.clock_difference()).map_or(Span::ZERO, ClockDifference::span);
-        let posted = node.ready().and_then(|ready| ready.last_heartbeat);
-        let posted = posted.map(|at| (at - ahead, HeartbeatSource::Status));
-        let renewed = lease.and_then(|lease| lease.heartbeat()).map(|at| (at, HeartbeatSource::Lease));
-        for (at, source) in posted.into_iter().chain(renewed) {
-            record.record_heartbeat(source, local(at));
+        let ahead = |lease: &Lease| lease.clock_difference().map_or(Span::ZERO, ClockDifference::span);
+        let posted = match lease {
+            Some(lease) => posted_before(node, ahead(lease), clock, now),
+            None => posted(node, Span::ZERO, clock).map(|at| at.min(now)),
+        };
+        if let Some(posted) = posted {
+            record.record_heartbeat(HeartbeatSource::Status, posted);
+        }
+        if let Some(renewed) = lease.and_then(|lease| lease.heartbeat()) {
+            record.record_heartbeat(HeartbeatSource::Lease, local(renewed));
         }
         record.lease = lease.cloned();
         if let Some(transition) = node.ready().and_then(|ready| ready.last_transition) {
@@ -636,5 +638,8 @@ mod tests {
         let clock = ClusterClock::default();
         let ahead = NodeHealth::estimated(&node(Some(70)), Some(&lease(500)), clock, at(100));
         assert_eq!(ahead.probe, at(100), "a clock that runs ahead does not lend time");
+        let behind = Lease { renewed: Some(written(-900)), written: Some(written(60)), ..Lease::default() };
+        let record = NodeHealth::estimated(&node(Some(70)), Some(&Arc::new(behind)), clock, at(100));
+        assert_eq!(record.probe, at(70), "the clock was right when the status was posted");
     }
 }

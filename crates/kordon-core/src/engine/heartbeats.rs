@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::WatchHealth;
 use crate::cluster::{
-    Cluster, ConditionStatus, Delta, FeedKind, Known, Lease, Node, NodeName, cow_map::CowMap,
+    Cluster, ConditionStatus, Delta, FeedKind, Known, Lease, Node, NodeName, by_server_clock, cow_map::CowMap,
 };
 use kordon_time::{ClusterClock, Span, Timestamp};
 
@@ -142,6 +142,34 @@ fn renewal_arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timest
     }
 }
 
+/// Returns the time of the last status of a node by the API server's clock. `ahead` is how far the kubelet's clock was
+/// ahead, if the server does not state when it wrote the status. `None` for a node without a status.
+pub(super) fn posted(node: &Node, ahead: Span, clock: ClusterClock) -> Option<Timestamp> {
+    let heartbeat = node.ready()?.last_heartbeat?;
+    Some(match node.heartbeat_written {
+        Some(written) => clock.local(by_server_clock(heartbeat, written)),
+        None => clock.local(heartbeat) - ahead,
+    })
+}
+
+/// Like [`posted`], for a status that was posted at an unknown time before `now`. `ahead` is by the node's Lease. It
+/// never makes the status younger, because the kubelet's clock may have changed after the status. `None` for a status
+/// from the future, because it shows only that the clock was wrong.
+pub(super) fn posted_before(
+    node: &Node,
+    ahead: Span,
+    clock: ClusterClock,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let at = posted(node, ahead.max(Span::ZERO), clock)?;
+    (at <= now + LIVE_LAG).then(|| at.min(now))
+}
+
+/// Whether the status of a node is the kubelet's. The controller writes a status Unknown.
+fn is_of_kubelet(node: &Node) -> bool {
+    node.ready().is_some_and(|ready| ready.status != ConditionStatus::Unknown)
+}
+
 impl Heartbeats {
     /// Reads the last renewal of every Lease and the status of every node, when the engine starts.
     pub fn read(&mut self, cluster: &Cluster, now: Timestamp) {
@@ -149,21 +177,23 @@ impl Heartbeats {
             self.record_lease(lease, cluster.clock(), now);
         }
         for node in cluster.nodes().iter() {
-            self.record_status(node, cluster.clock(), now);
+            if let Some(renewals) = self.by_node.get_mut(&node.name) {
+                renewals.read_status(node, cluster.clock(), now);
+            }
         }
     }
 
-    /// Handles a changed node. As in upstream, another heartbeat time in its status is a heartbeat.
-    pub fn on_node(&mut self, delta: &Delta<Node>, clock: ClusterClock, now: Timestamp) {
+    /// Handles a changed node. As in upstream, another heartbeat time in its status is a heartbeat. `health` is the
+    /// health of the watches.
+    pub fn on_node(&mut self, delta: &Delta<Node>, clock: ClusterClock, health: WatchHealth, now: Timestamp) {
         let posted = |node: &Option<Arc<Node>>| node.as_ref()?.ready()?.last_heartbeat;
-        if let Some(node) = delta.new.as_ref().filter(|_| posted(&delta.old) != posted(&delta.new)) {
-            self.record_status(node, clock, now);
-        }
-    }
-
-    fn record_status(&mut self, node: &Node, clock: ClusterClock, now: Timestamp) {
-        if let Some(renewals) = self.by_node.get_mut(&node.name) {
-            renewals.record_status(node, clock, now);
+        let Some(node) = delta.new.as_ref().filter(|_| posted(&delta.old) != posted(&delta.new)) else {
+            return;
+        };
+        let Some(renewals) = self.by_node.get_mut(&node.name) else { return };
+        match health {
+            WatchHealth::Live => renewals.on_status(node, clock, now),
+            WatchHealth::Disconnected { .. } => renewals.read_status(node, clock, now),
         }
     }
 
@@ -262,7 +292,7 @@ pub fn silent_by_lease(cluster: &Cluster, grace: Span, now: Timestamp) -> BTreeS
     }
     let silent = |lease: &Arc<Lease>| {
         let mut renewals = Renewals::from_lease(lease, cluster.clock(), now)?;
-        renewals.record_status(cluster.node(&lease.node)?, cluster.clock(), now);
+        renewals.read_status(cluster.node(&lease.node)?, cluster.clock(), now);
         Silence::from_renewals(&renewals, grace).is_silent(now).then(|| lease.node.clone())
     };
     cluster.leases().iter().filter_map(silent).collect()
@@ -297,12 +327,17 @@ impl Renewals {
         Some(Self { ahead, interval: RenewalInterval::from_lease(Some(lease)), ..Self::new(last) })
     }
 
-    /// Records the heartbeat time of the node's status. Leaves out a status Unknown, which the controller writes.
-    fn record_status(&mut self, node: &Node, clock: ClusterClock, now: Timestamp) {
-        let ready = node.ready().filter(|ready| ready.status != ConditionStatus::Unknown);
-        if let Some(posted) = ready.and_then(|ready| ready.last_heartbeat) {
-            // The kubelet takes the times in the status and in the Lease from the same clock.
-            self.posted = (clock.local(posted) - self.ahead).min(now);
+    /// Records a status that has just arrived. The kubelet took its time from the same clock as the time in the Lease.
+    fn on_status(&mut self, node: &Node, clock: ClusterClock, now: Timestamp) {
+        if let Some(at) = posted(node, self.ahead, clock).filter(|_| is_of_kubelet(node)) {
+            self.posted = at.min(now);
+        }
+    }
+
+    /// Records a status that was posted at an unknown time.
+    fn read_status(&mut self, node: &Node, clock: ClusterClock, now: Timestamp) {
+        if let Some(at) = posted_before(node, self.ahead, clock, now).filter(|_| is_of_kubelet(node)) {
+            self.posted = at;
         }
     }
 
@@ -441,7 +476,8 @@ mod tests {
                 beats.on_lease(&Delta { old, new }, clock, WatchHealth::Live, at(second));
             }
             let old = node(ConditionStatus::True, before + off);
-            beats.on_node(&Delta { old, new: node(status, posted + off) }, clock, at(now));
+            let delta = Delta { old, new: node(status, posted + off) };
+            beats.on_node(&delta, clock, WatchHealth::Live, at(now));
             let renewals = beats.of(&NODE.into()).expect("it has a Lease");
             let silence = Silence::from_renewals(renewals, Span::from_secs(50));
             (silence.heartbeat, silence.is_of_lease)
@@ -455,6 +491,31 @@ mod tests {
         }
         let unknown = ConditionStatus::Unknown;
         assert_eq!(after_post(0, unknown, (50, 130), 131), (at(100), true), "written by the controller");
+    }
+
+    /// A kubelet's clock may have been right when it posted its last status, and be wrong since.
+    #[test]
+    fn a_clock_that_is_wrong_now_makes_no_earlier_status_younger() {
+        let clock = ClusterClock::default();
+        // The kubelet renewed its Lease at second 100, when its clock was off by `off` seconds.
+        let heartbeat = |off: i64, posted: i64, written: Option<i64>| {
+            let on = |secs| Some(ClusterTime::new(at(secs)));
+            let lease = Lease { renewed: on(100 + off), written: on(100), ..Lease::default() };
+            let mut renewals = Renewals::from_lease(&lease, clock, at(171)).expect("it was renewed");
+            let mut node = Node::clone(&node(ConditionStatus::True, posted).expect("a node"));
+            node.heartbeat_written = written.and_then(on);
+            renewals.read_status(&node, clock, at(171));
+            renewals.heartbeat()
+        };
+        let end_of = |secs| at(secs) + Span::from_millis(999);
+        for off in [-1000, 1000] {
+            assert_eq!(heartbeat(off, 95, None), end_of(100), "its clock was right before");
+            assert_eq!(heartbeat(off, 95 + off, None), end_of(100), "its clock was wrong before");
+            assert_eq!(heartbeat(off, 95, Some(95)), end_of(100), "the server says when");
+            assert_eq!(heartbeat(off, 160 + off, Some(160)), end_of(160), "the server says when");
+        }
+        assert_eq!(heartbeat(0, 500, None), at(100), "a status from the future");
+        assert_eq!(heartbeat(0, 165, Some(90)), at(100), "the server wrote it before the Lease");
     }
 
     #[test]

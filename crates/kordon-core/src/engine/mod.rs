@@ -7,6 +7,7 @@ mod audit;
 mod collector;
 mod device_taints;
 mod disruption;
+mod doubtful_clocks;
 pub mod effect;
 mod eviction;
 mod eviction_status;
@@ -41,6 +42,7 @@ pub use device_taints::{
     DEVICE_TAINT_RULES, DEVICE_TAINTS, DeviceEviction, TaintRulePreview, device_evictions,
     taint_rule_previews,
 };
+pub use doubtful_clocks::{MARKED_WITHIN, doubtful_clocks, is_clock_doubtful};
 pub use effect::{
     DELETION_BY_DEVICE_TAINT, DELETION_BY_TAINT, Deletion, Effect, EffectId, EventObject, LeaseCheck,
     NODE_LOST, NodeCheck, Notice, Outcome, RecordedEvent, Severity, UnknownCondition, Write,
@@ -551,7 +553,7 @@ impl Engine {
             (None, Some(new)) => self.scope.on_added(new),
             (None, None) => {}
         }
-        self.heartbeats.on_node(delta, cluster.clock(), now);
+        self.heartbeats.on_node(delta, cluster.clock(), self.watch_health, now);
         self.register(delta);
         self.present.follow(delta, &self.rules);
         let same_labels = |old: &Node, new: &Node| old.labels == new.labels;

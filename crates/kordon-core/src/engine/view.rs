@@ -9,7 +9,7 @@ use super::{
     Engine,
     eviction_status::EvictionStatus,
     health::NodeHealth,
-    heartbeats::{Heartbeats, RenewalInterval, Renewals, Silence},
+    heartbeats::{Heartbeats, RenewalInterval, Renewals, Silence, posted},
     settings::{Profile, Settings},
     short_grace::ShortGrace,
     taints::{NOT_READY, UNREACHABLE},
@@ -236,12 +236,13 @@ impl Engine {
         if let Some(renewals) = renewals {
             return Silence::from_renewals(renewals, grace);
         }
-        let posted = node.ready().and_then(|ready| ready.last_heartbeat).unwrap_or(node.created);
+        let clock = cluster.clock();
+        let posted = posted(node, Span::ZERO, clock).unwrap_or_else(|| clock.local(node.created));
         if cluster.known(FeedKind::Leases) == Known::Absent {
-            return Silence::from_status_alone(cluster.local(posted));
+            return Silence::from_status_alone(posted);
         }
         let interval = RenewalInterval::from_lease(cluster.lease(&node.name).map(|lease| &**lease));
-        Silence::new(cluster.local(posted), interval, grace)
+        Silence::new(posted, interval, grace)
     }
 
     /// Whether a node is silent ([`Silence`]).

@@ -83,6 +83,7 @@ impl Run {
         let written = self.cluster.clock().written(self.now);
         change_node(&mut self.cluster, node, &mut self.applied, |node| {
             node.conditions = node.conditions.iter().map(|condition| posted(condition, written)).collect();
+            node.heartbeat_written = Some(written);
         });
     }
 

@@ -19,7 +19,7 @@ use crate::{
     },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, Silence, UNREACHABLE,
-        Why, ZoneState, ZoneView,
+        Why, ZoneState, ZoneView, is_clock_doubtful,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
     operation::DrainCount,
@@ -360,8 +360,13 @@ impl Explainer<'_> {
             Some(_) => "last heartbeat: its kubelet posted its status",
             None => "no heartbeat yet: the node was created",
         };
-        let clock = lease.and_then(|lease| lease.clock_difference());
-        let clock = clock.map_or(String::new(), |clock| format!(" (its clock is {clock})"));
+        let clock = match lease.and_then(|lease| lease.clock_difference()) {
+            Some(clock) => format!(" (its clock is {clock})"),
+            None if lease.is_some_and(|lease| is_clock_doubtful(self.cluster, lease, self.now)) => {
+                " (its clock may be wrong)".into()
+            }
+            None => String::new(),
+        };
         explanation.push(Step::new(Tense::Past, Topic::Heartbeat, format!("{text}{clock}")).at(heartbeat));
         if self.renews_again(node) {
             let text = "it renews its Lease again: its status should follow within some seconds";

@@ -58,7 +58,7 @@ use kordon_clock::Clock;
 use kordon_time::Timestamp;
 
 pub use faults::{Fault, FaultAnswer};
-pub use patch::strategic as strategic_patch;
+pub use patch::{remove_unnamed, strategic as strategic_patch};
 pub use request::Verb;
 
 use faults::{Faults, Health};

@@ -36,6 +36,47 @@ pub fn strategic(kind: &Kind, object: &Value, patch: Value) -> Result<Value, Ref
     apply(kind, PatchType::Strategic, object, patch)
 }
 
+/// Removes from `live` the fields that `old` has and `new` does not name: the deletions of a three-way merge (upstream
+/// `CreateThreeWayMergePatch` in `strategicpatch/patch.go`). Does not touch values that a strategic merge patch replaces
+/// as a whole.
+pub fn remove_unnamed(kind: &Kind, live: &mut Value, old: &Value, new: &Value) {
+    let (Some(live), Some(old), Some(new)) = (live.as_object_mut(), old.as_object(), new.as_object()) else {
+        return;
+    };
+    for (field, old) in old {
+        let Some(new) = new.get(field) else {
+            live.remove(field);
+            continue;
+        };
+        match (live.get_mut(field), old, new) {
+            (Some(Value::Array(live)), Value::Array(old), Value::Array(new)) => {
+                remove_unnamed_elements(kind, live, old, new, list_rule(kind, field));
+            }
+            (Some(live), old, new) if !is_replaced(kind, field) => remove_unnamed(kind, live, old, new),
+            _ => {}
+        }
+    }
+}
+
+fn remove_unnamed_elements(kind: &Kind, live: &mut Vec<Value>, old: &[Value], new: &[Value], rule: ListRule) {
+    match rule {
+        ListRule::Atomic => {}
+        ListRule::Set => live.retain(|item| !old.contains(item) || new.contains(item)),
+        ListRule::ByKey(key) => live.retain_mut(|item| {
+            let id = item[key].clone();
+            let is_same = |other: &&Value| other[key] == id;
+            match (old.iter().find(is_same), new.iter().find(is_same)) {
+                (Some(_), None) => false,
+                (Some(old), Some(new)) => {
+                    remove_unnamed(kind, item, old, new);
+                    true
+                }
+                (None, _) => true,
+            }
+        }),
+    }
+}
+
 /// Applies a JSON merge patch (RFC 7386).
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
@@ -293,6 +334,26 @@ mod tests {
         let set = json!({"spec": {"selector": {"matchLabels": {"app": "cart"}}}});
         let patched = strategic("replicasets", &set, json!({"spec": {"selector": {}}}));
         assert_eq!(patched, set, "selectors of other kinds are merged");
+    }
+
+    #[test]
+    fn fields_that_an_older_configuration_has_alone_are_removed() {
+        let template = |spec: Value| json!({"spec": {"replicas": 2, "template": {"spec": spec}}});
+        let container = |name: &str| json!({"name": name, "image": "i"});
+        let old = template(json!({"nodeName": "n1", "nodeSelector": {"a": "1", "b": "2"},
+            "containers": [{"name": "one", "image": "i", "tty": true}, container("two")],
+            "tolerations": [{"key": "a"}]}));
+        let new = template(json!({"nodeSelector": {"a": "1"}, "containers": [container("one")],
+            "tolerations": []}));
+        let mut live = template(json!({"nodeName": "n1", "nodeSelector": {"a": "1", "b": "2"},
+            "containers": [{"name": "one", "image": "i", "tty": true}, container("two"), container("injected")],
+            "tolerations": [{"key": "a"}]}));
+        live["spec"]["paused"] = json!(true);
+        remove_unnamed(kinds::named("deployments"), &mut live, &old, &new);
+        let mut left = template(json!({"nodeSelector": {"a": "1"},
+            "containers": [container("one"), container("injected")], "tolerations": [{"key": "a"}]}));
+        left["spec"]["paused"] = json!(true);
+        assert_eq!(live, left);
     }
 
     #[test]

@@ -163,8 +163,10 @@ impl Transaction<'_> {
         if kind.generation && before.get("spec") != after.get("spec") {
             increment_generation(&mut after);
         }
-        if kind.name == "Lease" {
-            managed_fields::on_update(&before, &mut after, self.now);
+        match kind.name {
+            "Lease" => managed_fields::on_lease_update(&before, &mut after, self.now),
+            "Node" => managed_fields::on_node_update(&before, &mut after, self.now),
+            _ => {}
         }
         if is_released(&after) {
             return Ok(self.remove(kind, key, after));
