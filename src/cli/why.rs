@@ -34,7 +34,7 @@ use kordon_core::{
     placement::{SchedulingRequest, Snapshot},
     plan::{
         Environment, EvictionRules, Landing, PlacementTrace, PlacingEnvironment, Verdict,
-        placing_environment, refusal,
+        eviction_note::awaited_claim, placing_environment, refusal,
     },
     visible,
     why::{
@@ -212,7 +212,11 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     }
     if let Subject::Pod { name, .. } = &args.subject {
         let key = pod_key(name, &shot.namespace);
-        if shot.model.cluster.pod(&key).is_none() {
+        let cluster = &shot.model.cluster;
+        let pod = cluster.pod(&key);
+        if pod.is_some_and(|pod| awaited_claim(cluster, pod).is_some()) {
+            shot.read_volume_attachments(&args.once).await;
+        } else if pod.is_none() {
             shot.read_near(scopes_near_pod(&key).into()).await;
         }
     }
@@ -326,7 +330,8 @@ fn report(
                 Some(pod) => {
                     let actions = suggested(shot.model.pod_suggestions(pod, shot.at), *placement);
                     let placement = placement.then(|| placed(shot, pod));
-                    ("pod", namespace, name, explainer.pod(pod), placement, None, Some(actions))
+                    let steps = explainer.pod_with_events(pod, events.as_deref().unwrap_or_default());
+                    ("pod", namespace, name, steps, placement, None, Some(actions))
                 }
                 None if departure.is_some() => ("pod", namespace, name, Vec::new(), None, None, None),
                 None => return Err(not_there(cluster, key)),

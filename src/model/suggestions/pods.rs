@@ -335,6 +335,7 @@ mod tests {
                     claim: "data".into(),
                     node: "gone".into(),
                     holder: Some(Key::new("d", "old")),
+                    attachment: None,
                 }),
                 "wait",
                 "wait",
