@@ -241,7 +241,9 @@ fn rests_on_placements(shot: &mut OneShot, subject: &Subject) -> bool {
             shot.run_forecast();
             let key = pod_key(name, &shot.namespace);
             let row = shot.model.views.leaving.evictions.get(&key);
-            row.is_some_and(|row| row.state.leaves_at().is_some()) || is_nominated(&shot.model.cluster, &key)
+            row.is_some_and(|row| row.state.leaves_at().is_some())
+                || is_nominated(&shot.model.cluster, &key)
+                || may_wait_for_uncordon(&shot.model, &key, shot.at)
         }
     }
 }
@@ -249,9 +251,22 @@ fn rests_on_placements(shot: &mut OneShot, subject: &Subject) -> bool {
 /// Whether the node is cordoned, and one of its pods may not be evicted before a Pending pod runs.
 fn waits_for_pending_pods(model: &Model, node: &NodeName, now: Timestamp) -> bool {
     let cluster = &model.cluster;
-    let rules = EvictionRules::from(&model.settings);
-    let waits = |pod: &Arc<Pod>| matches!(refusal(cluster, pod, &rules, now), Some(Verdict::Waits { pending, .. }) if !pending.is_empty());
+    let waits = |pod: &Arc<Pod>| waits_for_pending_pod(model, pod, now);
     cluster.node(node).is_some_and(|node| node.unschedulable) && cluster.workload_pods(node).any(waits)
+}
+
+/// Whether a node is cordoned, and the pod, or one that its eviction waits for, is Pending.
+fn may_wait_for_uncordon(model: &Model, pod: &Key, now: Timestamp) -> bool {
+    let cluster = &model.cluster;
+    let is_pending = |pod: &Arc<Pod>| pod.is_unscheduled() || waits_for_pending_pod(model, pod, now);
+    cluster.nodes().iter().any(|node| node.unschedulable) && cluster.pod(pod).is_some_and(is_pending)
+}
+
+/// Whether the pod may not be evicted before a Pending pod runs.
+fn waits_for_pending_pod(model: &Model, pod: &Arc<Pod>, now: Timestamp) -> bool {
+    let rules = EvictionRules::from(&model.settings);
+    let refused = refusal(&model.cluster, pod, &rules, now);
+    matches!(refused, Some(Verdict::Waits { pending, .. }) if !pending.is_empty())
 }
 
 /// Whether the pod has no node yet, but is nominated for one.

@@ -92,6 +92,27 @@ async fn a_drain_that_scales_a_deployment_up_is_waited_for_until_it_ends() {
     assert!(text.starts_with("until its drain ends") && !text.contains("does not end"), "{text}");
 }
 
+/// Drains that wait for each other end once one of the nodes is uncordoned, so the budgets may stay as they are.
+#[tokio::test]
+async fn the_way_out_of_drains_that_wait_for_each_other_is_the_same_everywhere() {
+    let objects = Objects::of("08-drains-block-each-other");
+    let uncordon = "kubectl uncordon c5-b";
+    for (pod, expected) in
+        [("kas-545b849f84-mrghr", vec!["uncordon"]), ("kas-545b849f84-lsdwf", vec!["uncordon", "delete"])]
+    {
+        let why = objects.answer(&format!("why pod {pod} -n c5"), DONE).await;
+        assert_eq!(words(&why), expected, "{why:#}");
+        assert_eq!(why["actions"][0]["command"], uncordon, "{why:#}");
+    }
+    let why = objects.answer("why pod kas-545b849f84-mrghr -n c5", DONE).await["steps"].to_string();
+    assert!(why.contains("drains of c5-a and c5-b wait for each other"), "{why}");
+    let audit = objects.answer("audit --fail-on never", DONE).await;
+    let mut findings = audit["findings"].as_array().expect("findings").iter();
+    let kas = findings.find(|finding| finding["name"] == "kas").expect("a finding about the budget");
+    assert_eq!(kas["fixes"].as_array().map(Vec::len), Some(1), "{kas:#}");
+    assert_eq!(kas["fixes"][0]["command"], uncordon, "{kas:#}");
+}
+
 /// A Kubernetes operator reverts changes of its budget and of the scale of its workload.
 #[tokio::test]
 async fn what_an_operator_owns_is_left_to_it() {

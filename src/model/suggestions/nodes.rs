@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Means, Suggestion, SuggestionKind};
+use super::{Means, Suggestion, SuggestionKind, for_cordon_wait};
 use crate::model::node_state::NodeState;
 use kordon_core::{
     cluster::{Cluster, ConditionStatus, ForeignDrain, Key, Node, OUT_OF_SERVICE, Pod, Scope, TaintEffect},
@@ -99,7 +99,7 @@ impl NodeCase {
     }
 
     pub fn suggestions(&self, cluster: &Cluster, now: Timestamp) -> Vec<Suggestion> {
-        let uncordon = self.cordon_wait.as_ref().and_then(uncordon_other);
+        let uncordon = self.cordon_wait.as_ref().and_then(for_cordon_wait);
         let kinds = self.kinds(now);
         uncordon
             .into_iter()
@@ -242,14 +242,6 @@ impl NodeCase {
     fn is_cordon_in_time(&self, now: Timestamp) -> bool {
         self.node.cordon().is_some_and(|note| note.until.is_some_and(|until| until > now))
     }
-}
-
-/// Suggests uncordoning the node that a drain waits for.
-fn uncordon_other(wait: &CordonWait) -> Option<Suggestion> {
-    let other = wait.waits_in_turn.as_ref().or_else(|| wait.nodes.first())?;
-    let text = format!("{other} takes {}; then the drain of {} goes on", wait.pod, wait.node);
-    let means = Means::Plan(Action::Uncordon { nodes: vec![other.clone()] });
-    Some(Suggestion::new(SuggestionKind::Uncordon, means, text))
 }
 
 /// Whether the node is Unknown: the controller has declared that the node's kubelet does not answer.

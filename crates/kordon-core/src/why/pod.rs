@@ -11,8 +11,8 @@ use crate::{
     engine::{Certainty, DeviceEviction, Due, Tolerance, UNREACHABLE, device_evictions, tolerance},
     forecast::{ForecastKind, ForecastStep},
     plan::{
-        Departing, Departure, EvictionNote, EvictionRules, JobConsequences, NotRecreated, PodOutcome,
-        Recreation,
+        CordonWait, Departing, Departure, EvictionNote, EvictionRules, JobConsequences, NotRecreated,
+        PodOutcome, Recreation,
         environment::has_running_kubelet,
         eviction,
         eviction_note::{HeldVolume, awaited_claim, held_volume},
@@ -62,6 +62,9 @@ impl Explainer<'_> {
                 let text = format!("Pending: {}", pod.pending_cause());
                 explanation.push(Step::new(Tense::Present, Topic::Scheduling, text));
             }
+            let waits = self.cordon_waits.iter().filter(|wait| wait.pod == pod.key);
+            let step = |wait: &CordonWait| Step::new(Tense::Present, Topic::Drain, wait.to_string());
+            explanation.extend(waits.map(step));
             if pod.node.is_some() {
                 self.explain_outcome(pod, &mut explanation);
                 self.explain_volume(pod, &mut explanation);
