@@ -113,6 +113,26 @@ async fn the_way_out_of_drains_that_wait_for_each_other_is_the_same_everywhere()
     assert_eq!(kas["fixes"][0]["command"], uncordon, "{kas:#}");
 }
 
+/// A pod whose probe fails may become Ready again, but nobody knows when.
+#[tokio::test]
+async fn a_pod_whose_probe_fails_may_go_if_its_budget_allows_that() {
+    let mut objects = Objects::of(CRASHING);
+    for pod in ["crash-5b4d855bc7-wdgjh", "crash-5b4d855bc7-vdhvb"] {
+        let status = &mut objects.named("Pod", pod)["status"]["containerStatuses"][0];
+        status["state"] = json!({"running": {"startedAt": "2026-11-27T16:25:34Z"}});
+        status["lastState"] = json!({});
+        status["restartCount"] = 0.into();
+    }
+    let plan = objects.answer("plan drain c4x-n2", STALLS).await;
+    let advice = "; if they do not recover, set unhealthyPodEvictionPolicy: AlwaysAllow";
+    assert!(texts(&plan).ends_with(advice), "{}", texts(&plan));
+    objects.named("PodDisruptionBudget", "crash")["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "example.com/v1", "kind": "Kafka", "name": "events", "uid": "u", "controller": true,
+    }]);
+    let plan = objects.answer("plan drain c4x-n2", STALLS).await;
+    assert!(!texts(&plan).contains("AlwaysAllow"), "its owner undoes a change: {}", texts(&plan));
+}
+
 /// A Kubernetes operator reverts changes of its budget and of the scale of its workload.
 #[tokio::test]
 async fn what_an_operator_owns_is_left_to_it() {
