@@ -113,6 +113,15 @@ async fn the_way_out_of_drains_that_wait_for_each_other_is_the_same_everywhere()
     assert_eq!(kas["fixes"][0]["command"], uncordon, "{kas:#}");
 }
 
+#[tokio::test]
+async fn that_the_node_of_a_pod_is_ready_is_not_taken_for_the_pod() {
+    let why = Objects::of(CRASHING).answer("why pod crash-5b4d855bc7-wdgjh -n c4x", DONE).await;
+    let steps = why["steps"].as_array().expect("steps").iter();
+    let ready: Vec<&Value> =
+        steps.filter(|step| step["topic"] == "ready").map(|step| &step["text"]).collect();
+    assert_eq!(ready, ["node c4x-n2 is Ready"], "{why:#}");
+}
+
 /// A pod whose probe fails may become Ready again, but nobody knows when.
 #[tokio::test]
 async fn a_pod_whose_probe_fails_may_go_if_its_budget_allows_that() {

@@ -47,7 +47,7 @@ impl Explainer<'_> {
     /// Explains a pod: first its node, then its toleration and its eviction.
     pub fn pod(&self, pod: &Arc<Pod>) -> Vec<Step> {
         let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
-        let mut explanation = node.map_or_else(Vec::new, |node| self.until_tainted(node));
+        let mut explanation = node.map_or_else(Vec::new, |node| self.until_tainted_with_name(node));
         if let Some(termination) = &pod.termination {
             self.explain_termination(pod, termination, &mut explanation);
             return in_order(explanation);
@@ -91,6 +91,16 @@ impl Explainer<'_> {
         }
         self.explain_finalizers(pod, &mut explanation);
         in_order(explanation)
+    }
+
+    /// Explains the node of a pod. A step that the node is Ready names it, because a pod has such a condition, too.
+    fn until_tainted_with_name(&self, node: &Node) -> Vec<Step> {
+        let mut explanation = self.until_tainted(node);
+        let is_ready = |step: &&mut Step| step.topic == Topic::Ready && step.tense == Tense::Present;
+        for step in explanation.iter_mut().filter(is_ready).filter(|_| node.is_ready()) {
+            step.text = format!("node {} is Ready", node.name);
+        }
+        explanation
     }
 
     /// Explains a pod, with what the Events about it say of its volumes.
