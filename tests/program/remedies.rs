@@ -199,6 +199,24 @@ async fn a_finished_pod_that_terminates_on_a_dead_node_stays_there() {
     assert_eq!(plan["pods"][0]["deleted"]["likelySeconds"], Value::Null, "{plan:#}");
 }
 
+/// Whoever decides about a dead node asks when its pods run again.
+#[tokio::test]
+async fn what_ends_a_dead_node_says_when_the_replacement_is_ready() {
+    let objects = Objects::of("25-out-of-service-plan");
+    for subject in ["node c23-n1", "pod db-0 -n c23"] {
+        let why = objects.answer(&format!("why {subject} --placement"), DONE).await;
+        let effect = |word: &str| {
+            let actions = why["actions"].as_array().expect("actions").iter();
+            let effects = actions.filter(|action| action["action"] == word).map(|action| &action["effect"]);
+            effects.filter_map(Value::as_str).collect::<String>()
+        };
+        for (word, ready) in [("outOfService", "~20s"), ("forceDelete", "~10s"), ("deleteNode", "~1m00s")] {
+            let ready = format!("; the replacement is Ready in {ready}");
+            assert!(effect(word).ends_with(&ready), "{subject}, {word}: {}", effect(word));
+        }
+    }
+}
+
 /// CSIDrivers say whether a volume is attached; a driver without such an object attaches its volumes.
 #[tokio::test]
 async fn csi_drivers_are_read_for_a_volume_that_may_stay_attached() {

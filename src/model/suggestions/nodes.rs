@@ -285,7 +285,7 @@ fn mark() -> TaintEdits {
 /// must be off. `pods` is the number of pods that leave the node, `None` if it is not known.
 pub fn out_of_service(node: &Node, pods: Option<usize>) -> Suggestion {
     let text = match who_leaves(pods) {
-        Some(pods) => format!("{pods} deleted, removed by force, and their volumes detached"),
+        Some(pods) => format!("{pods} deleted, removed by force within 20s, and their volumes detached"),
         None => "no pod leaves: all pods here tolerate it".to_owned(),
     };
     let means = Means::Plan(Action::Taint { nodes: vec![node.name.clone()], edits: mark() });
@@ -491,7 +491,7 @@ mod tests {
         assert_eq!(taint, "no pod leaves: all pods here tolerate it");
         assert!(deletion.starts_with("2 pods are removed 40s to 1m20s later"), "{deletion}");
         let [taint, _] = texts(false);
-        assert_eq!(taint, "2 pods are deleted, removed by force, and their volumes detached");
+        assert_eq!(taint, "2 pods are deleted, removed by force within 20s, and their volumes detached");
     }
 
     #[test]
