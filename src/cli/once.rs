@@ -29,6 +29,7 @@ use crate::{
         kubelet::{read_node_metrics, read_shutdown_periods},
         node_claims,
         settings::controller_flags,
+        volume_attachments,
     },
     model::{ControllerRole, Model, ModelOptions},
     run::{
@@ -502,6 +503,15 @@ impl OneShot {
             () = clock.sleep(SHUTDOWN_PATIENCE) => {}
         }
         model.apply(changes, clock.now());
+    }
+
+    /// Reads the VolumeAttachments. Recordings have none, so that they stay unread.
+    pub async fn read_volume_attachments(&mut self, args: &OnceArgs) {
+        if !args.is_recorded() {
+            let known = volume_attachments::read(&self.connection.client).await;
+            let now = self.clock.now();
+            self.model.apply(vec![Change::VolumeAttachments(Arc::new(known))], now);
+        }
     }
 
     /// Reads the objects whose names may be similar to a missing one, for up to `NEAR_PATIENCE`. Without them, no

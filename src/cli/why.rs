@@ -34,7 +34,7 @@ use kordon_core::{
     placement::{SchedulingRequest, Snapshot},
     plan::{
         Environment, EvictionRules, Landing, PlacementTrace, PlacingEnvironment, Verdict,
-        placing_environment, refusal,
+        eviction_note::awaited_claim, placing_environment, refusal,
     },
     visible,
     why::{
@@ -212,7 +212,11 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     }
     if let Subject::Pod { name, .. } = &args.subject {
         let key = pod_key(name, &shot.namespace);
-        if shot.model.cluster.pod(&key).is_none() {
+        let cluster = &shot.model.cluster;
+        let pod = cluster.pod(&key);
+        if pod.is_some_and(|pod| awaited_claim(cluster, pod).is_some()) {
+            shot.read_volume_attachments(&args.once).await;
+        } else if pod.is_none() {
             shot.read_near(scopes_near_pod(&key).into()).await;
         }
     }
@@ -237,7 +241,9 @@ fn rests_on_placements(shot: &mut OneShot, subject: &Subject) -> bool {
             shot.run_forecast();
             let key = pod_key(name, &shot.namespace);
             let row = shot.model.views.leaving.evictions.get(&key);
-            row.is_some_and(|row| row.state.leaves_at().is_some()) || is_nominated(&shot.model.cluster, &key)
+            row.is_some_and(|row| row.state.leaves_at().is_some())
+                || is_nominated(&shot.model.cluster, &key)
+                || may_wait_for_uncordon(&shot.model, &key, shot.at)
         }
     }
 }
@@ -245,9 +251,22 @@ fn rests_on_placements(shot: &mut OneShot, subject: &Subject) -> bool {
 /// Whether the node is cordoned, and one of its pods may not be evicted before a Pending pod runs.
 fn waits_for_pending_pods(model: &Model, node: &NodeName, now: Timestamp) -> bool {
     let cluster = &model.cluster;
-    let rules = EvictionRules::from(&model.settings);
-    let waits = |pod: &Arc<Pod>| matches!(refusal(cluster, pod, &rules, now), Some(Verdict::Waits { pending, .. }) if !pending.is_empty());
+    let waits = |pod: &Arc<Pod>| waits_for_pending_pod(model, pod, now);
     cluster.node(node).is_some_and(|node| node.unschedulable) && cluster.workload_pods(node).any(waits)
+}
+
+/// Whether a node is cordoned, and the pod, or one that its eviction waits for, is Pending.
+fn may_wait_for_uncordon(model: &Model, pod: &Key, now: Timestamp) -> bool {
+    let cluster = &model.cluster;
+    let is_pending = |pod: &Arc<Pod>| pod.is_unscheduled() || waits_for_pending_pod(model, pod, now);
+    cluster.nodes().iter().any(|node| node.unschedulable) && cluster.pod(pod).is_some_and(is_pending)
+}
+
+/// Whether the pod may not be evicted before a Pending pod runs.
+fn waits_for_pending_pod(model: &Model, pod: &Arc<Pod>, now: Timestamp) -> bool {
+    let rules = EvictionRules::from(&model.settings);
+    let refused = refusal(&model.cluster, pod, &rules, now);
+    matches!(refused, Some(Verdict::Waits { pending, .. }) if !pending.is_empty())
 }
 
 /// Whether the pod has no node yet, but is nominated for one.
@@ -326,7 +345,8 @@ fn report(
                 Some(pod) => {
                     let actions = suggested(shot.model.pod_suggestions(pod, shot.at), *placement);
                     let placement = placement.then(|| placed(shot, pod));
-                    ("pod", namespace, name, explainer.pod(pod), placement, None, Some(actions))
+                    let steps = explainer.pod_with_events(pod, events.as_deref().unwrap_or_default());
+                    ("pod", namespace, name, steps, placement, None, Some(actions))
                 }
                 None if departure.is_some() => ("pod", namespace, name, Vec::new(), None, None, None),
                 None => return Err(not_there(cluster, key)),

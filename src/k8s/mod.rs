@@ -26,6 +26,7 @@ pub mod server_clock;
 pub mod settings;
 pub mod transport;
 pub mod validation;
+pub mod volume_attachments;
 pub mod watch;
 pub mod webhook;
 pub mod write;

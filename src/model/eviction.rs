@@ -48,6 +48,12 @@ impl EvictionState {
         }
     }
 
+    /// Whether nothing ends a terminating pod: its kubelet is down, so that its grace period has no effect, and the pod
+    /// garbage collector does not remove it.
+    pub const fn is_stuck(&self) -> bool {
+        matches!(self, Self::Terminating { removed: None, kubelet_silent: true, .. })
+    }
+
     /// Time at which the deletion begins; `None` if the deletion has begun or will not begin.
     pub const fn leaves_at(&self) -> Option<Timestamp> {
         match self {

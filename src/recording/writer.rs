@@ -301,6 +301,7 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         | Change::NodeClaims(_)
         | Change::HealthChecks(_)
         | Change::ShutdownPeriods(..)
+        | Change::VolumeAttachments(_)
         | Change::KordonLease(_)
         | Change::Leader(_)
         | Change::Known(..)

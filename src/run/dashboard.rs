@@ -37,7 +37,9 @@ use super::{
     notify::{Notifier, NotifyOptions},
     player::{PlayedMoment, Player, PlayerEvent, StepKind, StepResult},
     preferences_file::{PreferencesFile, PreferencesReader, ReadPreferences, next_read},
-    read_once::{KordonLeaseReader, PlannedAutoscalers, ShownHealthChecks, ShownNodeClaims},
+    read_once::{
+        KordonLeaseReader, PlannedAutoscalers, ShownHealthChecks, ShownNodeClaims, ShownVolumeAttachments,
+    },
     session::{Links, Session},
     surface::Surface,
     tty, vitals,

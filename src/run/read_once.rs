@@ -6,11 +6,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::events::EventServer;
 use crate::{
-    k8s::{autoscalers, health_checks, kordon_lease, node_claims},
+    k8s::{autoscalers, health_checks, kordon_lease, node_claims, volume_attachments},
     model::Model,
 };
 use kordon_core::cluster::{
-    KnownAutoscalers, KnownHealthChecks, KnownNodeClaims, LeaderLease, NodeName, Version,
+    Key, KnownAutoscalers, KnownHealthChecks, KnownNodeClaims, KnownVolumeAttachments, LeaderLease, NodeName,
+    Version,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -36,6 +37,10 @@ pub type ShownNodeClaims = ReadOnce<(NodeName, Version), KnownNodeClaims>;
 
 /// Reads the NodeHealthChecks of medik8s for the node whose detail is open, once for each version of the node.
 pub type ShownHealthChecks = ReadOnce<(NodeName, Version), KnownHealthChecks>;
+
+/// Reads the VolumeAttachments for the pod whose detail is open and that may wait for a volume, once for each version of
+/// the pod.
+pub type ShownVolumeAttachments = ReadOnce<(Key, Version), KnownVolumeAttachments>;
 
 /// Reads the Lease of `kordon controller` again and again, once for each number.
 pub type KordonLeaseReader = ReadOnce<i64, Result<Option<LeaderLease>, String>>;
@@ -101,6 +106,21 @@ impl ShownHealthChecks {
             server,
             read,
             unreadable: |why| KnownHealthChecks::Unreadable(why.into()),
+            wanted: None,
+            reading: None,
+        }
+    }
+}
+
+impl ShownVolumeAttachments {
+    pub fn volume_attachments(server: Option<EventServer>) -> Self {
+        let read = |client: Client| -> BoxFuture<'static, KnownVolumeAttachments> {
+            Box::pin(async move { volume_attachments::read(&client).await })
+        };
+        Self {
+            server,
+            read,
+            unreadable: |why| KnownVolumeAttachments::Unreadable(why.into()),
             wanted: None,
             reading: None,
         }

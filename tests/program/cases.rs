@@ -136,6 +136,8 @@ async fn a_terminating_pod_of_a_dead_node_does_not_end_with_its_grace_period() {
     let why = answer("24-terminating-on-dead-node", "why pod db-0 -n c23", DONE).await.to_string();
     assert!(why.contains("its kubelet is down"), "{why}");
     assert!(!why.contains("wait until its grace period ends"), "{why}");
+    let status = answer("24-terminating-on-dead-node", "status", DONE).await;
+    assert_eq!(status["evictions"][0]["inSeconds"], Value::Null, "{:#}", status["evictions"]);
 }
 
 /// The pod was removed, and its successor was Ready 8 s after the taint.

@@ -27,6 +27,7 @@ mod evictions;
 mod foreign_drains;
 mod geometry;
 mod harness;
+mod held_volumes;
 mod histories;
 mod hostile;
 mod incidents;

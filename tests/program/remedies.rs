@@ -92,6 +92,56 @@ async fn a_drain_that_scales_a_deployment_up_is_waited_for_until_it_ends() {
     assert!(text.starts_with("until its drain ends") && !text.contains("does not end"), "{text}");
 }
 
+/// Drains that wait for each other end once one of the nodes is uncordoned, so the budgets may stay as they are.
+#[tokio::test]
+async fn the_way_out_of_drains_that_wait_for_each_other_is_the_same_everywhere() {
+    let objects = Objects::of("08-drains-block-each-other");
+    let uncordon = "kubectl uncordon c5-b";
+    for (pod, expected) in
+        [("kas-545b849f84-mrghr", vec!["uncordon"]), ("kas-545b849f84-lsdwf", vec!["uncordon", "delete"])]
+    {
+        let why = objects.answer(&format!("why pod {pod} -n c5"), DONE).await;
+        assert_eq!(words(&why), expected, "{why:#}");
+        assert_eq!(why["actions"][0]["command"], uncordon, "{why:#}");
+    }
+    let why = objects.answer("why pod kas-545b849f84-mrghr -n c5", DONE).await["steps"].to_string();
+    assert!(why.contains("drains of c5-a and c5-b wait for each other"), "{why}");
+    let audit = objects.answer("audit --fail-on never", DONE).await;
+    let mut findings = audit["findings"].as_array().expect("findings").iter();
+    let kas = findings.find(|finding| finding["name"] == "kas").expect("a finding about the budget");
+    assert_eq!(kas["fixes"].as_array().map(Vec::len), Some(1), "{kas:#}");
+    assert_eq!(kas["fixes"][0]["command"], uncordon, "{kas:#}");
+}
+
+#[tokio::test]
+async fn that_the_node_of_a_pod_is_ready_is_not_taken_for_the_pod() {
+    let why = Objects::of(CRASHING).answer("why pod crash-5b4d855bc7-wdgjh -n c4x", DONE).await;
+    let steps = why["steps"].as_array().expect("steps").iter();
+    let ready: Vec<&Value> =
+        steps.filter(|step| step["topic"] == "ready").map(|step| &step["text"]).collect();
+    assert_eq!(ready, ["node c4x-n2 is Ready"], "{why:#}");
+}
+
+/// A pod whose probe fails may become Ready again, but nobody knows when.
+#[tokio::test]
+async fn a_pod_whose_probe_fails_may_go_if_its_budget_allows_that() {
+    let mut objects = Objects::of(CRASHING);
+    for pod in ["crash-5b4d855bc7-wdgjh", "crash-5b4d855bc7-vdhvb"] {
+        let status = &mut objects.named("Pod", pod)["status"]["containerStatuses"][0];
+        status["state"] = json!({"running": {"startedAt": "2026-11-27T16:25:34Z"}});
+        status["lastState"] = json!({});
+        status["restartCount"] = 0.into();
+    }
+    let plan = objects.answer("plan drain c4x-n2", STALLS).await;
+    let advice = "; if they do not recover, set unhealthyPodEvictionPolicy: AlwaysAllow";
+    assert!(texts(&plan).ends_with(advice), "{}", texts(&plan));
+    objects.named("PodDisruptionBudget", "crash")["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "example.com/v1", "kind": "Kafka", "name": "events", "uid": "u", "controller": true,
+    }]);
+    let plan = objects.answer("plan drain c4x-n2", STALLS).await;
+    assert!(!texts(&plan).contains("AlwaysAllow"), "its owner undoes a change: {}", texts(&plan));
+}
+
 /// A Kubernetes operator reverts changes of its budget and of the scale of its workload.
 #[tokio::test]
 async fn what_an_operator_owns_is_left_to_it() {
@@ -147,6 +197,24 @@ async fn a_finished_pod_that_terminates_on_a_dead_node_stays_there() {
     objects.named("Pod", "db-0")["status"]["phase"] = "Succeeded".into();
     let plan = objects.answer("plan drain c23-n1", STALLS).await;
     assert_eq!(plan["pods"][0]["deleted"]["likelySeconds"], Value::Null, "{plan:#}");
+}
+
+/// Whoever decides about a dead node asks when its pods run again.
+#[tokio::test]
+async fn what_ends_a_dead_node_says_when_the_replacement_is_ready() {
+    let objects = Objects::of("25-out-of-service-plan");
+    for subject in ["node c23-n1", "pod db-0 -n c23"] {
+        let why = objects.answer(&format!("why {subject} --placement"), DONE).await;
+        let effect = |word: &str| {
+            let actions = why["actions"].as_array().expect("actions").iter();
+            let effects = actions.filter(|action| action["action"] == word).map(|action| &action["effect"]);
+            effects.filter_map(Value::as_str).collect::<String>()
+        };
+        for (word, ready) in [("outOfService", "~20s"), ("forceDelete", "~10s"), ("deleteNode", "~1m00s")] {
+            let ready = format!("; the replacement is Ready in {ready}");
+            assert!(effect(word).ends_with(&ready), "{subject}, {word}: {}", effect(word));
+        }
+    }
 }
 
 /// CSIDrivers say whether a volume is attached; a driver without such an object attaches its volumes.

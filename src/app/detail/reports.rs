@@ -8,10 +8,10 @@ use crate::{
     model::{Model, Timeline},
 };
 use kordon_core::cluster::{
-    EventSubject, FetchedObject, KnownHealthChecks, KnownNodeClaims, Labels, Name, NodeName, ObjectEvents,
-    ObjectRead, Version,
+    EventSubject, FetchedObject, Key, KnownHealthChecks, KnownNodeClaims, Labels, Name, NodeName,
+    ObjectEvents, ObjectRead, Version,
 };
-use kordon_core::plan::words::counted;
+use kordon_core::plan::{eviction_note::awaited_claim, words::counted};
 use kordon_time::Timestamp;
 
 /// The object whose detail is shown, as the watches have reported it.
@@ -54,6 +54,15 @@ impl App {
     pub fn shown_unhealthy_node(&self) -> Option<(NodeName, Version)> {
         let node = self.model.cluster.node(&self.shown_node()?)?;
         KnownHealthChecks::concern(node).then(|| (node.name.clone(), node.version))
+    }
+
+    /// The pod whose detail is shown, with its version, if it may wait for a volume that is attached to another node.
+    pub fn shown_starting_pod(&self) -> Option<(Key, Version)> {
+        let detail = self.screen.overlays.shown_detail().filter(|_| !self.is_frozen())?;
+        let DetailSubject::Pod(key) = &detail.subject else { return None };
+        let cluster = &self.model.cluster;
+        let pod = cluster.pod(key)?;
+        awaited_claim(cluster, pod).is_some().then(|| (key.clone(), pod.version))
     }
 
     /// Shows the data read about an object, if its detail is still open.

@@ -262,7 +262,8 @@ pub struct EvictionReport {
     /// taint without a limit; without a taint, it is listed if it is `stuck`).
     pub state: &'static str,
     /// When the pod is deleted; for a `terminating` pod when its grace period ends or, on a node out of service, when
-    /// the pod garbage collector removes it by force; `null` for `never`.
+    /// the pod garbage collector removes it by force; `null` for `never`, and while the grace period of a pod lasts
+    /// whose kubelet is down, because the pod stays.
     pub at: Option<Timestamp>,
     /// Seconds from `takenAt` to `at`; negative if `at` has passed.
     pub in_seconds: Option<f64>,
@@ -448,7 +449,7 @@ impl EvictionReport {
             EvictionState::Never => ("never", None, Vec::new()),
             EvictionState::Cancelled { .. } => return None,
         };
-        let at = row.state.at();
+        let at = row.state.at().filter(|at| *at <= now || !row.state.is_stuck());
         let outcome = model.outcome(pod, row);
         let outcome = outcome.as_deref();
         let leaves = matches!(row.state, EvictionState::Scheduled { .. } | EvictionState::Predicted { .. });

@@ -285,11 +285,11 @@ fn cordoned_for(node: &StatusNodeReport, now: Timestamp) -> Option<String> {
 /// Time until an eviction: `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone; `None` if it has no
 /// time.
 pub fn due_in(eviction: &EvictionReport, now: Timestamp) -> Option<String> {
-    let at = eviction.at?;
-    if eviction.state == "terminating" && at <= now {
-        return Some(format!("stuck {}", text::age(now, at)));
+    match (eviction.state, eviction.at) {
+        ("terminating", None) => Some("stuck".into()),
+        ("terminating", Some(at)) if at <= now => Some(format!("stuck {}", text::age(now, at))),
+        (_, at) => Some(about(at?, is_estimate(eviction), now)),
     }
-    Some(about(at, is_estimate(eviction), now))
 }
 
 /// Time until the next event of a node; `None` if that is not known.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::finding::{Finding, FindingKind, FindingSubject, Fix};
+use crate::model::suggestions::for_cordon_wait;
 use kordon_core::{
     cluster::{Cluster, Key, Name, NodeName, Pod},
     placement::{SchedulingRequest, Snapshot, VolumeTopology, volume_topology::VolumeReach},
     plan::{
-        BlockPattern, NotRecreated, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning, PreemptedPod,
-        Recreation, StuckReason, Verdict, budget::BudgetNumbers, eviction_note::ending_claims, owner,
-        words::counted,
+        BlockPattern, CordonWait, NotRecreated, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning,
+        PreemptedPod, Recreation, StuckReason, Verdict, Warning, budget::BudgetNumbers,
+        eviction_note::ending_claims, owner, words::counted,
     },
 };
 
@@ -19,7 +20,11 @@ pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) 
     let mut found = Vec::new();
     for row in plan.pods.iter().filter(|row| leaves_or_should(&row.verdict)) {
         let (Some(pod), Some(node)) = (cluster.pod(&row.pod), &row.node) else { continue };
-        let causes = CausesOfPod { row, pod, node, cluster, snapshot };
+        let cordon_wait = plan.warnings.iter().find_map(|warning| match warning {
+            Warning::WaitsForUncordon(wait) if wait.node == *node => Some(wait),
+            _ => None,
+        });
+        let causes = CausesOfPod { row, pod, node, cluster, snapshot, cordon_wait };
         for mut finding in causes.all() {
             finding.pods.insert(row.pod.clone());
             finding.workloads.insert(workload_of(cluster, pod));
@@ -71,6 +76,8 @@ struct CausesOfPod<'a> {
     node: &'a NodeName,
     cluster: &'a Cluster,
     snapshot: Option<&'a Snapshot>,
+    /// The wait of the node's drain until another node is uncordoned.
+    cordon_wait: Option<&'a CordonWait>,
 }
 
 impl CausesOfPod<'_> {
@@ -114,12 +121,14 @@ impl CausesOfPod<'_> {
                     text,
                 )
             }
-            Verdict::Waits { budget, .. } => {
+            Verdict::Waits { budget, pending, .. } => {
                 let kind = match self.pod.is_ready() {
                     true => FindingKind::BudgetHasNoRoom,
                     false => FindingKind::UnhealthyUnderBudget,
                 };
-                about(kind, budget, verdict.to_string())
+                let uncordon = self.cordon_wait.filter(|wait| pending.contains(&wait.pod));
+                let fixes = uncordon.and_then(for_cordon_wait).map(Fix::from).into_iter().collect();
+                Finding { fixes, ..about(kind, budget, verdict.to_string()) }
             }
             Verdict::WaitsForController { budget } => {
                 about(FindingKind::BudgetNotComputed, budget, verdict.to_string())

@@ -313,8 +313,8 @@ impl Finding {
         (self.severity(), self.kind, std::cmp::Reverse(self.nodes.len()), &self.subject)
     }
 
-    /// Adds the pods and nodes of another finding with the same cause. If a Job fails for different reasons in the
-    /// drains of different nodes, each reason is named once.
+    /// Adds the pods and nodes of another finding with the same cause, and its fixes if there are none yet. If a Job
+    /// fails for different reasons in the drains of different nodes, each reason is named once.
     pub(super) fn absorb(&mut self, other: Self) {
         if self.kind == FindingKind::JobFails && !self.text.split(OR).any(|text| text == other.text) {
             self.text = format!("{}{OR}{}", self.text, other.text);
@@ -322,6 +322,9 @@ impl Finding {
         self.pods.extend(other.pods);
         self.workloads.extend(other.workloads);
         self.nodes.extend(other.nodes);
+        if self.fixes.is_empty() {
+            self.fixes = other.fixes;
+        }
     }
 }
 

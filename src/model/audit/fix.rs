@@ -38,6 +38,10 @@ pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules,
             let surge = pod.filter(|_| scales).and_then(|pod| surge(finding, cluster, pod, rules, now));
             surge.into_iter().chain(found.into_iter().map(Fix::from)).collect()
         }
+        // The drain waits for an uncordon.
+        FindingKind::BudgetHasNoRoom | FindingKind::UnhealthyUnderBudget if !finding.fixes.is_empty() => {
+            Vec::new()
+        }
         FindingKind::BudgetHasNoRoom | FindingKind::UnhealthyUnderBudget | FindingKind::OperatorBudget => {
             of_budget()
         }

@@ -82,7 +82,7 @@ impl AuditedNode {
         match self.prospect {
             Prospect::Completes => match self.takes {
                 Some(Span::ZERO) => format!("drains at once{with}"),
-                Some(takes) => format!("drains in ~{takes}{with}"),
+                Some(takes) => format!("drains in ~{}{with}", takes.rounded_up()),
                 None => format!("drains{with}"),
             },
             Prospect::Stalls => format!("may never end{}", count(self.totals.wait, "waits", "wait")),

@@ -8,6 +8,7 @@ use kordon_core::{
         words::counted,
     },
 };
+use kordon_time::Timestamp;
 
 /// Effect of an action's plan, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,12 +98,24 @@ fn text(plan: &Plan) -> String {
             _ if plan.totals.already_terminating == plan.totals.pods => String::new(),
             _ => of_pods(plan),
         },
-        Action::Drain { .. } | Action::Taint { .. } => of_pods(plan),
+        Action::Drain { .. } => of_pods(plan),
+        Action::Taint { .. } => of_pods(plan) + &ready_again(plan),
         Action::DeleteNode { .. } => match plan.totals.outcomes.total() {
             0 => leaving(&plan.totals.outcomes),
-            _ => format!("{}; gone {}", leaving(&plan.totals.outcomes), plan.ends()),
+            _ => {
+                let (leave, ready) = (leaving(&plan.totals.outcomes), ready_again(plan));
+                format!("{leave}; gone {}{ready}", plan.ends())
+            }
         },
     }
+}
+
+/// When the last replacement is Ready, in words that follow what becomes of the pods; empty if that is not predicted.
+fn ready_again(plan: &Plan) -> String {
+    let ready: Vec<Timestamp> = plan.pods.iter().filter_map(|pod| pod.ready_again).collect();
+    let Some(last) = ready.iter().max() else { return String::new() };
+    let which = if ready.len() == 1 { "the replacement" } else { "the last replacement" };
+    format!("; {which} is Ready in ~{}", last.since(plan.made).rounded_up())
 }
 
 /// The outcomes of the pods that leave.
@@ -120,7 +133,7 @@ fn of_nodes(plan: &Plan) -> String {
 fn of_pod(pod: &PodPlan, plan: &Plan) -> String {
     match (&pod.verdict, &pod.landing, pod.lost) {
         (Verdict::Leaves(_) | Verdict::Terminating, Some(landing), _) => {
-            format!("gone {}, replacement: {}", plan.ends(), landing.text())
+            format!("gone {}, replacement: {}{}", plan.ends(), landing.text(), ready_again(plan))
         }
         // The pod is already terminating. The effect of a shorter grace period is not predicted.
         (Verdict::Terminating, None, _) => String::new(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Means, PlanEffect, Suggestion, SuggestionKind, budgets,
+    Means, PlanEffect, Suggestion, SuggestionKind, budgets, for_cordon_wait,
     nodes::{NodeCase, is_overdue, is_silent},
     pods::{PodCase, PodTrouble},
 };
@@ -13,9 +13,9 @@ use kordon_core::{
     operation::Guards,
     placement::{Constraint, Snapshot},
     plan::{
-        Action, Cancellation, Environment, EvictionRules, LostNodes, PlacementTrace, PlacingEnvironment,
-        Plan, Recreation, Verdict, environment::has_running_kubelet, failover, failover::leave_lost_nodes,
-        forced_removal::removes_by_force, owner,
+        Action, Cancellation, CordonWait, Environment, EvictionRules, LostNodes, PlacementTrace,
+        PlacingEnvironment, Plan, Recreation, Verdict, environment::has_running_kubelet, failover,
+        failover::leave_lost_nodes, forced_removal::removes_by_force, owner,
     },
 };
 use kordon_time::Timestamp;
@@ -46,7 +46,15 @@ pub struct SuggestionJob {
 enum Case {
     Node(Box<NodeCase>),
     Pod(PodCase),
-    Budget(Arc<Budget>),
+    Budget(BudgetCase),
+}
+
+/// Facts that determine the suggestions for a budget.
+#[derive(Clone, Debug)]
+struct BudgetCase {
+    budget: Arc<Budget>,
+    /// The wait of a drain until another node is uncordoned, if a pod of the budget would then run.
+    cordon_wait: Option<CordonWait>,
 }
 
 impl Model {
@@ -62,7 +70,12 @@ impl Model {
 
     /// Returns the job for a budget.
     pub fn budget_suggestions(&self, budget: &Arc<Budget>, now: Timestamp) -> SuggestionJob {
-        self.suggestion_job(Case::Budget(budget.clone()), now)
+        let is_of_budget = |wait: &&CordonWait| {
+            let pod = self.cluster.pod(&wait.pod);
+            pod.is_some_and(|pod| self.cluster.budgets_of(pod).any(|of_pod| of_pod.key == budget.key))
+        };
+        let cordon_wait = self.views.cordon_waits.iter().find(is_of_budget).cloned();
+        self.suggestion_job(Case::Budget(BudgetCase { budget: budget.clone(), cordon_wait }), now)
     }
 
     fn suggestion_job(&self, case: Case, now: Timestamp) -> SuggestionJob {
@@ -136,6 +149,7 @@ impl Model {
             .as_ref()
             .zip(self.engine.as_ref())
             .is_some_and(|((node, _), engine)| engine.renews_again(&self.cluster, node, now));
+        let cordon_wait = self.cordon_wait_of(pod, &state).cloned();
         let knows_out_of_service = rules.out_of_service;
         let is_replaced_at_once = owner::recreation(&self.cluster, pod) == Recreation::Immediately;
         PodCase {
@@ -146,7 +160,22 @@ impl Model {
             knows_out_of_service,
             renews_again,
             is_replaced_at_once,
+            cordon_wait,
         }
+    }
+
+    /// Returns the wait of a drain that ends if another node is uncordoned, because then this pod runs, or the Pending
+    /// pod that its eviction waits for. `None` if there is no such wait.
+    fn cordon_wait_of(&self, pod: &Pod, state: &PodTrouble) -> Option<&CordonWait> {
+        let is_awaited = |key: &Key| match state {
+            PodTrouble::Pending => *key == pod.key,
+            PodTrouble::Blocked(verdict) => {
+                matches!(&**verdict, Verdict::Waits { pending, .. } if pending.contains(key))
+            }
+            _ => false,
+        };
+        let mut waits = self.views.cordon_waits.iter().filter(|wait| is_awaited(&wait.pod));
+        waits.find(|wait| wait.to_uncordon() != pod.node.as_ref())
     }
 
     /// Time at which the grace periods of all `victims`, which are pods of one node, are over; `None` if the node's
@@ -185,7 +214,11 @@ impl SuggestionJob {
         if let (Some(snapshot), Case::Pod(PodCase { pod, state: PodTrouble::Pending, .. })) =
             (&snapshot, &self.case)
         {
-            suggestions.extend(self.placing(pod, snapshot));
+            let mut placing = self.placing(pod, snapshot);
+            if suggestions.iter().any(|suggestion| suggestion.kind == SuggestionKind::Uncordon) {
+                placing.retain(|suggestion| suggestion.kind != SuggestionKind::Uncordon);
+            }
+            suggestions.extend(placing);
         }
         if let Some(snapshot) = snapshot {
             for suggestion in &mut suggestions {
@@ -202,6 +235,7 @@ impl SuggestionJob {
     fn add_budgets(&self, suggestions: &mut Vec<Suggestion>) {
         let Self { cluster, rules, now, .. } = self;
         let refusing = match &self.case {
+            Case::Pod(PodCase { cordon_wait: Some(_), .. }) => return,
             Case::Pod(PodCase { pod, state: PodTrouble::Blocked(verdict), .. }) => {
                 if let Verdict::TwoBudgets { budgets } = &**verdict {
                     let separate = budgets::separate(budgets, cluster, rules, *now);
@@ -218,8 +252,11 @@ impl SuggestionJob {
                 refusing.retain(|budget| budget.is_final);
                 refusing
             }
-            Case::Budget(budget) => {
-                suggestions.extend(budgets::remedies(budget, cluster, rules, *now));
+            Case::Budget(BudgetCase { budget, cordon_wait }) => {
+                match cordon_wait.as_ref().and_then(for_cordon_wait) {
+                    Some(uncordon) => suggestions.push(uncordon),
+                    None => suggestions.extend(budgets::remedies(budget, cluster, rules, *now)),
+                }
                 return;
             }
             Case::Pod(_) | Case::Node(_) => return,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use kordon_core::{
     cluster::{Cluster, Key, NodeName, Pod},
-    plan::{Action, EvictionRules, kubectl},
+    plan::{Action, CordonWait, EvictionRules, kubectl},
 };
 use kordon_time::Timestamp;
 
@@ -43,6 +43,14 @@ pub fn for_overlapping(
 ) -> Vec<Suggestion> {
     let budgets: Vec<Key> = cluster.budgets_of(pod).map(|budget| budget.key.clone()).collect();
     budgets::separate(&budgets, cluster, rules, now)
+}
+
+/// Suggests uncordoning the node that a drain waits for.
+pub fn for_cordon_wait(wait: &CordonWait) -> Option<Suggestion> {
+    let other = wait.to_uncordon()?;
+    let text = format!("{other} takes {}; then the drain of {} goes on", wait.pod, wait.node);
+    let means = Means::Plan(Action::Uncordon { nodes: vec![other.clone()] });
+    Some(Suggestion::new(SuggestionKind::Uncordon, means, text))
 }
 
 /// An action that an experienced operator considers for a node or a pod in its current state.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Means, Suggestion, SuggestionKind};
+use super::{Means, Suggestion, SuggestionKind, for_cordon_wait};
 use crate::model::node_state::NodeState;
 use kordon_core::{
     cluster::{Cluster, ConditionStatus, ForeignDrain, Key, Node, OUT_OF_SERVICE, Pod, Scope, TaintEffect},
@@ -99,7 +99,7 @@ impl NodeCase {
     }
 
     pub fn suggestions(&self, cluster: &Cluster, now: Timestamp) -> Vec<Suggestion> {
-        let uncordon = self.cordon_wait.as_ref().and_then(uncordon_other);
+        let uncordon = self.cordon_wait.as_ref().and_then(for_cordon_wait);
         let kinds = self.kinds(now);
         uncordon
             .into_iter()
@@ -244,14 +244,6 @@ impl NodeCase {
     }
 }
 
-/// Suggests uncordoning the node that a drain waits for.
-fn uncordon_other(wait: &CordonWait) -> Option<Suggestion> {
-    let other = wait.waits_in_turn.as_ref().or_else(|| wait.nodes.first())?;
-    let text = format!("{other} takes {}; then the drain of {} goes on", wait.pod, wait.node);
-    let means = Means::Plan(Action::Uncordon { nodes: vec![other.clone()] });
-    Some(Suggestion::new(SuggestionKind::Uncordon, means, text))
-}
-
 /// Whether the node is Unknown: the controller has declared that the node's kubelet does not answer.
 pub fn is_silent(node: &Node) -> bool {
     node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown)
@@ -293,7 +285,7 @@ fn mark() -> TaintEdits {
 /// must be off. `pods` is the number of pods that leave the node, `None` if it is not known.
 pub fn out_of_service(node: &Node, pods: Option<usize>) -> Suggestion {
     let text = match who_leaves(pods) {
-        Some(pods) => format!("{pods} deleted, removed by force, and their volumes detached"),
+        Some(pods) => format!("{pods} deleted, removed by force within 20s, and their volumes detached"),
         None => "no pod leaves: all pods here tolerate it".to_owned(),
     };
     let means = Means::Plan(Action::Taint { nodes: vec![node.name.clone()], edits: mark() });
@@ -499,7 +491,7 @@ mod tests {
         assert_eq!(taint, "no pod leaves: all pods here tolerate it");
         assert!(deletion.starts_with("2 pods are removed 40s to 1m20s later"), "{deletion}");
         let [taint, _] = texts(false);
-        assert_eq!(taint, "2 pods are deleted, removed by force, and their volumes detached");
+        assert_eq!(taint, "2 pods are deleted, removed by force within 20s, and their volumes detached");
     }
 
     #[test]

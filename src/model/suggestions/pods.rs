@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Means, Suggestion, SuggestionKind,
+    Means, Suggestion, SuggestionKind, for_cordon_wait,
     nodes::{
         delete_node, force_delete, is_for_silent, is_overdue, is_silent, out_of_service, restart_kubelet,
     },
@@ -12,7 +12,7 @@ use crate::model::{node_state::NodeState, pending_pods::until_gone};
 use kordon_core::{
     cluster::{Cluster, Key, Node, NodeName, Phase, Pod},
     plan::{
-        Action, BlockPattern, EvictionRules, PodOutcome, RemovalOptions, Verdict,
+        Action, BlockPattern, CordonWait, EvictionRules, PodOutcome, RemovalOptions, Verdict,
         environment::has_running_kubelet,
         eviction_note::{HeldVolume, held_volume},
         forced_removal::{collected_within, removes_by_force},
@@ -38,6 +38,9 @@ pub struct PodCase {
     pub renews_again: bool,
     /// Whether the pod's controller creates the replacement when the pod's deletion starts.
     pub is_replaced_at_once: bool,
+    /// The wait of a drain until another node is uncordoned, if this pod, or the Pending pod that its eviction waits
+    /// for, would then run; `None` if there is no such wait.
+    pub cordon_wait: Option<CordonWait>,
 }
 
 /// State of a pod that may need an action.
@@ -172,14 +175,22 @@ impl PodCase {
             OutOfService => self.knows_out_of_service && is_silent && !tolerates_fencing(&self.pod),
             DeleteNode | RestartKubelet => self.node.is_some(),
             RemoveFinalizers => self.pod.is_held() || self.state == PodTrouble::HeldByFinalizer,
-            Wait => self.state.may_pass(),
+            // Drains that wait for each other wait forever.
+            Wait => self.state.may_pass() && !self.is_in_circle(),
             _ => true,
         });
         kinds
     }
 
     pub fn suggestions(&self, now: Timestamp) -> Vec<Suggestion> {
-        self.kinds().into_iter().filter_map(|kind| self.suggestion(kind, now)).collect()
+        let uncordon = self.cordon_wait.as_ref().and_then(for_cordon_wait);
+        let kinds = self.kinds();
+        uncordon.into_iter().chain(kinds.into_iter().filter_map(|kind| self.suggestion(kind, now))).collect()
+    }
+
+    /// Whether the pod waits for drains that wait for each other.
+    fn is_in_circle(&self) -> bool {
+        self.cordon_wait.as_ref().is_some_and(|wait| wait.waits_in_turn.is_some())
     }
 
     fn suggestion(&self, kind: SuggestionKind, now: Timestamp) -> Option<Suggestion> {
@@ -335,6 +346,7 @@ mod tests {
                     claim: "data".into(),
                     node: "gone".into(),
                     holder: Some(Key::new("d", "old")),
+                    attachment: None,
                 }),
                 "wait",
                 "wait",
@@ -428,6 +440,7 @@ mod tests {
             knows_out_of_service: true,
             renews_again: false,
             is_replaced_at_once: true,
+            cordon_wait: None,
         }
     }
 

@@ -17,6 +17,7 @@ pub(super) struct ClusterLink {
     autoscalers: PlannedAutoscalers,
     node_claims: ShownNodeClaims,
     health_checks: ShownHealthChecks,
+    volume_attachments: ShownVolumeAttachments,
     kordon_lease: KordonLeaseReader,
     kubelets: KubeletReader,
 }
@@ -51,6 +52,7 @@ impl ClusterLink {
         let autoscalers = PlannedAutoscalers::autoscalers(events.clone());
         let node_claims = ShownNodeClaims::node_claims(events.clone());
         let health_checks = ShownHealthChecks::health_checks(events.clone());
+        let volume_attachments = ShownVolumeAttachments::volume_attachments(events.clone());
         let kordon_lease = KordonLeaseReader::kordon_lease(events.clone());
         let events = ShownEvents::new(events);
         let Some(Links { feeds, effects, outcomes, wanted, events: _ }) = links else {
@@ -65,6 +67,7 @@ impl ClusterLink {
                 autoscalers,
                 node_claims,
                 health_checks,
+                volume_attachments,
                 kordon_lease,
                 kubelets,
             };
@@ -80,6 +83,7 @@ impl ClusterLink {
             autoscalers,
             node_claims,
             health_checks,
+            volume_attachments,
             kordon_lease,
             kubelets,
         }
@@ -98,6 +102,7 @@ impl ClusterLink {
         self.autoscalers.follow(app.plans_surges().then_some(()));
         self.node_claims.follow(app.shown_karpenter_node());
         self.health_checks.follow(app.shown_unhealthy_node());
+        self.volume_attachments.follow(app.shown_starting_pod());
         self.kordon_lease.keep(&app.model, app.shows_info(), app.model.views.taken);
         let usage = app.shows_usage() && !app.is_frozen();
         self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
@@ -113,6 +118,9 @@ impl ClusterLink {
             known = self.autoscalers.next() => LinkEvent::Read(Change::Autoscalers(Arc::new(known))),
             known = self.node_claims.next() => LinkEvent::Read(Change::NodeClaims(Arc::new(known))),
             known = self.health_checks.next() => LinkEvent::Read(Change::HealthChecks(Arc::new(known))),
+            known = self.volume_attachments.next() => {
+                LinkEvent::Read(Change::VolumeAttachments(Arc::new(known)))
+            }
             // A Lease that cannot be read stays as it was until it expires.
             Ok(lease) = self.kordon_lease.next() => LinkEvent::Read(Change::KordonLease(lease)),
             outcome = receive(&mut self.outcomes) => LinkEvent::Outcome(outcome),

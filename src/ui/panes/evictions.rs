@@ -220,6 +220,9 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
             let stuck = format!("stuck {}", text::age(scene.now, *deadline));
             Cell::new(&stuck, scene.style(Role::EvictionTerminating))
         }
+        EvictionState::Terminating { .. } if state.is_stuck() => {
+            Cell::new("stuck", scene.style(Role::EvictionTerminating))
+        }
         EvictionState::Terminating { deadline, .. } => {
             Cell::new(&text::left(*deadline, scene.now), scene.style(Role::EvictionTerminating))
         }

@@ -76,6 +76,12 @@ impl Cluster {
                 }
             }
             Change::ShutdownPeriods(node, read) => self.apply_shutdown_periods(node, read, applied),
+            Change::VolumeAttachments(known) => {
+                if self.volume_attachments != known {
+                    self.volume_attachments = known;
+                    applied.push(Applied::Other);
+                }
+            }
             Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
             Change::Device(change) => self.devices.apply(change, || applied.push(Applied::Other)),
             Change::CronJob(event) => self.cron_jobs.apply(event, |_| applied.push(Applied::Other)),

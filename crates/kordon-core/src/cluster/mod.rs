@@ -86,6 +86,7 @@ pub mod taint;
 pub mod taint_owner;
 mod uid;
 mod upgrade_plan;
+mod volume_attachment;
 pub mod workload;
 
 use std::{collections::BTreeMap, mem, sync::Arc};
@@ -145,6 +146,7 @@ pub use taint::{
 };
 pub use taint_owner::TaintOwner;
 pub use uid::Uid;
+pub use volume_attachment::{KnownVolumeAttachments, VolumeAttachment};
 pub use workload::{NamespaceObject, PriorityClass, Workload, WorkloadStage};
 
 use cow_map::CowMap;
@@ -183,6 +185,8 @@ pub enum Change {
     HealthChecks(Arc<KnownHealthChecks>),
     /// The kubelet's periods for the graceful shutdown of a node, or why they could not be read.
     ShutdownPeriods(NodeName, Result<ShutdownPeriods, Name>),
+    /// All VolumeAttachments, as read by one request.
+    VolumeAttachments(Arc<KnownVolumeAttachments>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
     /// The Lease of `kordon controller`, as read by one request; none if it does not exist.
@@ -222,6 +226,7 @@ impl Change {
             | Self::NodeClaims(_)
             | Self::HealthChecks(_)
             | Self::ShutdownPeriods(..)
+            | Self::VolumeAttachments(_)
             | Self::Leader(_)
             | Self::KordonLease(_)
             | Self::Known(..)
@@ -292,6 +297,7 @@ pub struct Cluster {
     health_checks: Arc<KnownHealthChecks>,
     /// Periods of kubelets, by node. Read only for nodes that are shutting down.
     shutdown_periods: Arc<BTreeMap<NodeName, Result<ShutdownPeriods, Name>>>,
+    volume_attachments: Arc<KnownVolumeAttachments>,
     leader: Option<LeaderLease>,
     kordon_lease: Option<LeaderLease>,
     clock: ClusterClock,
@@ -448,6 +454,10 @@ impl Cluster {
     /// not read.
     pub fn shutdown_periods(&self, node: &NodeName) -> Option<&Result<ShutdownPeriods, Name>> {
         self.shutdown_periods.get(node)
+    }
+
+    pub fn volume_attachments(&self) -> &KnownVolumeAttachments {
+        &self.volume_attachments
     }
 
     pub fn autoscalers(&self) -> &KnownAutoscalers {

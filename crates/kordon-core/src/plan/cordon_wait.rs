@@ -44,10 +44,14 @@ impl CordonWait {
         Some(Self { node: node.clone(), pod, nodes, waits_in_turn })
     }
 
+    /// Returns the node to uncordon: the one whose own drain waits in turn, else the first that would take the pod.
+    pub fn to_uncordon(&self) -> Option<&NodeName> {
+        self.waits_in_turn.as_ref().or(self.nodes.first())
+    }
+
     /// Returns what the operator can do so that the drain no longer waits.
     pub fn advice(&self) -> String {
-        let one = self.waits_in_turn.as_ref().or(self.nodes.first());
-        let one = one.map_or_else(String::new, ToString::to_string);
+        let one = self.to_uncordon().map_or_else(String::new, ToString::to_string);
         match self.waits_in_turn {
             Some(_) => format!("uncordon {one} until {} is drained: one node at a time", self.node),
             None => format!("uncordon {one}"),

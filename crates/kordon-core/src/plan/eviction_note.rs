@@ -9,7 +9,8 @@ use super::{
     owner::{self, Recreation},
 };
 use crate::cluster::{
-    Cluster, FeedKind, Key, Name, Namespace, NodeName, Phase, Pod, Scope, scheduling::PodVolume,
+    Cluster, FeedKind, Key, Name, Namespace, NodeName, Phase, Pod, Scope, VolumeAttachment,
+    scheduling::PodVolume,
 };
 
 /// A fact about the eviction of a pod by a taint.
@@ -168,22 +169,43 @@ pub struct HeldVolume {
     pub node: NodeName,
     /// The pod that uses the volume there; `None` if that pod is gone.
     pub holder: Option<Key>,
+    /// The VolumeAttachment of the volume to another node; `None` if none is known.
+    pub attachment: Option<VolumeAttachment>,
 }
 
-/// Returns the volume of a pod that is still attached to another node: a pod there uses it, or the kubelet there has
-/// not unmounted it. `None` if no such volume is known.
+/// Returns the claim of the volume for which a pod may wait because it is attached to another node: the pod has a node
+/// and is starting. `None` if the pod has no such claim.
+pub fn awaited_claim(cluster: &Cluster, pod: &Pod) -> Option<Name> {
+    let is_starting = pod.lives() && pod.phase == Phase::Pending && pod.node.is_some();
+    attached_once(cluster, pod).filter(|_| is_starting)
+}
+
+/// Returns the volume of a pod that is still attached to another node: a pod there uses it, the kubelet there has not
+/// unmounted it, or it has a VolumeAttachment to that node. `None` if no such volume is known.
 pub fn held_volume(cluster: &Cluster, pod: &Pod) -> Option<HeldVolume> {
-    let claim = claims_attached_once(cluster, pod).next()?.clone();
+    claims_attached_once(cluster, pod).find_map(|claim| held_volume_of(cluster, pod, claim))
+}
+
+/// Returns the volume of this claim if it is still attached to another node than that of the pod.
+fn held_volume_of(cluster: &Cluster, pod: &Pod, claim: &Name) -> Option<HeldVolume> {
     let uses = |other: &&Arc<Pod>| {
         let is_elsewhere = other.node.is_some() && other.node != pod.node;
-        is_elsewhere && !other.is_finished() && lasting_claims(other).any(|name| *name == claim)
+        is_elsewhere && !other.is_finished() && lasting_claims(other).any(|name| name == claim)
     };
-    if let Some(holder) = cluster.pods_in(&pod.key.namespace).find(uses) {
-        let (node, holder) = (holder.node.clone()?, Some(holder.key.clone()));
-        return Some(HeldVolume { claim, node, holder });
-    }
-    let node = attached_to(cluster, pod, &claim)?;
-    Some(HeldVolume { claim, node, holder: None })
+    let attachment = attachment_elsewhere(cluster, pod, claim).cloned();
+    let (node, holder) = match cluster.pods_in(&pod.key.namespace).find(uses) {
+        Some(holder) => (holder.node.clone(), Some(holder.key.clone())),
+        None => (attached_to(cluster, pod, claim), None),
+    };
+    let node = node.or_else(|| attachment.as_ref().map(|attachment| attachment.node.clone()))?;
+    Some(HeldVolume { claim: claim.clone(), node, holder, attachment })
+}
+
+/// Returns the VolumeAttachment of a claim's volume to another node than that of the pod.
+fn attachment_elsewhere<'a>(cluster: &'a Cluster, pod: &Pod, claim: &Name) -> Option<&'a VolumeAttachment> {
+    let volume = &cluster.claims().get(&key(&pod.key.namespace, claim))?.volume;
+    let mut attachments = cluster.volume_attachments().of_volume(volume).filter(|_| !volume.is_empty());
+    attachments.find(|attachment| pod.node.as_ref() != Some(&attachment.node))
 }
 
 /// Returns the node that is not Ready and still uses the volume of a pod's claim (upstream

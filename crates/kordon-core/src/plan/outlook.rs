@@ -47,8 +47,12 @@ impl Outlook<'_> {
     /// Returns the verdict on a pod that is still blocked.
     pub fn verdict(&self, pod: &Pod, block: &EvictionBlock) -> Verdict {
         let mut verdict = self.on_block(pod, block);
-        if let Verdict::Blocked { frees_unhealthy, .. } = &mut verdict {
-            *frees_unhealthy = self.rules.unhealthy_policy && !pod.is_ready();
+        if let Verdict::Blocked { budget, frees_unhealthy, .. }
+        | Verdict::Waits { budget, frees_unhealthy, .. } = &mut verdict
+        {
+            let is_owned = self.cluster.budgets().get(budget).is_some_and(|budget| budget.owner.is_some())
+                || operator_of_pod(pod).is_some();
+            *frees_unhealthy = self.rules.unhealthy_policy && !pod.is_ready() && !is_owned;
         }
         verdict
     }
@@ -115,6 +119,7 @@ impl Outlook<'_> {
             pending_cause: common_cause(cluster, &pending),
             pending,
             terminating: returning(cluster, state, rules),
+            frees_unhealthy: false,
         }
     }
 

@@ -29,6 +29,7 @@ pub enum Verdict {
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key>, operator: Option<OperatorAct> },
     /// The pod waits until other pods, which the plan does not touch, are healthy again: pods that are not Ready,
     /// Pending pods, and terminating pods that are created again. The budget then allows the eviction.
+    /// `frees_unhealthy`: as in [`Verdict::Blocked`].
     Waits {
         budget: Key,
         numbers: BudgetNumbers,
@@ -38,6 +39,7 @@ pub enum Verdict {
         /// Why the `pending` pods have no node, if all of them have the same cause ([`crate::cluster::Pod::pending_cause`]).
         pending_cause: Option<Name>,
         terminating: Vec<Key>,
+        frees_unhealthy: bool,
     },
     /// The pod waits until its Kubernetes operator lifts the budget or moves the pod itself. The operator first needs
     /// `pods` to be Ready on other nodes.
@@ -55,7 +57,8 @@ pub enum Verdict {
     /// The pod stays on its node, because this finalizer keeps the Node object after its deletion.
     WaitsForFinalizer { finalizer: Name },
     /// The pod's budget never allows the eviction during this plan. `frees_unhealthy`: the budget would allow it with
-    /// `unhealthyPodEvictionPolicy: AlwaysAllow`, because the pod is not Ready.
+    /// `unhealthyPodEvictionPolicy: AlwaysAllow`, because the pod is not Ready. False if a controller or operator owns
+    /// the budget, because it would undo the change.
     Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern, frees_unhealthy: bool },
     /// More than one budget protects the pod. The eviction subresource responds with an error.
     TwoBudgets { budgets: Vec<Key> },
@@ -155,6 +158,9 @@ impl BlockPattern {
     }
 }
 
+/// The change of a budget that lets pods go that are not Ready.
+const ALWAYS_ALLOW: &str = "set unhealthyPodEvictionPolicy: AlwaysAllow";
+
 impl Verdict {
     /// Returns the verdict that the pod would have if all missing flags were given.
     pub fn as_if_granted(&self) -> &Self {
@@ -168,10 +174,9 @@ impl Verdict {
     /// good.
     pub fn advice(&self) -> Option<String> {
         let Self::Blocked { pattern, frees_unhealthy, .. } = self.as_if_granted() else { return None };
-        let always_allow = "set unhealthyPodEvictionPolicy: AlwaysAllow";
         Some(match (pattern, frees_unhealthy) {
-            (BlockPattern::CannotBeMet { .. }, true) => format!("{always_allow}, or relax the budget"),
-            (_, true) => format!("{}, or {always_allow}", pattern.advice()),
+            (BlockPattern::CannotBeMet { .. }, true) => format!("{ALWAYS_ALLOW}, or relax the budget"),
+            (_, true) => format!("{}, or {ALWAYS_ALLOW}", pattern.advice()),
             (_, false) => pattern.advice().to_owned(),
         })
     }
@@ -307,7 +312,16 @@ impl fmt::Display for Verdict {
                 }
                 if behind.is_empty() { Ok(()) } else { write!(f, ", behind {}", list(behind)) }
             }
-            Self::Waits { budget, numbers, recoveries, unhealthy, pending, pending_cause, terminating } => {
+            Self::Waits {
+                budget,
+                numbers,
+                recoveries,
+                unhealthy,
+                pending,
+                pending_cause,
+                terminating,
+                frees_unhealthy,
+            } => {
                 write!(f, "waits for {budget} ({numbers}): needs {recoveries} more healthy")?;
                 let states = [("not Ready", unhealthy), ("Pending", pending), ("Terminating", terminating)];
                 if states.iter().all(|(_, pods)| pods.is_empty()) {
@@ -319,7 +333,10 @@ impl fmt::Display for Verdict {
                         write!(f, " ({cause})")?;
                     }
                 }
-                Ok(())
+                match frees_unhealthy {
+                    true => write!(f, "; if they do not recover, {ALWAYS_ALLOW}"),
+                    false => Ok(()),
+                }
             }
             Self::WaitsForOperator { budget, numbers, operator, pods } => {
                 write!(f, "waits for {budget} ({numbers}): {}", operator.does.trim_end_matches('.'))?;

@@ -9,9 +9,10 @@ pub fn if_it_leaves(outcome: &str) -> String {
 }
 
 /// Describes when an action ends, as words that follow a verb. `likely` and `latest` are its likely and latest
-/// duration. `likely` is `None` if the action is not expected to end, `latest` is `None` if it may never end.
+/// duration. `likely` is `None` if the action is not expected to end, `latest` is `None` if it may never end. Both are
+/// rounded up, as all times until an event are.
 pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
-    match (likely, latest) {
+    match (likely.map(Span::rounded_up), latest.map(Span::rounded_up)) {
         (None, _) => "with no ETA".into(),
         (Some(Span::ZERO), Some(Span::ZERO)) => "immediately".into(),
         (Some(likely), Some(latest)) => format!("in ~{likely} (at most {latest})"),
@@ -19,8 +20,9 @@ pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     }
 }
 
-/// Describes when an action ends, if only the earliest likely end is known.
+/// Describes when an action ends, if only the earliest likely end is known. It is rounded up, as in [`ends`].
 pub fn not_before(least: Span) -> String {
+    let least = least.rounded_up();
     if least == Span::ZERO { "possibly immediately".into() } else { format!("not before ~{least}") }
 }
 
@@ -37,5 +39,19 @@ pub fn named(pods: &[Key]) -> String {
     match pods {
         [first, others @ ..] if !others.is_empty() => format!("{first} and {} more", others.len()),
         pods => pods.first().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_action_is_rounded_up() {
+        let span = |millis| Some(Span::from_millis(millis));
+        assert_eq!(ends(span(21_250), span(34_000)), "in ~22s (at most 34s)");
+        assert_eq!(ends(span(250), None), "in ~1s (possibly never)");
+        assert_eq!(ends(span(0), span(0)), "immediately");
+        assert_eq!(not_before(Span::from_millis(12_500)), "not before ~13s");
     }
 }

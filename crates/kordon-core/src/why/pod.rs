@@ -5,18 +5,19 @@ use std::sync::Arc;
 use super::{Explainer, Step, Tense, Topic, in_order, toleration};
 use crate::{
     cluster::{
-        MaintenanceNote, MaintenanceNotes, Name, Node, Phase, Pod, Taint, TaintEffect, Termination,
-        in_maintenance,
+        ClusterEvent, KnownVolumeAttachments, MaintenanceNote, MaintenanceNotes, Name, Node, Phase, Pod,
+        Taint, TaintEffect, Termination, VolumeAttachment, in_maintenance,
     },
     engine::{Certainty, DeviceEviction, Due, Tolerance, UNREACHABLE, device_evictions, tolerance},
     forecast::{ForecastKind, ForecastStep},
     plan::{
-        Departing, Departure, EvictionNote, EvictionRules, JobConsequences, NotRecreated, PodOutcome,
-        Recreation,
+        CordonWait, Departing, Departure, EvictionNote, EvictionRules, JobConsequences, NotRecreated,
+        PodOutcome, Recreation,
         environment::has_running_kubelet,
         eviction,
-        eviction_note::{HeldVolume, held_volume},
-        forced_removal::{collected_within, keeps_pods, removes_by_force},
+        eviction_note::{HeldVolume, awaited_claim, held_volume},
+        forced_removal::{FORCED_DETACH, collected_within, keeps_pods, removes_by_force},
+        owner::recreation,
         refusal,
     },
 };
@@ -46,7 +47,7 @@ impl Explainer<'_> {
     /// Explains a pod: first its node, then its toleration and its eviction.
     pub fn pod(&self, pod: &Arc<Pod>) -> Vec<Step> {
         let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
-        let mut explanation = node.map_or_else(Vec::new, |node| self.until_tainted(node));
+        let mut explanation = node.map_or_else(Vec::new, |node| self.until_tainted_with_name(node));
         if let Some(termination) = &pod.termination {
             self.explain_termination(pod, termination, &mut explanation);
             return in_order(explanation);
@@ -61,6 +62,9 @@ impl Explainer<'_> {
                 let text = format!("Pending: {}", pod.pending_cause());
                 explanation.push(Step::new(Tense::Present, Topic::Scheduling, text));
             }
+            let waits = self.cordon_waits.iter().filter(|wait| wait.pod == pod.key);
+            let step = |wait: &CordonWait| Step::new(Tense::Present, Topic::Drain, wait.to_string());
+            explanation.extend(waits.map(step));
             if pod.node.is_some() {
                 self.explain_outcome(pod, &mut explanation);
                 self.explain_volume(pod, &mut explanation);
@@ -86,6 +90,23 @@ impl Explainer<'_> {
             self.explain_loss(pod, &mut explanation);
         }
         self.explain_finalizers(pod, &mut explanation);
+        in_order(explanation)
+    }
+
+    /// Explains the node of a pod. A step that the node is Ready names it, because a pod has such a condition, too.
+    fn until_tainted_with_name(&self, node: &Node) -> Vec<Step> {
+        let mut explanation = self.until_tainted(node);
+        let is_ready = |step: &&mut Step| step.topic == Topic::Ready && step.tense == Tense::Present;
+        for step in explanation.iter_mut().filter(is_ready).filter(|_| node.is_ready()) {
+            step.text = format!("node {} is Ready", node.name);
+        }
+        explanation
+    }
+
+    /// Explains a pod, with what the Events about it say of its volumes.
+    pub fn pod_with_events(&self, pod: &Arc<Pod>, events: &[ClusterEvent]) -> Vec<Step> {
+        let mut explanation = self.pod(pod);
+        explanation.extend(self.failed_attachment(pod, events));
         in_order(explanation)
     }
 
@@ -229,30 +250,64 @@ impl Explainer<'_> {
         explanation.extend(volumes.map(|text| Step::new(Tense::Present, Topic::Volume, text)));
     }
 
-    /// Adds the volume that a starting pod waits for, because it is still attached to another node.
+    /// Adds the volume that a starting pod waits for, because it is still attached to another node; or that this is not
+    /// known.
     fn explain_held_volume(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         if pod.phase != Phase::Pending {
             return;
         }
-        let Some(held) = held_volume(self.cluster, pod) else { return };
+        let Some(held) = held_volume(self.cluster, pod) else {
+            explanation.extend(self.unknown_attachment(pod));
+            return;
+        };
         let until = self.until_detached(&held);
-        let HeldVolume { claim, node, holder } = held;
+        let detached = self.forced_detach(pod, &held);
+        let HeldVolume { claim, node, holder, .. } = held;
         let held = match holder {
             Some(holder) => format!("which {holder} holds on {node}"),
             None => format!("which is still attached to {node}"),
         };
         let text = format!("waits for ReadWriteOnce volume {claim}, {held}, {until}");
         explanation.push(Step::new(Tense::Present, Topic::Volume, text));
+        if let Some(at) = detached {
+            let text = format!("volume {claim} is detached from {node} by force, and the pod can start");
+            explanation.push(Step::new(Tense::Future, Topic::Volume, text).at(at).estimated(true));
+        }
+    }
+
+    /// Returns that it is not known whether a volume of a starting pod is attached to another node; `None` if it is
+    /// known, or was not asked.
+    fn unknown_attachment(&self, pod: &Pod) -> Option<Step> {
+        let claim = awaited_claim(self.cluster, pod)?;
+        let why = match self.cluster.volume_attachments() {
+            KnownVolumeAttachments::NotRead | KnownVolumeAttachments::Read(_) => return None,
+            KnownVolumeAttachments::NotServed => "the server does not serve volumeattachments",
+            KnownVolumeAttachments::Unreadable(why) => why.as_str(),
+        };
+        let text =
+            format!("whether ReadWriteOnce volume {claim} is attached to another node is not known: {why}");
+        Some(Step::new(Tense::Present, Topic::Volume, text))
     }
 
     /// Returns when a held volume is detached, in words that follow the name of its node.
-    fn until_detached(&self, HeldVolume { node, holder, .. }: &HeldVolume) -> String {
+    fn until_detached(&self, held: &HeldVolume) -> String {
+        let HeldVolume { node, holder, attachment, .. } = held;
         let within = collected_within();
+        if let Some(VolumeAttachment { deleted: Some(_), detach_error, .. }) = attachment {
+            let error = match detach_error.is_empty() {
+                true => String::new(),
+                false => format!("; the last attempt failed: {detach_error}"),
+            };
+            return format!("and is being detached{error}");
+        }
         match (self.cluster.node(node), holder) {
             (None, Some(holder)) => format!(
                 "whose Node object is gone: {holder} is removed {within} after that, and the volume is detached by \
                  force 6m later"
             ),
+            (None, None) => {
+                "whose Node object is gone: detached by force 6m after the pod that used it was gone".into()
+            }
             _ if keeps_pods(self.cluster, node) => {
                 let gone = holder.as_ref().map(|holder| format!("{holder} is gone"));
                 let gone = gone.unwrap_or_else(|| "the pod that used it was gone".into());
@@ -264,6 +319,28 @@ impl Explainer<'_> {
             (_, Some(holder)) => format!("detached once {holder} is gone"),
             (_, None) => "detached once it is unmounted there".into(),
         }
+    }
+
+    /// Returns when a held volume is detached by force from a node that is down or gone (Kubernetes 1.37
+    /// `pkg/controller/volume/attachdetach/reconciler/reconciler.go`, `maxWaitForUnmountDuration`). `None` if that is
+    /// over or not known: only the owner that waits until the old pod is gone shows when that was.
+    fn forced_detach(&self, pod: &Pod, held: &HeldVolume) -> Option<Timestamp> {
+        let is_detaching = held.attachment.as_ref().is_some_and(|attachment| attachment.deleted.is_some());
+        let is_gone = held.holder.is_none() && recreation(self.cluster, pod) == Recreation::WhenGone;
+        let is_down = self.cluster.node(&held.node).is_none() || keeps_pods(self.cluster, &held.node);
+        let at = self.cluster.local(pod.created) + FORCED_DETACH;
+        (is_gone && is_down && !is_detaching && at > self.now).then_some(at)
+    }
+
+    /// Returns that a volume of a starting pod could not be attached, from the latest of its Events about this; `None`
+    /// without such an Event (Kubernetes 1.37 `pkg/controller/volume/attachdetach/util/util.go`).
+    fn failed_attachment(&self, pod: &Pod, events: &[ClusterEvent]) -> Option<Step> {
+        let is_starting = pod.lives() && pod.phase == Phase::Pending;
+        let failed = events.iter().filter(|event| is_starting && event.reason == *"FailedAttachVolume");
+        let event = failed.max_by_key(|event| event.last)?;
+        let text = format!("its volume could not be attached: {}", event.message);
+        let at = event.last.map(|at| self.cluster.local(at));
+        Some(Step { at, ..Step::new(Tense::Past, Topic::Volume, text) })
     }
 
     /// Adds why the API server would refuse a request to evict the pod; adds nothing if it would grant the request. A

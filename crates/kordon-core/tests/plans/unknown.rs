@@ -471,7 +471,7 @@ fn without_budgets_a_drain_is_planned_and_says_that_it_does_not_know_whether_one
     let less = known(&full, &full, &missing([FeedKind::Budgets], &forbidden()));
     let plan = plan(&less, &drain_of("n0")).expect("its pods are known");
     assert_eq!((plan.prospect(), plan.is_definite(), plan.totals.undecided), (Prospect::Unknown, false, 1));
-    assert_eq!((plan.ends().as_str(), plan.totals.ends.likely), ("not before ~12s", None));
+    assert_eq!((plan.ends().as_str(), plan.totals.ends.likely), ("not before ~13s", None));
     let verdict = plan.pods[0].verdict.to_string();
     assert_eq!(verdict, "undecided: leaves unless a PodDisruptionBudget blocks it");
     let texts: Vec<String> = plan.gaps().map(ToString::to_string).collect();

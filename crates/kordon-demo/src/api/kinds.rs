@@ -443,6 +443,15 @@ pub const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        group: "storage.k8s.io",
+        plural: "volumeattachments",
+        singular: "volumeattachment",
+        name: "VolumeAttachment",
+        scope: ResourceScope::Cluster,
+        subresources: STATUS,
+        ..PLAIN
+    },
+    Kind {
         plural: "validatingwebhookconfigurations",
         singular: "validatingwebhookconfiguration",
         name: "ValidatingWebhookConfiguration",
