@@ -857,7 +857,7 @@ async fn pods_of_a_cluster_that_is_down_are_not_told_as_pending() {
     let totals = &forecast["totals"];
     assert_eq!((&totals["outcomes"], &totals["nowhere"]), (&json!({"stays": 3}), &json!(0)), "{totals:#}");
     let table = objects.table("forecast").await;
-    assert!(table.contains("3 pods stay on their lost nodes: 3 stay"), "{table}");
+    assert!(table.contains("3 pods of lost nodes are not evicted: 3 stay"), "{table}");
 }
 
 /// While evictions are paused, nothing evicts any pod, so that a pod that tolerates the taint has the outcome of the
@@ -910,7 +910,7 @@ async fn pods_of_a_zone_whose_evictions_are_paused_stay() {
     let totals = &forecast["totals"];
     assert_eq!((&totals["outcomes"], &totals["nowhere"]), (&json!({"stays": 2}), &json!(0)), "{totals:#}");
     let table = objects.table("forecast --full-disruption=pause").await;
-    assert!(table.contains("2 pods stay on their lost nodes: 2 stay"), "{table}");
+    assert!(table.contains("2 pods of lost nodes are not evicted: 2 stay"), "{table}");
 }
 
 /// Kubernetes 1.37.1 `pkg/kubelet/status/status_manager.go`, `syncPod`: only the pod's own kubelet completes its
