@@ -282,14 +282,10 @@ fn cordoned_for(node: &StatusNodeReport, now: Timestamp) -> Option<String> {
     Some(if origin.may_be_older { format!("~{lasting}") } else { lasting.to_string() })
 }
 
-/// Time until an eviction: `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone; `None` if it has no
-/// time.
+/// Time until an eviction or, of a terminating pod, until its grace period ends: `~12s`, `52s overdue`; `None` if it has
+/// no time.
 pub fn due_in(eviction: &EvictionReport, now: Timestamp) -> Option<String> {
-    let at = eviction.at?;
-    if eviction.state == "terminating" && at <= now {
-        return Some(format!("stuck {}", text::age(now, at)));
-    }
-    Some(about(at, is_estimate(eviction), now))
+    Some(about(eviction.at?, is_estimate(eviction), now))
 }
 
 /// Time until the next event of a node; `None` if that is not known.
