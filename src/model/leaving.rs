@@ -21,6 +21,7 @@ use kordon_core::{
         shutdown_ends,
     },
     forecast::{self, Forecast},
+    plan::words::counted,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -85,6 +86,18 @@ pub enum NextEventKind {
         /// Number of all evicted pods of the node.
         pods: usize,
     },
+}
+
+impl NextEventKind {
+    /// The event in words: `Unknown`, `taint`, `1 of 7 pods`.
+    pub fn words(self) -> String {
+        match self {
+            Self::Unknown => "Unknown".into(),
+            Self::Taint => "taint".into(),
+            Self::Evict { first, pods } if first == pods => counted(pods, "pod", "pods"),
+            Self::Evict { first, pods } => format!("{first} of {pods} pods"),
+        }
+    }
 }
 
 /// Copies of all inputs of [`Leaving`].

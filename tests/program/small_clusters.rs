@@ -326,6 +326,30 @@ async fn a_pod_that_a_failure_does_not_evict_has_one_outcome_and_one_row() {
     assert_eq!(rows, 1, "{table}");
 }
 
+/// The next event of a node has the number of pods that are evicted then, not of all that will be.
+#[tokio::test]
+async fn the_next_event_of_a_node_is_about_the_pods_that_leave_first() {
+    let mut objects = cluster("2026-11-29T14:57:00Z");
+    add_deployment(&mut objects, "api", &["n1", "n1", "n1"], free_budget("api"));
+    lose(&mut objects, "n1", "2026-11-29T14:58:00Z");
+    for pod in ["api-1-1", "api-1-2"] {
+        objects.named("Pod", pod)["spec"]["tolerations"][0]["tolerationSeconds"] = 400.into();
+    }
+    let status = objects.answer("status", DONE).await;
+    let nodes = status["nodes"].as_array().expect("nodes");
+    let next = &nodes.iter().find(|node| node["name"] == "n1").expect("a row")["next"];
+    assert_eq!(
+        (&next["type"], &next["pods"], &next["allPods"]),
+        (&json!("evict"), &json!(1), &json!(3)),
+        "{next:#}"
+    );
+    for command in ["status", "nodes"] {
+        let table = objects.table(command).await;
+        let row = table.lines().find(|line| line.starts_with("n1 ")).expect("a row");
+        assert!(row.contains("  1 of 3 pods  "), "{command}: {table}");
+    }
+}
+
 /// A pod that tolerates the taint is stuck from the moment at which its node is Unknown, not only from the taint on.
 #[tokio::test]
 async fn a_pod_that_nothing_evicts_has_nowhere_to_run_before_its_node_is_tainted() {

@@ -221,14 +221,9 @@ impl NodeRow<'_> {
     }
 }
 
-/// Next event of a node: `evict 7 pods`.
+/// Next event of a node: `1 of 7 pods`.
 pub fn next(node: &StatusNodeReport) -> Option<String> {
-    let next = node.next.as_ref()?;
-    Some(match next.pods {
-        Some(1) => format!("{} 1 pod", next.r#type),
-        Some(pods) => format!("{} {pods} pods", next.r#type),
-        None => next.r#type.into(),
-    })
+    Some(node.next.as_ref()?.words.clone())
 }
 
 pub fn taints(node: &StatusNodeReport) -> Option<String> {
