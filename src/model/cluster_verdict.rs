@@ -3,6 +3,7 @@
 
 mod drains;
 mod evictions;
+mod headroom;
 mod losses;
 mod zones;
 
@@ -15,15 +16,16 @@ pub use self::zones::pause;
 use self::{
     drains::{blocked_drains, maintenances},
     evictions::{evicted, next, node_leaving, own_event, within},
+    headroom::headroom,
     losses::DeletedNodes,
     zones::{disrupts_a_zone, is_disrupted, zones_down},
 };
-use super::{HeadroomRest, KnownHeadroom, Model, NodeState, StateDetail, StateRole};
+use super::{Model, NodeState, StateDetail, StateRole};
 use crate::k8s::feed::FeedState;
 use kordon_core::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
     engine::{Confidence, TaintRulePreview, taint_rule_previews},
-    plan::{HeadroomClause, OutcomeKind, words::counted},
+    plan::{OutcomeKind, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -102,6 +104,8 @@ enum PartKind {
     Next,
     /// The consequence for pods: how many have nowhere to run.
     Consequence,
+    /// N-1, which is the last part.
+    Headroom,
     #[default]
     Other,
 }
@@ -137,7 +141,7 @@ impl Shortening {
         let (short, shortest) = match kind {
             PartKind::Consequence => (Self::ShortConsequence, Self::ShortestConsequence),
             PartKind::Next => (Self::ShortNext, Self::ShortestNext),
-            PartKind::Other => return 0,
+            PartKind::Headroom | PartKind::Other => return 0,
         };
         usize::from(self >= short) + usize::from(self >= shortest)
     }
@@ -201,7 +205,8 @@ impl ClusterVerdict {
 
     /// Returns the parts for a line of limited width. `fits` returns whether some parts fit into the line. If the part
     /// about what happens next does not fit, it and the consequence before it have their shorter forms. If these are
-    /// too long as well, what happens next is left out. The last parts may still not fit.
+    /// too long as well, what happens next is left out. If all parts do not fit, N-1 has its shorter form. The last parts
+    /// may still not fit.
     pub fn parts_for(&self, fits: impl Fn(&[&str]) -> bool) -> Vec<&str> {
         let mut shown = Vec::new();
         for shortening in Shortening::ALL {
@@ -213,7 +218,14 @@ impl ClusterVerdict {
                 break;
             }
         }
-        shown.into_iter().map(|(_, text)| text).collect()
+        let ends_with_headroom = shown.last().is_some_and(|(kind, _)| *kind == PartKind::Headroom);
+        let mut texts: Vec<&str> = shown.into_iter().map(|(_, text)| text).collect();
+        if ends_with_headroom && !fits(&texts) {
+            let short = self.forms.last().and_then(|form| form.shorter.first());
+            texts.pop();
+            texts.extend(short.map(String::as_str));
+        }
+        texts
     }
 
     fn shortened(&self, shortening: Shortening) -> Vec<(PartKind, &str)> {
@@ -722,46 +734,6 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     };
     Some(Finding::new(VerdictLevel::Notice, text))
 }
-
-/// Returns the headroom, or the progress of its computation: `N-1: losing n-3 would strand 4 pods (4 Pending) (2m
-/// ago)`. The headroom is left out if another finding is worse than Notice. A result marked "likely" has the level
-/// Notice instead of Healthy, because missing data could change it.
-fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
-    if model.cluster.nodes().is_empty() {
-        return None;
-    }
-    let (level, phrase) = match model.known_headroom(now) {
-        KnownHeadroom::Known { headroom, clause: HeadroomClause { text, age, is_short, .. }, rest } => {
-            let is_definite = model.is_headroom_definite();
-            let is_known = is_definite && headroom.is_certain();
-            let level = if is_short || !is_known { VerdictLevel::Notice } else { VerdictLevel::Healthy };
-            let likely = if is_definite { "" } else { "likely " };
-            let phrase = Phrase::from(format!("{likely}{text}"));
-            let phrase = age
-                .filter(|age| *age >= TELLS_AGE)
-                .into_iter()
-                .fold(phrase, |phrase, age| phrase.time(format!(" ({} ago)", coarse(age))));
-            let phrase = rest.into_iter().fold(phrase, |phrase, rest| progress(phrase.and(", "), rest));
-            (level, phrase)
-        }
-        KnownHeadroom::Computing(rest) => (VerdictLevel::Healthy, progress("N-1: ".into(), rest)),
-        KnownHeadroom::Withheld => return None,
-    };
-    (worst <= Some(VerdictLevel::Notice)).then(|| Finding::new(level, phrase))
-}
-
-/// Returns the progress of the computation of headroom: `working out 12 %`.
-fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
-    let HeadroomRest { percent, goes_on } = rest;
-    match goes_on {
-        true => phrase.and("working out").time(format!(" {percent} %")),
-        false => phrase.and(&format!("{percent} % worked out (--n-1 waits for all)")),
-    }
-}
-
-/// Minimum age of a headroom result that is shown with its age. A younger result is shown without its age, because the
-/// age would flicker with each change.
-const TELLS_AGE: Span = Span::from_secs(5);
 
 /// Returns the age in seconds or, from one minute on, in whole minutes: `12s`, `2m`.
 fn coarse(age: Span) -> String {
