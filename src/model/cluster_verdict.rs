@@ -438,7 +438,7 @@ fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) ->
     }
 }
 
-/// Number of evicted pods that are not replaced before their node is back or fenced.
+/// Number of hanging pods that are stuck until their node is back or fenced.
 fn stuck(model: &Model) -> usize {
     model.views.counts.hanging.of(OutcomeKind::Stuck)
 }
@@ -526,9 +526,9 @@ fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Fin
             let shorter =
                 [" to run", ""].map(|to_run| format!("{} nowhere{to_run}{soon}", waiting + evicted));
             let all = (and_more(all, "soon"), shorter.into());
-            let rest = if evicted == stuck(model) { "stuck" } else { "not replaced" };
-            let parts = (waiting > 0)
-                .then(|| pending(format!("{waiting} Pending")).and(&format!(", {evicted} {rest}")));
+            let rest = model.views.counts.hanging.only_nowhere().text();
+            let parts =
+                (waiting > 0).then(|| pending(format!("{waiting} Pending")).and(&format!(", {rest}")));
             [all].into_iter().chain(parts.map(|parts| (parts, Vec::new()))).collect()
         }
     };

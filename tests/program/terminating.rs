@@ -174,6 +174,25 @@ async fn a_pod_whose_replacement_a_quota_refuses_is_not_replaced() {
     assert_nowhere(&full_until_it_is_gone, 0, 0).await;
 }
 
+/// The verdict names the outcomes of pods that have nowhere to run with the words of the evictions.
+#[tokio::test]
+async fn the_verdict_names_why_pods_have_nowhere_to_run() {
+    let mut objects = evicted(1);
+    quota(&mut objects, 3, 4);
+    let mut waiting = objects.named("Pod", "web-1-0").clone();
+    waiting["metadata"] = json!({
+        "name": "waits", "namespace": "shop", "uid": "waits", "creationTimestamp": EVICTED,
+    });
+    waiting["spec"].as_object_mut().expect("a spec").remove("nodeName");
+    waiting["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "5".into();
+    waiting["status"] = json!({"phase": "Pending", "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
+    }]});
+    objects.0.push(waiting);
+    let text = assert_nowhere(&objects, 1, 1).await;
+    assert!(text.contains("1 Pending") && text.contains(", 1 refused by quota"), "{text}");
+}
+
 /// If only one of two replacements exists, it counts as the replacement of the pod that was deleted first.
 #[tokio::test]
 async fn of_two_pods_the_replacement_of_the_last_deleted_is_missing() {
