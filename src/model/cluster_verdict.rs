@@ -454,12 +454,12 @@ fn will_have_nowhere(model: &Model) -> usize {
 }
 
 /// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until the nodes are back, deleted or tainted
-/// out-of-service`. After a finding that names the pods, the text is shorter: `stuck until the node is back or
-/// deleted`. The out-of-service taint is named only for pods that do not tolerate it. Finalizers keep pods even then.
+/// out-of-service`. After a finding that names the pods, the text is shorter: `until the node is back or deleted`. The
+/// out-of-service taint is named only for pods that do not tolerate it. Finalizers keep pods even then.
 fn remedy_for_stuck(model: &Model) -> Option<Finding> {
     let stuck = stuck(model);
     let are = if model.views.counts.stuck_on == 1 { "the node is" } else { "the nodes are" };
-    let which = if are_all_stuck(model) { "stuck".to_owned() } else { stuck_pods(model) };
+    let which = if are_all_stuck(model) { String::new() } else { stuck_pods(model) + " " };
     let help = match stuck.saturating_sub(model.views.counts.unfenced) {
         0 => "back or deleted".to_owned(),
         fenced if fenced == stuck => "back, deleted or tainted out-of-service".to_owned(),
@@ -469,7 +469,7 @@ fn remedy_for_stuck(model: &Model) -> Option<Finding> {
         0 => String::new(),
         pods => format!(" and the finalizers of {} are removed", counted(pods, "pod", "pods")),
     };
-    let text = format!("{which} until {are} {help}{held}");
+    let text = format!("{which}until {are} {help}{held}");
     let finding = || Finding::new(VerdictLevel::Notice, text).shortens_to(PartKind::Consequence, Vec::new());
     (stuck > 0 && model.views.is_predicted()).then(finding)
 }

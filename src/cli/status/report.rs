@@ -10,7 +10,10 @@ use super::super::{
 };
 use crate::{
     k8s::feed::{FeedHealth, FeedKind, FeedState},
-    model::{ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, VerdictLevel},
+    model::{
+        ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, NodeState, VerdictLevel, ZoneNodes,
+        zone_reason::worst_node,
+    },
 };
 use kordon_core::{
     cluster::{Gaps, Key, NodeName},
@@ -244,6 +247,9 @@ pub struct StatusZoneReport {
     pub queue: Vec<NodeName>,
     /// The next eviction slot: when the rate allows the next taint in the zone; `null` if it never does.
     pub next_slot: Option<Timestamp>,
+    /// State of the worst node of a zone that is not disrupted, for the printed table.
+    #[serde(skip)]
+    pub worst_node: Option<NodeState>,
 }
 
 /// A pod that is terminating, or is on a node that is or will be tainted NoExecute.
@@ -325,7 +331,7 @@ impl StatusReport {
             },
             controller: controller(model),
             watches: model.feeds.iter().map(|(kind, health)| watch(kind, health)).collect(),
-            zones: views.zones.iter().map(StatusZoneReport::new).collect(),
+            zones: views.zones.iter().map(|zone| StatusZoneReport::new(model, zone)).collect(),
             nodes: nodes.map(|node| StatusNodeReport::new(model, node, now)).collect(),
             evictions: Some(evictions(model, now)).filter(|rows| !rows.is_empty() || knows_pods),
             headroom: model
@@ -410,7 +416,8 @@ fn watch(kind: FeedKind, health: &FeedHealth) -> WatchReport {
 }
 
 impl StatusZoneReport {
-    pub fn new(view: &ZoneView) -> Self {
+    pub fn new(model: &Model, view: &ZoneView) -> Self {
+        let states = model.watchlist.zones().get(&view.key).map_or(&[][..], ZoneNodes::states);
         Self {
             region: view.key.region.to_string(),
             zone: view.key.zone.to_string(),
@@ -421,6 +428,15 @@ impl StatusZoneReport {
             eviction_rate: view.rate,
             queue: view.queue.clone(),
             next_slot: view.next_token,
+            worst_node: worst_node(view, states),
+        }
+    }
+
+    /// The zone's state, with the state of its worst node: `Normal, Silent`.
+    pub fn state_text(&self) -> String {
+        match self.worst_node {
+            Some(worst) => format!("{}, {worst}", self.state),
+            None => self.state.into(),
         }
     }
 }

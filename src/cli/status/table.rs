@@ -28,7 +28,7 @@ pub fn render(report: &StatusReport, out: &mut Page) {
     head(out, report);
     PageTable::new(&report.zones)
         .key("ZONE", |zone| zone_name(&zone.region, &zone.zone))
-        .essential("STATE", |zone| zone.state)
+        .essential("STATE", StatusZoneReport::state_text)
         .essential("NOT READY", |zone| zone.not_ready.to_string())
         .right()
         .essential("NODES", |zone| zone.nodes.to_string())
