@@ -265,7 +265,7 @@ pub struct EvictionReport {
     pub node: NodeName,
     /// State of the pod's eviction: `scheduled` (its node has the taint), `predicted` (its node does not have the taint
     /// yet; the time comes from the forecast), `terminating` (its deletion has started) or `never` (it tolerates the
-    /// taint without a limit; without a taint, it is listed if it is `stuck`).
+    /// taint that its node has, or will have, without a limit).
     pub state: &'static str,
     /// When the pod is deleted; for a `terminating` pod when its grace period ends or, on a node out of service, when
     /// the pod garbage collector removes it by force; `null` for `never`.

@@ -432,20 +432,14 @@ impl Forecast {
         self.down.iter().filter(|node| is_paused(node) && !is_assumed(node)).collect()
     }
 
-    /// Returns the pods that nothing evicts, although nothing will run in their place: they tolerate the taint of their
-    /// node without a limit, and the node is down at the end of the forecast, which has no assumptions. Pods of
-    /// DaemonSets and static pods, which belong to their nodes, are left out.
-    pub fn stuck_without_eviction(&self, cluster: &Cluster) -> Vec<Arc<Pod>> {
+    /// Returns the pods that nothing evicts from the nodes that are down at the end of the forecast, which has no
+    /// assumptions: they tolerate the taint of their node without a limit. Pods of zones whose evictions are paused are
+    /// left out.
+    pub fn never_evicted(&self, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let left_alone = self.left_alone(&Assumptions::default(), cluster);
         let down = self.down.iter().filter(|node| !left_alone.contains(node));
-        let is_stuck = |pod: &&Arc<Pod>| {
-            pod.lives()
-                && outcome::is_never_evicted(pod)
-                && !self.has_kubelet(cluster, pod)
-                && Departing::from_lost_node(cluster, pod, true).decide(pod, None).kind()
-                    == OutcomeKind::Stuck
-        };
-        down.flat_map(|node| cluster.workload_pods(node)).filter(is_stuck).cloned().collect()
+        let tolerates = |pod: &&Arc<Pod>| pod.lives() && outcome::is_never_evicted(pod);
+        down.flat_map(|node| cluster.pods_on(node)).filter(tolerates).cloned().collect()
     }
 
     /// Whether the node is down at the end of the forecast, which has no assumptions, and no taint evicts its pods,
