@@ -4,7 +4,7 @@
 //! is neither cut nor left out; a long key gets a line of its own. Essential columns are cut before one of them is left
 //! out. In a pipe and with `-o wide`, every row is complete.
 
-use super::page::{Emphasis, Page, shown};
+use super::page::{Emphasis, Page, none, shown};
 use crate::ui::{exported_table::ExportedTable, text};
 
 /// A table with a row for each `R`.
@@ -17,6 +17,7 @@ pub struct PageTable<'a, R> {
     rows: &'a [R],
     columns: Vec<PageColumn<'a, R>>,
     is_folded: bool,
+    has_blanks: bool,
 }
 
 /// Colour of a row's cell.
@@ -66,12 +67,17 @@ impl From<Vec<String>> for PageCell {
 
 impl<'a, R> PageTable<'a, R> {
     pub const fn new(rows: &'a [R]) -> Self {
-        Self { rows, columns: Vec::new(), is_folded: false }
+        Self { rows, columns: Vec::new(), is_folded: false, has_blanks: false }
     }
 
     /// Folds adjacent rows on a terminal if they only differ in the last key: `web-1 and 3 more`.
     pub fn folded(self) -> Self {
         Self { is_folded: true, ..self }
+    }
+
+    /// Leaves cells without text blank, as in a drawing. Other tables print `-` there.
+    pub fn with_blanks(self) -> Self {
+        Self { has_blanks: true, ..self }
     }
 
     /// Adds a column that identifies the row.
@@ -129,10 +135,13 @@ impl<'a, R> PageTable<'a, R> {
 
     /// Writes a blank line and the table; without rows writes nothing, or in CSV the headings.
     pub fn print(self, out: &mut Page) {
-        let Self { rows, columns, is_folded } = self;
+        let Self { rows, columns, is_folded, has_blanks } = self;
         let mut rows: Vec<_> = rows.iter().map(|row| TableRow::new(row, &columns)).collect();
         if let Some(format) = out.export() {
             return out.export_table(&exported(&columns, &rows), format);
+        }
+        if !has_blanks {
+            rows.iter_mut().for_each(TableRow::fill_blanks);
         }
         let key = columns.iter().rposition(|column| column.rank == Rank::Key);
         if let Some(key) = key.filter(|_| is_folded && out.folds()) {
@@ -160,6 +169,13 @@ impl TableRow {
         Self {
             cells: columns.iter().map(|column| lines((column.cell)(row))).collect(),
             tones: columns.iter().map(|column| tone(column).unwrap_or_default()).collect(),
+        }
+    }
+
+    /// Writes `-` into cells without text.
+    fn fill_blanks(&mut self) {
+        for lines in self.cells.iter_mut().filter(|lines| lines.iter().all(String::is_empty)) {
+            *lines = vec![none()];
         }
     }
 

@@ -4,6 +4,7 @@
 mod clocks;
 mod drains;
 mod evictions;
+mod headroom;
 mod losses;
 mod zones;
 
@@ -17,15 +18,16 @@ use self::{
     clocks::{clocks, doubtful},
     drains::{blocked_drains, maintenances},
     evictions::{evicted, next, node_leaving, own_event, within},
+    headroom::headroom,
     losses::DeletedNodes,
     zones::{disrupts_a_zone, is_disrupted, zones_down},
 };
-use super::{HeadroomRest, KnownHeadroom, Model, NodeState, StateDetail, StateRole};
+use super::{Model, NodeState, StateDetail, StateRole};
 use crate::k8s::feed::FeedState;
 use kordon_core::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
     engine::{Confidence, TaintRulePreview, taint_rule_previews},
-    plan::{HeadroomClause, OutcomeKind, words::counted},
+    plan::{OutcomeKind, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -104,6 +106,8 @@ enum PartKind {
     Next,
     /// The consequence for pods: how many have nowhere to run.
     Consequence,
+    /// N-1, which is the last part.
+    Headroom,
     #[default]
     Other,
 }
@@ -139,7 +143,7 @@ impl Shortening {
         let (short, shortest) = match kind {
             PartKind::Consequence => (Self::ShortConsequence, Self::ShortestConsequence),
             PartKind::Next => (Self::ShortNext, Self::ShortestNext),
-            PartKind::Other => return 0,
+            PartKind::Headroom | PartKind::Other => return 0,
         };
         usize::from(self >= short) + usize::from(self >= shortest)
     }
@@ -204,7 +208,8 @@ impl ClusterVerdict {
 
     /// Returns the parts for a line of limited width. `fits` returns whether some parts fit into the line. If the part
     /// about what happens next does not fit, it and the consequence before it have their shorter forms. If these are
-    /// too long as well, what happens next is left out. The last parts may still not fit.
+    /// too long as well, what happens next is left out. If all parts do not fit, N-1 has its shorter form. The last parts
+    /// may still not fit.
     pub fn parts_for(&self, fits: impl Fn(&[&str]) -> bool) -> Vec<&str> {
         let mut shown = Vec::new();
         for shortening in Shortening::ALL {
@@ -216,7 +221,14 @@ impl ClusterVerdict {
                 break;
             }
         }
-        shown.into_iter().map(|(_, text)| text).collect()
+        let ends_with_headroom = shown.last().is_some_and(|(kind, _)| *kind == PartKind::Headroom);
+        let mut texts: Vec<&str> = shown.into_iter().map(|(_, text)| text).collect();
+        if ends_with_headroom && !fits(&texts) {
+            let short = self.forms.last().and_then(|form| form.shorter.first());
+            texts.pop();
+            texts.extend(short.map(String::as_str));
+        }
+        texts
     }
 
     fn shortened(&self, shortening: Shortening) -> Vec<(PartKind, &str)> {
@@ -429,7 +441,7 @@ fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) ->
     }
 }
 
-/// Number of evicted pods that are not replaced before their node is back or fenced.
+/// Number of hanging pods that are stuck until their node is back or fenced.
 fn stuck(model: &Model) -> usize {
     model.views.counts.hanging.of(OutcomeKind::Stuck)
 }
@@ -445,12 +457,12 @@ fn will_have_nowhere(model: &Model) -> usize {
 }
 
 /// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until the nodes are back, deleted or tainted
-/// out-of-service`. After a finding that names the pods, the text is shorter: `stuck until the node is back or
-/// deleted`. The out-of-service taint is named only for pods that do not tolerate it. Finalizers keep pods even then.
+/// out-of-service`. After a finding that names the pods, the text is shorter: `until the node is back or deleted`. The
+/// out-of-service taint is named only for pods that do not tolerate it. Finalizers keep pods even then.
 fn remedy_for_stuck(model: &Model) -> Option<Finding> {
     let stuck = stuck(model);
     let are = if model.views.counts.stuck_on == 1 { "the node is" } else { "the nodes are" };
-    let which = if are_all_stuck(model) { "stuck".to_owned() } else { stuck_pods(model) };
+    let which = if are_all_stuck(model) { String::new() } else { stuck_pods(model) + " " };
     let help = match stuck.saturating_sub(model.views.counts.unfenced) {
         0 => "back or deleted".to_owned(),
         fenced if fenced == stuck => "back, deleted or tainted out-of-service".to_owned(),
@@ -460,7 +472,7 @@ fn remedy_for_stuck(model: &Model) -> Option<Finding> {
         0 => String::new(),
         pods => format!(" and the finalizers of {} are removed", counted(pods, "pod", "pods")),
     };
-    let text = format!("{which} until {are} {help}{held}");
+    let text = format!("{which}until {are} {help}{held}");
     let finding = || Finding::new(VerdictLevel::Notice, text).shortens_to(PartKind::Consequence, Vec::new());
     (stuck > 0 && model.views.is_predicted()).then(finding)
 }
@@ -517,9 +529,9 @@ fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Fin
             let shorter =
                 [" to run", ""].map(|to_run| format!("{} nowhere{to_run}{soon}", waiting + evicted));
             let all = (and_more(all, "soon"), shorter.into());
-            let rest = if evicted == stuck(model) { "stuck" } else { "not replaced" };
-            let parts = (waiting > 0)
-                .then(|| pending(format!("{waiting} Pending")).and(&format!(", {evicted} {rest}")));
+            let rest = model.views.counts.hanging.only_nowhere().text();
+            let parts =
+                (waiting > 0).then(|| pending(format!("{waiting} Pending")).and(&format!(", {rest}")));
             [all].into_iter().chain(parts.map(|parts| (parts, Vec::new()))).collect()
         }
     };
@@ -707,46 +719,6 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     };
     Some(Finding::new(VerdictLevel::Notice, text))
 }
-
-/// Returns the headroom, or the progress of its computation: `N-1: losing n-3 would strand 4 pods (4 Pending) (2m
-/// ago)`. The headroom is left out if another finding is worse than Notice. A result marked "likely" has the level
-/// Notice instead of Healthy, because missing data could change it.
-fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
-    if model.cluster.nodes().is_empty() {
-        return None;
-    }
-    let (level, phrase) = match model.known_headroom(now) {
-        KnownHeadroom::Known { headroom, clause: HeadroomClause { text, age, is_short, .. }, rest } => {
-            let is_definite = model.is_headroom_definite();
-            let is_known = is_definite && headroom.is_certain();
-            let level = if is_short || !is_known { VerdictLevel::Notice } else { VerdictLevel::Healthy };
-            let likely = if is_definite { "" } else { "likely " };
-            let phrase = Phrase::from(format!("{likely}{text}"));
-            let phrase = age
-                .filter(|age| *age >= TELLS_AGE)
-                .into_iter()
-                .fold(phrase, |phrase, age| phrase.time(format!(" ({} ago)", coarse(age))));
-            let phrase = rest.into_iter().fold(phrase, |phrase, rest| progress(phrase.and(", "), rest));
-            (level, phrase)
-        }
-        KnownHeadroom::Computing(rest) => (VerdictLevel::Healthy, progress("N-1: ".into(), rest)),
-        KnownHeadroom::Withheld => return None,
-    };
-    (worst <= Some(VerdictLevel::Notice)).then(|| Finding::new(level, phrase))
-}
-
-/// Returns the progress of the computation of headroom: `working out 12 %`.
-fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
-    let HeadroomRest { percent, goes_on } = rest;
-    match goes_on {
-        true => phrase.and("working out").time(format!(" {percent} %")),
-        false => phrase.and(&format!("{percent} % worked out (--n-1 waits for all)")),
-    }
-}
-
-/// Minimum age of a headroom result that is shown with its age. A younger result is shown without its age, because the
-/// age would flicker with each change.
-const TELLS_AGE: Span = Span::from_secs(5);
 
 /// Returns the age in seconds or, from one minute on, in whole minutes: `12s`, `2m`.
 fn coarse(age: Span) -> String {

@@ -50,7 +50,7 @@ impl EvictionState {
 
     /// Whether nothing ends a terminating pod: its kubelet is down, so that its grace period has no effect, and the pod
     /// garbage collector does not remove it.
-    pub const fn is_stuck(&self) -> bool {
+    pub const fn hangs(&self) -> bool {
         matches!(self, Self::Terminating { removed: None, kubelet_silent: true, .. })
     }
 

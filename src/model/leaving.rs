@@ -21,6 +21,7 @@ use kordon_core::{
         shutdown_ends,
     },
     forecast::{self, Forecast},
+    plan::words::counted,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -85,6 +86,18 @@ pub enum NextEventKind {
         /// Number of all evicted pods of the node.
         pods: usize,
     },
+}
+
+impl NextEventKind {
+    /// The event in words: `Unknown`, `taint`, `1 of 7 pods`.
+    pub fn words(self) -> String {
+        match self {
+            Self::Unknown => "Unknown".into(),
+            Self::Taint => "taint".into(),
+            Self::Evict { first, pods } if first == pods => counted(pods, "pod", "pods"),
+            Self::Evict { first, pods } => format!("{first} of {pods} pods"),
+        }
+    }
 }
 
 /// Copies of all inputs of [`Leaving`].
@@ -257,7 +270,7 @@ impl Sources<'_> {
             }
         }
         self.add_shutdown_ends(&mut rows);
-        self.add_stuck(&mut rows);
+        self.add_never_evicted(&mut rows);
         for pod in cluster.terminating_pods() {
             let node = pod.node.as_ref().and_then(|node| cluster.node(node));
             let known = rows.get(&pod.key);
@@ -281,11 +294,11 @@ impl Sources<'_> {
         }
     }
 
-    /// Adds the pods that nothing evicts from nodes that are down or will be, although nothing runs in their place. The
-    /// engine lists them only once their node has its NoExecute taint.
-    fn add_stuck(self, rows: &mut BTreeMap<Key, EvictionRow>) {
-        let stuck = self.forecast.map(|forecast| forecast.stuck_without_eviction(self.cluster));
-        for pod in stuck.into_iter().flatten() {
+    /// Adds the pods that nothing evicts from nodes that are down or will be. The engine lists them only once their node
+    /// has its NoExecute taint.
+    fn add_never_evicted(self, rows: &mut BTreeMap<Key, EvictionRow>) {
+        let never = self.forecast.map(|forecast| forecast.never_evicted(self.cluster));
+        for pod in never.into_iter().flatten() {
             let Some(node) = pod.node.clone().filter(|node| self.abnormal.contains(node)) else { continue };
             let why = Why::from(Cause::ToleratedForever);
             rows.entry(pod.key.clone()).or_insert(EvictionRow { node, state: EvictionState::Never, why });

@@ -1,6 +1,18 @@
 //! Why a zone has its state and its eviction rate.
 
+use super::{NodeState, StateRole};
 use kordon_core::engine::{FullDisruptionPolicy, Settings, ZoneState, ZoneView, is_every_zone_down};
+
+/// Returns the state of the worst node of a zone that is not disrupted, if that node needs attention. `states` are the
+/// states of the zone's nodes.
+pub fn worst_node(zone: &ZoneView, states: &[NodeState]) -> Option<NodeState> {
+    match zone.state {
+        ZoneState::Normal | ZoneState::Initial => {
+            NodeState::worst(states).filter(|state| state.role() < StateRole::Maintenance)
+        }
+        ZoneState::PartialDisruption | ZoneState::FullDisruption => None,
+    }
+}
 
 /// Why a zone has its eviction rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

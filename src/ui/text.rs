@@ -170,6 +170,9 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
     whole_seconds(now.since(then).or_zero()).to_string()
 }
 
+/// Stands for the time of a terminating pod whose kubelet is down, because its grace period has no effect.
+pub const HANGS: &str = "hangs";
+
 /// Delay above which an event counts as overdue. With a shorter delay, it counts as happening now.
 const LATE: Span = Span::from_secs(6);
 

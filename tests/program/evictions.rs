@@ -1,6 +1,6 @@
 //! Outcomes of evicted pods: the rows of the Evictions pane, and their text if information is missing.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -13,9 +13,11 @@ use kordon::{
 };
 use kordon_core::{
     cluster::{Key, OwnerKind, Pod, WorkloadKind},
-    forecast::Assumptions,
+    forecast::{Assumptions, Successor},
     placement::Snapshot,
-    plan::{OutcomeKind, PlacingEnvironment, PodOutcome, StuckReason},
+    plan::{
+        OutcomeCounts, OutcomeKind, PlacingEnvironment, PodOutcome, StuckReason, outcome::is_never_evicted,
+    },
 };
 use kordon_time::{Span, Timestamp};
 
@@ -173,6 +175,24 @@ proptest! {
                 prop_assert_eq!(nowhere, succession.counts().nowhere(), "{}: {:?}", said, succession.counts());
                 let line = format!("kordon_pods_nowhere_to_run{{when=\"predicted\"}} {}.0\n", counts.will_have_nowhere());
                 prop_assert!(metrics.contains(&line), "{}: {}", line, metrics);
+                // Evictions that start after the end of the forecast are not predicted before their node has its taint.
+                // While evictions are paused, pods stay and are not listed.
+                let is_predicted = |successor: &&Successor| {
+                    let pod = model.cluster.pod(&successor.of);
+                    let is_in_time = successor.evicted.is_some()
+                        || successor.is_terminating
+                        || pod.is_some_and(|pod| is_never_evicted(pod));
+                    (is_in_time || rows.contains_key(&successor.of))
+                        && successor.outcome.kind() != OutcomeKind::Stays
+                };
+                let forecast = succession.successors.iter().filter(is_predicted);
+                let forecast: OutcomeCounts = forecast.map(|successor| successor.outcome.kind()).collect();
+                let mut listed = BTreeMap::<&str, usize>::new();
+                for outcome in evictions.iter().filter_map(|row| row["outcome"].as_str()) {
+                    *listed.entry(outcome).or_default() += 1;
+                }
+                listed.remove("stays");
+                prop_assert_eq!(listed, forecast.by_word(), "{}", said);
             }
             // A StatefulSet creates a replacement only once the old pod is gone, which never happens on a dead node
             // (docs/upstream/neighbours.md#3). So the pod is stuck from the first prediction on.

@@ -210,7 +210,8 @@ fn the_number_is_withheld_while_it_is_not_known_and_has_an_age() {
         assert!(header.contains(words), "{words}: {header}");
     };
     assert!(known(&fixture));
-    let words = "N-1: losing pool-a-01 would strand 1 pod (1 stuck), losing zone a would strand 10";
+    let words =
+        "N-1: losing pool-a-01 would strand 1 pod (1 stuck), losing zone a would strand 10 pods (10 stuck)";
     says(&fixture, words);
 
     let computed: Timestamp = fixture.now;

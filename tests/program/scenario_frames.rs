@@ -217,6 +217,9 @@ async fn expect_frames(name: &str) {
         if name == "stuck-statefulset" && !text.contains("stuck with its node") {
             wrong.push(format!("{file} shows no pod of a StatefulSet that is stuck:\n{text}"));
         }
+        if tells_how_long_stuck(&text) {
+            wrong.push(format!("{file} tells of a time beside `stuck`, which is an outcome:\n{text}"));
+        }
         if let Some(numbers) = different_counts(&text) {
             wrong.push(format!("{file} tells of {numbers:?} pods to be evicted:\n{text}"));
         }
@@ -232,6 +235,12 @@ async fn expect_frames(name: &str) {
 /// before or after an event.
 fn without_age(frame: &str) -> String {
     (1..10).fold(frame.to_owned(), |text, age| text.replacen(&format!(" live {age}s"), " live 0s", 1))
+}
+
+/// Whether a frame has a time after the word `stuck`: `stuck 6m30s`.
+fn tells_how_long_stuck(frame: &str) -> bool {
+    let mut after = frame.match_indices("stuck ").map(|(place, word)| &frame[place + word.len()..]);
+    after.any(|after| after.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 /// Returns the different counts of pods to be evicted in a frame; `None` if all counts are equal. The header, the

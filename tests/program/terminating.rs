@@ -31,6 +31,43 @@ fn evicted(pods: usize) -> Objects {
     objects
 }
 
+/// Adds a Ready replacement of api-1-0, on n2.
+fn add_replacement(objects: &mut Objects) {
+    let mut new = objects.named("Pod", "api-1-0").clone();
+    new["metadata"] = json!({
+        "name": "api-1-new", "namespace": "shop", "uid": "api-1-new", "creationTimestamp": EVICTED,
+        "labels": new["metadata"]["labels"], "ownerReferences": new["metadata"]["ownerReferences"],
+    });
+    new["spec"]["nodeName"] = "n2".into();
+    new["status"]["conditions"] = json!([{"type": "Ready", "status": "True", "lastTransitionTime": EVICTED}]);
+    objects.0.push(new);
+}
+
+/// `stuck` is an outcome. A pod that is replaced does not have it, however long its deletion takes.
+#[tokio::test]
+async fn a_replaced_pod_whose_kubelet_is_down_is_overdue_and_not_stuck() {
+    let mut objects = evicted(1);
+    add_replacement(&mut objects);
+    for command in ["evictions", "pods n1", "status"] {
+        let table = objects.table(command).await;
+        assert!(table.contains("30s overdue") && !table.contains("stuck"), "{command}: {table}");
+    }
+    let why = objects.table("why pod -n shop api-1-0").await;
+    assert!(why.contains("its grace period is over, and its kubelet is down"), "{why}");
+    assert!(!why.contains("stuck"), "{why}");
+}
+
+/// Tables say what becomes of a pod, not only where its replacement lands.
+#[tokio::test]
+async fn the_table_of_the_forecast_names_the_outcome_of_a_replaced_pod() {
+    let mut objects = evicted(1);
+    add_replacement(&mut objects);
+    let table = objects.table("forecast").await;
+    assert!(table.contains("1 pod of a lost node is terminating: 1 replaced"), "{table}");
+    let row = table.lines().find(|line| line.starts_with("shop/api-1-0 ")).expect("a row");
+    assert!(row.ends_with("replaced; old pod hangs until its kubelet is back"), "{table}");
+}
+
 /// The pod garbage collector removes the terminating pods of a node out of service in its next pass, every 20 s
 /// (kubernetes 1.37.1 `pkg/controller/podgc/gc_controller.go`, `gcTerminating`).
 #[tokio::test]
@@ -137,19 +174,31 @@ async fn a_pod_whose_replacement_a_quota_refuses_is_not_replaced() {
     assert_nowhere(&full_until_it_is_gone, 0, 0).await;
 }
 
+/// The verdict names the outcomes of pods that have nowhere to run with the words of the evictions.
+#[tokio::test]
+async fn the_verdict_names_why_pods_have_nowhere_to_run() {
+    let mut objects = evicted(1);
+    quota(&mut objects, 3, 4);
+    let mut waiting = objects.named("Pod", "web-1-0").clone();
+    waiting["metadata"] = json!({
+        "name": "waits", "namespace": "shop", "uid": "waits", "creationTimestamp": EVICTED,
+    });
+    waiting["spec"].as_object_mut().expect("a spec").remove("nodeName");
+    waiting["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "5".into();
+    waiting["status"] = json!({"phase": "Pending", "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
+    }]});
+    objects.0.push(waiting);
+    let text = assert_nowhere(&objects, 1, 1).await;
+    assert!(text.contains("1 Pending") && text.contains(", 1 refused by quota"), "{text}");
+}
+
 /// If only one of two replacements exists, it counts as the replacement of the pod that was deleted first.
 #[tokio::test]
 async fn of_two_pods_the_replacement_of_the_last_deleted_is_missing() {
     let mut objects = evicted(2);
     objects.named("Pod", "api-1-1")["metadata"]["deletionTimestamp"] = "2026-11-29T14:59:40Z".into();
-    let mut new = objects.named("Pod", "api-1-0").clone();
-    new["metadata"] = json!({
-        "name": "api-1-new", "namespace": "shop", "uid": "api-1-new", "creationTimestamp": EVICTED,
-        "labels": new["metadata"]["labels"], "ownerReferences": new["metadata"]["ownerReferences"],
-    });
-    new["spec"]["nodeName"] = "n2".into();
-    new["status"]["conditions"] = json!([{"type": "Ready", "status": "True", "lastTransitionTime": EVICTED}]);
-    objects.0.push(new);
+    add_replacement(&mut objects);
     quota(&mut objects, 4, 6);
     let of = |pod: &str, outcome: &str| (pod.to_owned(), json!(outcome));
     assert_eq!(outcomes(&objects).await, [of("api-1-0", "replaced"), of("api-1-1", "refused")]);

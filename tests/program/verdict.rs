@@ -25,7 +25,7 @@ const CASES: &[Case] = &[
     (
         |_| {},
         VerdictLevel::Healthy,
-        "all 30 nodes Ready · N-1: losing pool-a-01 would strand 1 pod (1 stuck), losing zone a would strand 10",
+        "all 30 nodes Ready · N-1: losing pool-a-01 would strand 1 pod (1 stuck), losing zone a would strand 10 pods (10 stuck)",
     ),
     (|it| fail(it, &["pool-b-05"], 18), VerdictLevel::Notice, "node pool-b-05 Late 20s · N-1"),
     (
@@ -357,6 +357,23 @@ fn what_happens_next_fits_a_line_of_80_columns() {
         assert!(line.starts_with(start), "{cells}: {line}");
         assert_eq!(cells < 70, line == start, "{cells}: what happens next goes first: {line}");
     }
+}
+
+/// Capacity helps pods that would be Pending, not those that would be stuck: N-1 has the outcomes of both losses, or on
+/// a short line of neither.
+#[test]
+fn n_minus_one_has_the_outcomes_of_the_node_and_of_the_zone_or_of_neither() {
+    let verdict = verdict(&mut DashboardFixture::well());
+    let line = |cells: usize| {
+        let parts = verdict.parts_for(|parts| parts.join(" · ").chars().count() <= cells);
+        parts.join(" · ")
+    };
+    let whole = "all 30 nodes Ready · N-1: losing pool-a-01 would strand 1 pod (1 stuck), \
+                 losing zone a would strand 10 pods (10 stuck)";
+    let short =
+        "all 30 nodes Ready · N-1: losing pool-a-01 would strand 1 pod, losing zone a would strand 10 pods";
+    let cells = whole.chars().count();
+    assert_eq!([line(cells), line(cells - 1), line(100)], [whole, short, short]);
 }
 
 #[test]

@@ -91,24 +91,27 @@ fn totals(report: &ForecastReport, out: &mut Page) {
 
 /// Prints what becomes of the pods.
 fn outcomes(report: &ForecastReport, out: &mut Page) {
-    let Some(SuccessionCounts { evicted, left_behind, preempted }) = report.counts else { return };
+    let Some(SuccessionCounts { evicted, terminating, left_behind, preempted }) = report.counts else {
+        return;
+    };
     let leaves = match report.totals.ended.is_some_and(|ended| ended > 0) {
         false => ("pod is evicted", "pods are evicted"),
         true => ("pod is evicted or ended", "pods are evicted or ended"),
     };
     let likely = if report.definite { "" } else { "likely " };
-    // Some outcomes hold even if the pod stays on its lost node. Other outcomes need an eviction, which the forecast
-    // does not predict, so the text says `if it were evicted`.
-    let stays = match left_behind.parts().all(|(kind, _)| kind.holds_without_deletion()) {
-        true => ("pod stays on its lost node", "pods stay on their lost nodes"),
+    // Some outcomes hold even if nothing evicts the pod. Other outcomes need an eviction, which the forecast does not
+    // predict, so the text says `if it were`.
+    let not_evicted = match left_behind.parts().all(|(kind, _)| kind.holds_without_deletion()) {
+        true => ("pod of a lost node is not evicted", "pods of lost nodes are not evicted"),
         false => (
-            "pod stays on its lost node; if it were evicted",
-            "pods stay on their lost nodes; if they were evicted",
+            "pod of a lost node is not evicted; if it were",
+            "pods of lost nodes are not evicted; if they were",
         ),
     };
     for (outcomes, one, several) in [
         (evicted, leaves.0, leaves.1),
-        (left_behind, stays.0, stays.1),
+        (terminating, "pod of a lost node is terminating", "pods of lost nodes are terminating"),
+        (left_behind, not_evicted.0, not_evicted.1),
         (preempted, "pod is preempted for them", "pods are preempted for them"),
     ] {
         if outcomes.total() > 0 {
@@ -193,22 +196,22 @@ fn replacements(out: &mut Page, report: &ForecastReport) {
         .useful("NODE", |replacement| replacement.node.to_string())
         .useful("REPLACED IN", move |replacement| left(replacement.at))
         .essential("READY IN", move |replacement| left(ready(replacement)))
-        .essential("LANDS ON", lands_on)
+        .essential("OUTCOME", outcome)
         .flexible()
         .print(out);
 }
 
-/// Where a replacement is placed. Notes and proposals follow on further lines.
-fn lands_on(replacement: &ReplacementReport) -> Vec<String> {
-    let reason = replacement.landing_reason.as_deref().unwrap_or_default();
-    let lands_on = match (&replacement.landing_node, replacement.landing) {
-        (Some(node), "waiting" | "notEvicted") => format!("then {node} ({reason})"),
-        (Some(node), _) => format!("{node} ({reason})"),
-        (None, "pending") if replacement.is_evicted => format!("Pending: {reason}"),
-        (None, "pending") => format!("not evicted within the forecast; would stay Pending: {reason}"),
-        (None, "unknown") if reason.is_empty() => "not predicted".into(),
-        (None, _) => reason.to_owned(),
+/// What becomes of a pod, with the reason in brackets. Notes and proposals follow on further lines.
+fn outcome(replacement: &ReplacementReport) -> Vec<String> {
+    let is_late = replacement.landing == "pending" && !replacement.is_evicted;
+    let late = is_late.then_some("not evicted within the forecast");
+    let reason = replacement.landing_reason.as_deref();
+    let reason = reason.filter(|reason| !replacement.outcome_text.contains(*reason));
+    let reasons: Vec<&str> = late.into_iter().chain(reason).collect();
+    let outcome = match reasons.is_empty() {
+        true => replacement.outcome_text.clone(),
+        false => format!("{} ({})", replacement.outcome_text, reasons.join("; ")),
     };
     let help = replacement.help.iter().map(|help| format!("to place it: {help}"));
-    std::iter::once(lands_on).chain(replacement.notes.iter().cloned()).chain(help).collect()
+    std::iter::once(outcome).chain(replacement.notes.iter().cloned()).chain(help).collect()
 }

@@ -98,7 +98,7 @@ impl ListedZoneReport {
         states.iter().for_each(|state| *node_states.entry(state.as_str()).or_default() += 1);
         let silent = node_states.get(NodeState::Silent.as_str()).copied().unwrap_or(0);
         Self {
-            status: StatusZoneReport::new(view),
+            status: StatusZoneReport::new(model, view),
             rate: RateReason::new(view, zones).word(),
             reason: zone_reason(view, zones, &model.settings, silent),
             node_states,
@@ -113,7 +113,7 @@ fn table(report: &ZoneListReport, out: &mut Page) {
     }
     PageTable::new(&report.zones)
         .key("ZONE", |zone| zone_name(&zone.status.region, &zone.status.zone))
-        .essential("STATE", |zone| zone.status.state)
+        .essential("STATE", |zone| zone.status.state_text())
         .essential("NOT READY", |zone| zone.status.not_ready.to_string())
         .right()
         .essential("SIZE", |zone| zone.status.nodes.to_string())

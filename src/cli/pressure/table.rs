@@ -129,7 +129,7 @@ fn landing(pod: &RankedPodReport) -> String {
         }
         (Some("sameNode"), None) => "recreated on this node".into(),
         (Some("lost"), None) => "lost: no controller recreates it".into(),
-        (Some("notReplaced"), None) => "not replaced".into(),
+        (Some("notReplaced"), None) => "not recreated".into(),
         (Some(_), None) => "not known".into(),
         (None, None) => none(),
     }

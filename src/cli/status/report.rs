@@ -10,7 +10,10 @@ use super::super::{
 };
 use crate::{
     k8s::feed::{FeedHealth, FeedKind, FeedState},
-    model::{ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, VerdictLevel},
+    model::{
+        ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, NodeState, VerdictLevel, ZoneNodes,
+        zone_reason::worst_node,
+    },
 };
 use kordon_core::{
     cluster::{Gaps, Key, NodeName},
@@ -244,6 +247,9 @@ pub struct StatusZoneReport {
     pub queue: Vec<NodeName>,
     /// The next eviction slot: when the rate allows the next taint in the zone; `null` if it never does.
     pub next_slot: Option<Timestamp>,
+    /// State of the worst node of a zone that is not disrupted, for the printed table.
+    #[serde(skip)]
+    pub worst_node: Option<NodeState>,
 }
 
 /// A pod that is terminating, or is on a node that is or will be tainted NoExecute.
@@ -259,7 +265,7 @@ pub struct EvictionReport {
     pub node: NodeName,
     /// State of the pod's eviction: `scheduled` (its node has the taint), `predicted` (its node does not have the taint
     /// yet; the time comes from the forecast), `terminating` (its deletion has started) or `never` (it tolerates the
-    /// taint without a limit; without a taint, it is listed if it is `stuck`).
+    /// taint that its node has, or will have, without a limit).
     pub state: &'static str,
     /// When the pod is deleted; for a `terminating` pod when its grace period ends or, on a node out of service, when
     /// the pod garbage collector removes it by force; `null` for `never`, and while the grace period of a pod lasts
@@ -326,7 +332,7 @@ impl StatusReport {
             },
             controller: controller(model),
             watches: model.feeds.iter().map(|(kind, health)| watch(kind, health)).collect(),
-            zones: views.zones.iter().map(StatusZoneReport::new).collect(),
+            zones: views.zones.iter().map(|zone| StatusZoneReport::new(model, zone)).collect(),
             nodes: nodes.map(|node| StatusNodeReport::new(model, node, now)).collect(),
             evictions: Some(evictions(model, now)).filter(|rows| !rows.is_empty() || knows_pods),
             headroom: model
@@ -411,7 +417,8 @@ fn watch(kind: FeedKind, health: &FeedHealth) -> WatchReport {
 }
 
 impl StatusZoneReport {
-    pub fn new(view: &ZoneView) -> Self {
+    pub fn new(model: &Model, view: &ZoneView) -> Self {
+        let states = model.watchlist.zones().get(&view.key).map_or(&[][..], ZoneNodes::states);
         Self {
             region: view.key.region.to_string(),
             zone: view.key.zone.to_string(),
@@ -422,6 +429,15 @@ impl StatusZoneReport {
             eviction_rate: view.rate,
             queue: view.queue.clone(),
             next_slot: view.next_token,
+            worst_node: worst_node(view, states),
+        }
+    }
+
+    /// The zone's state, with the state of its worst node: `Normal, Silent`.
+    pub fn state_text(&self) -> String {
+        match self.worst_node {
+            Some(worst) => format!("{}, {worst}", self.state),
+            None => self.state.into(),
         }
     }
 }
@@ -449,7 +465,7 @@ impl EvictionReport {
             EvictionState::Never => ("never", None, Vec::new()),
             EvictionState::Cancelled { .. } => return None,
         };
-        let at = row.state.at().filter(|at| *at <= now || !row.state.is_stuck());
+        let at = row.state.at().filter(|at| *at <= now || !row.state.hangs());
         let outcome = model.outcome(pod, row);
         let outcome = outcome.as_deref();
         let leaves = matches!(row.state, EvictionState::Scheduled { .. } | EvictionState::Predicted { .. });

@@ -28,7 +28,7 @@ pub fn render(report: &StatusReport, out: &mut Page) {
     head(out, report);
     PageTable::new(&report.zones)
         .key("ZONE", |zone| zone_name(&zone.region, &zone.zone))
-        .essential("STATE", |zone| zone.state)
+        .essential("STATE", StatusZoneReport::state_text)
         .essential("NOT READY", |zone| zone.not_ready.to_string())
         .right()
         .essential("NODES", |zone| zone.nodes.to_string())
@@ -221,14 +221,9 @@ impl NodeRow<'_> {
     }
 }
 
-/// Next event of a node: `evict 7 pods`.
+/// Next event of a node: `1 of 7 pods`.
 pub fn next(node: &StatusNodeReport) -> Option<String> {
-    let next = node.next.as_ref()?;
-    Some(match next.pods {
-        Some(1) => format!("{} 1 pod", next.r#type),
-        Some(pods) => format!("{} {pods} pods", next.r#type),
-        None => next.r#type.into(),
-    })
+    Some(node.next.as_ref()?.words.clone())
 }
 
 pub fn taints(node: &StatusNodeReport) -> Option<String> {
@@ -282,12 +277,11 @@ fn cordoned_for(node: &StatusNodeReport, now: Timestamp) -> Option<String> {
     Some(if origin.may_be_older { format!("~{lasting}") } else { lasting.to_string() })
 }
 
-/// Time until an eviction: `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone; `None` if it has no
-/// time.
+/// Time until an eviction or, of a terminating pod, until its grace period ends: `~12s`, `52s overdue`, or `hangs` for a
+/// pod whose kubelet is down; `None` if it has no time.
 pub fn due_in(eviction: &EvictionReport, now: Timestamp) -> Option<String> {
     match (eviction.state, eviction.at) {
-        ("terminating", None) => Some("stuck".into()),
-        ("terminating", Some(at)) if at <= now => Some(format!("stuck {}", text::age(now, at))),
+        ("terminating", None) => Some(text::HANGS.into()),
         (_, at) => Some(about(at?, is_estimate(eviction), now)),
     }
 }

@@ -122,6 +122,7 @@ fn times(report: &TimingReport, out: &mut Page) {
         }
     }
     let table = PageTable::new(&rows)
+        .with_blanks()
         .key("PROFILE", |row| row.profile.to_owned())
         .key("EVENT", |row| row.event)
         .essential("BEST", |row| row.times[0].clone())

@@ -102,9 +102,9 @@ impl Model {
             _ => None,
         };
         let rules = EvictionRules::from(&self.settings);
-        let is_stuck = |pod: &&Arc<Pod>| {
-            let hangs = is_silent(node) && pod.termination.is_some();
-            (hangs || is_overdue(pod, &self.cluster, now)) && !removes_by_force(node, &rules)
+        let hangs = |pod: &&Arc<Pod>| {
+            let is_without_kubelet = is_silent(node) && pod.termination.is_some();
+            (is_without_kubelet || is_overdue(pod, &self.cluster, now)) && !removes_by_force(node, &rules)
         };
         let pods = self.cluster.pods_on(&node.name);
         Some(NodeCase {
@@ -115,7 +115,7 @@ impl Model {
             drain: status.drain,
             blocked: self.views.blocked_drains.iter().find(|drain| drain.node == node.name).cloned(),
             knows_out_of_service: rules.out_of_service,
-            stuck: pods.filter(is_stuck).map(|pod| pod.key.clone()).collect(),
+            hanging: pods.filter(hangs).map(|pod| pod.key.clone()).collect(),
             cordon_wait: self.views.cordon_waits.iter().find(|wait| wait.node == node.name).cloned(),
             renews_again: engine.renews_again(&self.cluster, node, now),
         })

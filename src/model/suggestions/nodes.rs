@@ -32,7 +32,7 @@ pub struct NodeCase {
     pub knows_out_of_service: bool,
     /// Terminating pods of the node that the kubelet does not end, because their grace period is over or the kubelet
     /// does not answer.
-    pub stuck: Vec<Key>,
+    pub hanging: Vec<Key>,
     /// The wait of the node's drain until another node is uncordoned; `None` if the drain does not wait for that.
     pub cordon_wait: Option<CordonWait>,
     /// Whether the node is Unknown, but renews its Lease again.
@@ -83,7 +83,7 @@ impl NodeCase {
             kind if self.renews_again && is_for_silent(*kind) => false,
             Cordon => !self.node.unschedulable,
             OutOfService => self.knows_out_of_service && !is_marked,
-            ForceDelete => !self.stuck.is_empty(),
+            ForceDelete => !self.hanging.is_empty(),
             _ => true,
         });
         kinds
@@ -135,7 +135,7 @@ impl NodeCase {
             }
             SuggestionKind::OutOfService => out_of_service(node, self.pods_left_by_mark(cluster)),
             SuggestionKind::BackInService => back_in_service(node),
-            SuggestionKind::ForceDelete => force_delete(&self.stuck),
+            SuggestionKind::ForceDelete => force_delete(&self.hanging),
             SuggestionKind::DeleteNode => self.delete_node(cluster),
             SuggestionKind::RestartKubelet => restart_kubelet(),
             SuggestionKind::Wait
@@ -357,7 +357,7 @@ mod tests {
             drain: None,
             blocked: None,
             knows_out_of_service: true,
-            stuck: Vec::new(),
+            hanging: Vec::new(),
             cordon_wait: None,
             renews_again: false,
         }
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn a_node_whose_kubelet_answers_is_never_marked_out_of_service_or_deleted_from_under_its_pods() {
         let mut evicting = case(NodeState::Evicting);
-        evicting.stuck = vec![Key::new("d", "p")];
+        evicting.hanging = vec![Key::new("d", "p")];
         assert_eq!(words(&evicting), "wait restartKubelet outOfService forceDelete deleteNode");
         change(&mut evicting, |node| node.conditions = case(NodeState::NotReady).node.conditions.clone());
         assert_eq!(words(&evicting), "wait restartKubelet cordon drain");
@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn the_commands_are_exact() {
         let mut stuck = case(NodeState::Unknown);
-        stuck.stuck = vec![Key::new("data", "db-0"), Key::new("data", "db-1")];
+        stuck.hanging = vec![Key::new("data", "db-0"), Key::new("data", "db-1")];
         let commands = |case: &NodeCase| {
             let suggestions = case.suggestions(&Cluster::default(), NOW);
             suggestions.iter().filter_map(|one| one.means.command()).collect::<Vec<_>>()

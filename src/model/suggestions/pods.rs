@@ -51,7 +51,7 @@ pub enum PodTrouble {
     /// The grace period is over, but a finalizer keeps the pod's object.
     HeldByFinalizer,
     /// The deletion has begun, but the kubelet that must end the pod does not answer.
-    StuckTerminating {
+    Hangs {
         /// The outcome of the pod until the kubelet answers again.
         outcome: Box<PodOutcome>,
     },
@@ -120,7 +120,7 @@ impl PodTrouble {
             Some(node) if removes_by_force(node, rules) && !pod.is_held() => Self::Collected,
             Some(_) if is_silent => {
                 let outcome = Box::new(PodOutcome::for_terminating(cluster, pod));
-                Self::StuckTerminating { outcome }
+                Self::Hangs { outcome }
             }
             None if pod.node.is_some() => Self::NodeGone,
             _ if !is_overdue => Self::Terminating,
@@ -151,7 +151,7 @@ impl PodCase {
         let mut kinds = match &self.state {
             PodTrouble::Static => vec![],
             PodTrouble::HeldByFinalizer => vec![Wait, RemoveFinalizers],
-            PodTrouble::StuckTerminating { .. } => {
+            PodTrouble::Hangs { .. } => {
                 vec![Wait, RestartKubelet, OutOfService, ForceDelete, RemoveFinalizers, DeleteNode]
             }
             PodTrouble::Collected => vec![Wait],
@@ -238,7 +238,7 @@ impl PodCase {
     fn wait(&self, now: Timestamp) -> Suggestion {
         let text = match &self.state {
             PodTrouble::HeldByFinalizer => format!("until its finalizers are removed: {}", self.finalizers()),
-            PodTrouble::StuckTerminating { outcome } => {
+            PodTrouble::Hangs { outcome } => {
                 format!("until its kubelet is back, not until its grace period is over; {outcome}")
             }
             PodTrouble::Collected => "until the pod garbage collector removes it by force, within 20s".into(),
@@ -274,7 +274,7 @@ impl PodCase {
     /// kubelet is down, because the pod then stays.
     fn wait_ends(&self, now: Timestamp) -> Option<Timestamp> {
         match self.state {
-            PodTrouble::StuckTerminating { .. } | PodTrouble::Collected => None,
+            PodTrouble::Hangs { .. } | PodTrouble::Collected => None,
             _ => self.next.filter(|at| *at > now),
         }
     }
@@ -381,7 +381,7 @@ mod tests {
         let (yes, no, unknown) = (ConditionStatus::True, ConditionStatus::False, ConditionStatus::Unknown);
         for deadline in [20, -20] {
             let stuck = trouble(unknown, None, Some(deadline));
-            assert!(matches!(stuck, PodTrouble::StuckTerminating { .. }), "{stuck:?}");
+            assert!(matches!(stuck, PodTrouble::Hangs { .. }), "{stuck:?}");
             assert_eq!(trouble(unknown, Some(OUT_OF_SERVICE), Some(deadline)), PodTrouble::Collected);
             assert_eq!(trouble(no, Some(OUT_OF_SERVICE), Some(deadline)), PodTrouble::Collected);
         }
@@ -445,7 +445,7 @@ mod tests {
     }
 
     fn stuck() -> PodTrouble {
-        PodTrouble::StuckTerminating { outcome: Box::new(PodOutcome::Stuck(StuckReason::OldPod)) }
+        PodTrouble::Hangs { outcome: Box::new(PodOutcome::Stuck(StuckReason::OldPod)) }
     }
 
     fn blocked(verdict: Verdict) -> PodTrouble {

@@ -205,7 +205,8 @@ fn glyph(scene: &Scene, state: &EvictionState) -> Cell {
     Cell::new(glyph, scene.style(role))
 }
 
-/// Time left until a pod is evicted, with `~` before an estimate.
+/// Time left until a pod is evicted or, if it terminates, until its grace period ends: `~12s`, `52s overdue`,
+/// or `hangs` if its kubelet is down.
 pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
     match state {
         EvictionState::Scheduled { at, certainty } => {
@@ -216,12 +217,8 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
             .and(&text::left(*at, scene.now), scene.style(Role::EvictionPredicted)),
         EvictionState::Terminating { removed: Some(at), .. } => Cell::new("~", scene.style(Role::Faint))
             .and(&text::left(*at, scene.now), scene.style(Role::EvictionTerminating)),
-        EvictionState::Terminating { deadline, .. } if *deadline <= scene.now => {
-            let stuck = format!("stuck {}", text::age(scene.now, *deadline));
-            Cell::new(&stuck, scene.style(Role::EvictionTerminating))
-        }
-        EvictionState::Terminating { .. } if state.is_stuck() => {
-            Cell::new("stuck", scene.style(Role::EvictionTerminating))
+        EvictionState::Terminating { deadline, .. } if state.hangs() && *deadline > scene.now => {
+            Cell::new(text::HANGS, scene.style(Role::EvictionTerminating))
         }
         EvictionState::Terminating { deadline, .. } => {
             Cell::new(&text::left(*deadline, scene.now), scene.style(Role::EvictionTerminating))

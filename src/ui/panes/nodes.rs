@@ -548,15 +548,12 @@ const LONG: Span = Span::from_secs(300);
 
 /// Text and theme role of a node's next event: `Unknown`, `taint`, `1 of 7 pods`.
 pub fn due_words(due: &NextEvent) -> (String, Role) {
-    match due.what {
-        NextEventKind::Unknown => ("Unknown".into(), Role::NodeCritical),
-        NextEventKind::Taint => ("taint".into(), Role::TaintNoExecute),
-        NextEventKind::Evict { first, pods } => {
-            let words =
-                if first == pods { counted(pods, "pod", "pods") } else { format!("{first} of {pods} pods") };
-            (words, Role::EvictionTerminating)
-        }
-    }
+    let role = match due.what {
+        NextEventKind::Unknown => Role::NodeCritical,
+        NextEventKind::Taint => Role::TaintNoExecute,
+        NextEventKind::Evict { .. } => Role::EvictionTerminating,
+    };
+    (due.what.words(), role)
 }
 
 fn pods(scene: &Scene, line: &NodeLine) -> Cell {

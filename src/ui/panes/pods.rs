@@ -87,7 +87,7 @@ fn columns(scene: &Scene, has_gates: bool) -> Vec<Column> {
         column(sort, By::Name, "  pod", Width::Fit(18, 56)),
         column(sort, By::Ready, "ready", Width::Fixed(5)),
         column(sort, By::Phase, "phase", Width::Fit(7, 9)).gives_way(3),
-        column(sort, By::Due, "eviction", Width::Fit(8, 13)).right(),
+        column(sort, By::Due, "eviction", Width::Fit(8, 14)).right(),
         column(sort, By::Owner, "owner", Width::Grow(12, 1)).gives_way(2),
         Column::plain("local data", Width::Fit(10, 28)).gives_way(7),
         column(sort, By::Priority, "priority", Width::Fit(8, 11)).right().gives_way(6),

@@ -368,7 +368,7 @@ fn why(scene: &Scene, row: &PodProgress) -> String {
                 Some(end) if end >= scene.now => {
                     format!("grace period ends in {}", text::left(end, scene.now))
                 }
-                Some(end) => format!("stuck {}", text::age(scene.now, end)),
+                Some(end) => format!("grace period ended {} ago", text::age(scene.now, end)),
                 None => "grace period unknown".into(),
             });
             if let Some(pod) = pod.filter(|pod| !pod.finalizers.is_empty()) {

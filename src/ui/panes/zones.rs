@@ -7,8 +7,8 @@ use crate::{
     app::{Pane, ZoneColumn, screen_part::ScreenPart},
     k8s::feed::FeedKind,
     model::{
-        NodeState, StateRole, ZoneNodes,
-        zone_reason::{RateReason, zone_reason},
+        NodeState, ZoneNodes,
+        zone_reason::{RateReason, worst_node, zone_reason},
     },
     ui::{
         Scene,
@@ -109,14 +109,8 @@ impl<'a> ZoneLine<'a> {
         self.states.iter().filter(|state| **state == NodeState::Silent).count()
     }
 
-    /// State of the worst node of a zone that is not disrupted, if that node needs attention.
     fn worst_node(&self) -> Option<NodeState> {
-        match self.view.state {
-            ZoneState::Normal | ZoneState::Initial => {
-                NodeState::worst(self.states).filter(|state| state.role() < StateRole::Maintenance)
-            }
-            ZoneState::PartialDisruption | ZoneState::FullDisruption => None,
-        }
+        worst_node(self.view, self.states)
     }
 
     /// Glyph of the worst node or, without one, of the zone's state.

@@ -33,8 +33,9 @@ pub struct Succession {
 pub struct SuccessionCounts {
     /// Outcomes of the pods that are deleted within the forecast.
     pub evicted: OutcomeCounts,
-    /// Outcomes of the pods that stay on lost nodes, because they are not deleted within the forecast; terminating pods
-    /// included.
+    /// Outcomes of the pods whose deletion started before the forecast and that stay on lost nodes.
+    pub terminating: OutcomeCounts,
+    /// Outcomes of the pods that stay on lost nodes, because their deletion does not start within the forecast.
     pub left_behind: OutcomeCounts,
     /// Outcomes of the pods on other nodes that replacements preempt.
     pub preempted: OutcomeCounts,
@@ -43,7 +44,7 @@ pub struct SuccessionCounts {
 impl SuccessionCounts {
     /// Outcomes of all pods that are deleted or on lost nodes.
     pub fn outcomes(&self) -> OutcomeCounts {
-        self.evicted + self.left_behind
+        self.evicted + self.terminating + self.left_behind
     }
 
     /// Number of pods with nowhere to run, preempted pods included.
@@ -54,17 +55,21 @@ impl SuccessionCounts {
 
 impl Succession {
     pub fn counts(&self) -> SuccessionCounts {
-        let outcomes = |are_evicted: bool| {
-            let those = self.successors.iter().filter(move |pod| pod.evicted.is_some() == are_evicted);
-            those.map(|successor| successor.outcome.kind()).collect()
-        };
-        SuccessionCounts {
-            evicted: outcomes(true),
-            left_behind: outcomes(false),
+        let mut counts = SuccessionCounts {
             preempted: failover::preempted(&self.trace)
                 .map(|(_, victim)| OutcomeKind::of_preempted(victim))
                 .collect(),
+            ..SuccessionCounts::default()
+        };
+        for successor in &self.successors {
+            let outcomes = match successor.evicted {
+                Some(_) => &mut counts.evicted,
+                None if successor.is_terminating => &mut counts.terminating,
+                None => &mut counts.left_behind,
+            };
+            outcomes.count(successor.outcome.kind());
         }
+        counts
     }
 
     /// The successors by their old pods.
@@ -87,6 +92,8 @@ pub struct Successor {
     /// When the deletion of the old pod starts, or when its kubelet has ended it; `None` if neither happens within the
     /// forecast.
     pub evicted: Option<Timestamp>,
+    /// Whether the deletion of the old pod started before the forecast.
+    pub is_terminating: bool,
     pub outcome: PodOutcome,
     /// Where the replacement lands, even if it is created after the forecast; none without a replacement.
     pub landing: Option<Landing>,
@@ -225,7 +232,16 @@ impl Forecast {
         let successor = |pod: &Arc<Pod>| {
             let (of, from) = (pod.key.clone(), pod.node.clone()?);
             let outcome = outcomes.outcome(pod);
-            Some(Successor { of, from, evicted: None, outcome, landing: None, created: None, ready: None })
+            Some(Successor {
+                of,
+                from,
+                evicted: None,
+                is_terminating: true,
+                outcome,
+                landing: None,
+                created: None,
+                ready: None,
+            })
         };
         hanging.filter_map(successor).collect()
     }
@@ -416,20 +432,14 @@ impl Forecast {
         self.down.iter().filter(|node| is_paused(node) && !is_assumed(node)).collect()
     }
 
-    /// Returns the pods that nothing evicts, although nothing will run in their place: they tolerate the taint of their
-    /// node without a limit, and the node is down at the end of the forecast, which has no assumptions. Pods of
-    /// DaemonSets and static pods, which belong to their nodes, are left out.
-    pub fn stuck_without_eviction(&self, cluster: &Cluster) -> Vec<Arc<Pod>> {
+    /// Returns the pods that nothing evicts from the nodes that are down at the end of the forecast, which has no
+    /// assumptions: they tolerate the taint of their node without a limit. Pods of zones whose evictions are paused are
+    /// left out.
+    pub fn never_evicted(&self, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let left_alone = self.left_alone(&Assumptions::default(), cluster);
         let down = self.down.iter().filter(|node| !left_alone.contains(node));
-        let is_stuck = |pod: &&Arc<Pod>| {
-            pod.lives()
-                && outcome::is_never_evicted(pod)
-                && !self.has_kubelet(cluster, pod)
-                && Departing::from_lost_node(cluster, pod, true).decide(pod, None).kind()
-                    == OutcomeKind::Stuck
-        };
-        down.flat_map(|node| cluster.workload_pods(node)).filter(is_stuck).cloned().collect()
+        let tolerates = |pod: &&Arc<Pod>| pod.lives() && outcome::is_never_evicted(pod);
+        down.flat_map(|node| cluster.pods_on(node)).filter(tolerates).cloned().collect()
     }
 
     /// Whether the node is down at the end of the forecast, which has no assumptions, and no taint evicts its pods,
@@ -510,5 +520,6 @@ fn successor(departure: Option<Departure>, placed: FailoverPod) -> Option<Succes
     }
     let evicted = departure.map(|departure| departure.leaves);
     let (of, from) = (pod.key.clone(), pod.node.clone()?);
-    Some(Successor { of, from, evicted, outcome, landing, created, ready: is_ready })
+    let is_terminating = pod.termination.is_some();
+    Some(Successor { of, from, evicted, is_terminating, outcome, landing, created, ready: is_ready })
 }

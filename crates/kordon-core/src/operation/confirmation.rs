@@ -98,7 +98,7 @@ pub fn permissions(plan: &Plan) -> Vec<Permission> {
 
 /// The first five pods that keep a plan from completing, with their verdicts. A last line has the number of further
 /// pods.
-pub fn stuck(plan: &Plan) -> Vec<String> {
+pub fn kept(plan: &Plan) -> Vec<String> {
     const SHOWN: usize = 5;
     let keeps = |verdict: &Verdict| {
         matches!(
@@ -109,11 +109,11 @@ pub fn stuck(plan: &Plan) -> Vec<String> {
                 | Verdict::Unknown { .. }
         )
     };
-    let stuck: Vec<_> = plan.pods.iter().filter(|pod| keeps(&pod.verdict)).collect();
-    let shown = stuck.iter().take(SHOWN);
+    let kept: Vec<_> = plan.pods.iter().filter(|pod| keeps(&pod.verdict)).collect();
+    let shown = kept.iter().take(SHOWN);
     let mut lines: Vec<String> = shown.map(|pod| format!("pod {}: {}", pod.pod, pod.verdict)).collect();
-    if stuck.len() > SHOWN {
-        lines.push(format!("and {} more", stuck.len() - SHOWN));
+    if kept.len() > SHOWN {
+        lines.push(format!("and {} more", kept.len() - SHOWN));
     }
     lines
 }

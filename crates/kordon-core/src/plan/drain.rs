@@ -219,9 +219,9 @@ fn drain_warnings(cluster: &Cluster, node: &NodeName, drain: &NodeDrain, pods: &
     if unselected > 0 {
         warnings.push(Warning::UnselectedRemain { node: node.clone(), pods: unselected });
     }
-    let stuck = pods.iter().filter(|pod| pod.is_stuck()).count();
-    if stuck > 0 && !drain.refused {
-        warnings.push(Warning::DrainIncomplete { node: node.clone(), pods: stuck });
+    let kept = pods.iter().filter(|pod| pod.is_kept()).count();
+    if kept > 0 && !drain.refused {
+        warnings.push(Warning::DrainIncomplete { node: node.clone(), pods: kept });
     }
     warnings
 }

@@ -235,7 +235,7 @@ impl PodPlan {
     }
 
     /// Returns whether the pod should leave its node but does not, or not before the timeout.
-    pub(super) fn is_stuck(&self) -> bool {
+    pub(super) fn is_kept(&self) -> bool {
         match self.verdict.as_if_granted() {
             Verdict::Waits { .. }
             | Verdict::WaitsForOperator { .. }

@@ -298,7 +298,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
     pub fn drain(&self, group: usize, pods: &[PodPlan], refusals: Vec<String>) -> NodeDrain {
         let likely = self.likely.groups[group];
         let refused = !refusals.is_empty();
-        let stuck = pods.iter().find(|pod| pod.verdict.budget().is_some() && pod.is_stuck());
+        let kept = pods.iter().find(|pod| pod.verdict.budget().is_some() && pod.is_kept());
         let last = pods
             .iter()
             .filter(|pod| matches!(pod.verdict.as_if_granted(), Verdict::LeavesAfter { .. }))
@@ -318,7 +318,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
             starts: likely.started,
             ends: if is_known { ends } else { ends.at_the_soonest() },
             after_incomplete: likely.after_incomplete,
-            dominated_by: stuck.or(last).and_then(|pod| pod.verdict.budget().cloned()),
+            dominated_by: kept.or(last).and_then(|pod| pod.verdict.budget().cloned()),
             remaining: (refused || is_known).then(|| pods.iter().filter(remains).count() + back),
         }
     }

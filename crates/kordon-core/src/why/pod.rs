@@ -170,7 +170,7 @@ impl Explainer<'_> {
                 "Terminating: its grace period is over, and its kubelet has not confirmed the deletion".into()
             }
             End::NoKubelet { is_over: true } => {
-                "stuck Terminating: its grace period is over, and its kubelet is down".into()
+                "Terminating: its grace period is over, and its kubelet is down".into()
             }
             End::NoKubelet { is_over: false } => {
                 format!(

@@ -370,7 +370,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_strands_most_pods() {
     fixture.pod("bare", "n2", |_| {});
     assert_eq!(
         reported(&fixture),
-        "N-1: losing n2 would strand 2 pods (1 lost, 1 stuck), losing zone b would strand 3"
+        "N-1: losing n2 would strand 2 pods (1 lost, 1 stuck), losing zone b would strand 3 pods (1 lost, 1 stuck, 1 Pending)"
     );
 }
 

@@ -206,8 +206,10 @@ pub struct NextReport {
     /// The event: `unknown` (the node's conditions become Unknown), `taint` (the node gets the NoExecute taint) or
     /// `evict` (pods of the node are deleted).
     pub r#type: &'static str,
-    /// Number of pods that are deleted; `null` unless `evict`.
+    /// Number of pods that are deleted in this event; `null` unless `evict`.
     pub pods: Option<usize>,
+    /// Number of pods of the node that are to be evicted, in this event or later; `null` unless `evict`.
+    pub all_pods: Option<usize>,
     /// When the event happens; `null` if it depends on something whose time is unknown.
     pub at: Option<Timestamp>,
     /// Seconds from `takenAt` to the event.
@@ -219,6 +221,9 @@ pub struct NextReport {
     pub probability: f64,
     /// The causes of the event, as text; not for parsing.
     pub why: Why,
+    /// The event in words, for the printed table.
+    #[serde(skip)]
+    pub words: String,
 }
 
 impl StatusNodeReport {
@@ -279,6 +284,10 @@ impl StatusNodeReport {
                     NextEventKind::Evict { .. } => "evict",
                 },
                 pods: match due.what {
+                    NextEventKind::Evict { first, .. } => Some(first),
+                    NextEventKind::Unknown | NextEventKind::Taint => None,
+                },
+                all_pods: match due.what {
                     NextEventKind::Evict { pods, .. } => Some(pods),
                     NextEventKind::Unknown | NextEventKind::Taint => None,
                 },
@@ -287,6 +296,7 @@ impl StatusNodeReport {
                 estimated: due.estimated,
                 probability: due.chance.as_ref().map_or(1.0, |chance| chance.probability),
                 why: due.why.clone(),
+                words: due.what.words(),
             }),
         }
     }
@@ -354,12 +364,14 @@ mod tests {
         let at = Timestamp::from_secs(1_800_000_000);
         let next = NextReport {
             r#type: "evict",
-            pods: Some(2),
+            pods: Some(1),
+            all_pods: Some(2),
             at: Some(at),
             in_seconds: Some(-1.5),
             estimated: true,
             probability: 0.5,
             why: Cause::Ready.into(),
+            words: "1 of 2 pods".into(),
         };
         let yaml = serde_saphyr::to_string(&next).expect("a report is plain data");
         let back: Value = serde_saphyr::from_str(&yaml).expect("what was written can be read");

@@ -432,7 +432,7 @@ impl Approval {
                 if plan.prospect() == Prospect::Refused {
                     let refusal = ApprovalRefusal::PlanRefused {
                         summary: plan.summary(),
-                        pods: confirmation::stuck(plan),
+                        pods: confirmation::kept(plan),
                     };
                     return self.refuse(refusal);
                 }

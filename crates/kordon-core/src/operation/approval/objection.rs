@@ -33,7 +33,7 @@ impl Objection {
     /// maintenances are not included.
     pub fn to_plan(plan: &Plan, breaches: Vec<Breach>) -> Vec<Self> {
         let blocked = (plan.prospect() == Prospect::Blocked)
-            .then(|| Self::Blocked { summary: plan.summary(), pods: confirmation::stuck(plan) });
+            .then(|| Self::Blocked { summary: plan.summary(), pods: confirmation::kept(plan) });
         blocked.into_iter().chain(breaches.into_iter().map(Self::Guard)).collect()
     }
 

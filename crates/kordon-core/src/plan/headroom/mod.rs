@@ -91,6 +91,8 @@ struct LossAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomClause {
     pub text: String,
+    /// The text without the outcomes in brackets, for lines with little space.
+    pub short: String,
     /// Age of the oldest cluster state that the text depends on; `None` if the cluster has not changed since that
     /// state.
     pub age: Option<Span>,
@@ -206,7 +208,7 @@ impl Headroom {
 
     /// Returns the headroom in one clause, for example:
     ///
-    /// - `N-1: losing x would strand 3 pods (2 stuck, 1 Pending), losing zone b would strand 10`
+    /// - `N-1: losing x would strand 2 pods (2 stuck), losing zone b would strand 10 pods (10 Pending)`
     /// - `N-1 ok: nodes, zones`
     /// - `N-1 ok: nodes; losing zone b would strand 1 pod (1 Pending)`
     /// - `N-1: losing x may strand 1 pod (not known)`
@@ -231,27 +233,26 @@ impl Headroom {
         let mut ok = Vec::new();
         ok.extend((knows_nodes && self.nodes.is_enough()).then_some("nodes"));
         ok.extend((knows_zones && self.zones.is_enough()).then_some("zones"));
-        let mut others = Vec::new();
-        others.extend(worst_node.map(|worst| worst.text(&worst.of)));
-        others.extend(worst_zone.map(|worst| {
-            let zone = format!("zone {}", zone_name(&worst.of));
-            match worst_node {
-                Some(_) if worst.outcomes.nowhere() > 0 => {
-                    format!("losing {zone} would strand {}", worst.outcomes.nowhere())
-                }
-                Some(_) | None => worst.text(&zone),
-            }
-        }));
-        others.extend((knows_zones && self.zones.on_request > 0).then(|| "zones on request (x)".to_owned()));
-        let text = match (ok.is_empty(), others.is_empty()) {
-            (true, true) => return None,
-            (true, false) => format!("N-1: {}", others.join(", ")),
-            (false, true) => format!("N-1 ok: {}", ok.join(", ")),
-            (false, false) => format!("N-1 ok: {}; {}", ok.join(", "), others.join(", ")),
+        let text = |with_parts: bool| {
+            let mut others = Vec::new();
+            others.extend(worst_node.map(|worst| worst.text(&worst.of, with_parts)));
+            others.extend(
+                worst_zone.map(|worst| worst.text(&format!("zone {}", zone_name(&worst.of)), with_parts)),
+            );
+            others.extend(
+                (knows_zones && self.zones.on_request > 0).then(|| "zones on request (x)".to_owned()),
+            );
+            Some(match (ok.is_empty(), others.is_empty()) {
+                (true, true) => return None,
+                (true, false) => format!("N-1: {}", others.join(", ")),
+                (false, true) => format!("N-1 ok: {}", ok.join(", ")),
+                (false, false) => format!("N-1 ok: {}; {}", ok.join(", "), others.join(", ")),
+            })
         };
         let ages = [of_nodes.filter(|_| knows_nodes), of_zones.filter(|_| knows_zones)];
         Some(HeadroomClause {
-            text,
+            text: text(true)?,
+            short: text(false)?,
             age: ages.into_iter().flatten().max(),
             is_short: knows_nodes && self.nodes.pending > 0 || knows_zones && self.zones.pending > 0,
             knows_nodes,
@@ -262,14 +263,16 @@ impl Headroom {
 
 impl<T> HeadroomLoss<T> {
     /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)`. If some outcomes are unknown, appends
-    /// ` and maybe 4 more`. If no pod is known to be stranded: `losing x may strand 1 pod (not known)`.
-    fn text(&self, of: &str) -> String {
+    /// ` and maybe 4 more`. If no pod is known to be stranded: `losing x may strand 1 pod (not known)`. Without parts,
+    /// the outcomes in brackets are left out.
+    fn text(&self, of: &str, with_parts: bool) -> String {
         let nowhere = &self.outcomes;
         if nowhere.total() == 0 {
             return format!("losing {of} may strand {} (not known)", counted(self.unknown, "pod", "pods"));
         }
         let pods = counted(nowhere.total(), "pod", "pods");
-        let stranded = format!("losing {of} would strand {pods} ({})", nowhere.text());
+        let parts = if with_parts { format!(" ({})", nowhere.text()) } else { String::new() };
+        let stranded = format!("losing {of} would strand {pods}{parts}");
         match self.unknown {
             0 => stranded,
             unknown => format!("{stranded} and maybe {unknown} more"),
