@@ -97,7 +97,7 @@ async fn each_list_and_the_status_are_tables_of_csv_and_markdown() {
     assert_eq!(column(&printed(&objects, &["pods", "-n", "other", "-o", "csv"]).await, "POD"), [""; 0]);
     let evictions = printed(&objects, &["evictions", "-o", "csv"]).await;
     assert_eq!(column(&evictions, "STATE"), ["terminating"]);
-    assert_eq!(column(&evictions, "IN"), ["stuck"], "its kubelet is down: its grace period has no effect");
+    assert_eq!(column(&evictions, "IN"), ["hangs"], "its kubelet is down: its grace period has no effect");
     let status = printed(&objects, &["status", "-o", "md"]).await;
     let verdict = status.lines().next().expect("the verdict");
     assert!(!verdict.starts_with('|') && status.contains("\n\n| ZONE | "), "{status}");

@@ -253,7 +253,7 @@ impl PodCase {
             PodTrouble::WaitsForVolume(HeldVolume { claim, holder: Some(holder), .. }) => {
                 format!("until volume {claim} is detached from the node of {holder}, which holds it")
             }
-            PodTrouble::WaitsForVolume(HeldVolume { claim, node, holder: None }) => {
+            PodTrouble::WaitsForVolume(HeldVolume { claim, node, holder: None, .. }) => {
                 format!("until volume {claim} is detached from {node}")
             }
             PodTrouble::NodeGone => format!(
