@@ -38,7 +38,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use compare::Comparison;
+use compare::{Comparison, Twins};
 use facts::Facts;
 
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
@@ -63,6 +63,20 @@ async fn a_drain_under_load_goes_as_its_plan_predicted() {
     println!("{drained} of {nodes} nodes, {PARALLEL} at a time, seed {seed}\n{comparison}");
     check_progress(&notices, &facts);
     comparison.check();
+}
+
+/// Shows by how much two drains of the same nodes of the same cluster differ. The uids of the pods differ, and with them
+/// which pods obey SIGTERM.
+#[tokio::test(start_paused = true)]
+async fn two_drains_of_the_same_nodes_differ_in_order_and_times() {
+    let mut town = Town::new(40, 0).await;
+    let chosen = town.drainable(4);
+    let (plan, facts, _) = town.drain(chosen.clone()).await;
+    let mut again = Town::with_uids(40, 0, 1).await;
+    let (other_plan, other_facts, _) = again.drain(chosen).await;
+    let twins = Twins::new([(&plan, &facts), (&other_plan, &other_facts)]);
+    println!("{twins}");
+    twins.check();
 }
 
 /// Checks that during the drain, progress and likely end are reported every ten seconds.
@@ -180,9 +194,14 @@ impl Drop for Town {
 impl Town {
     /// Creates a cluster that has run for a while, with all objects that plans are based on.
     async fn new(nodes: usize, seed: u64) -> Self {
+        Self::with_uids(nodes, seed, seed).await
+    }
+
+    /// Like [`Town::new`], with other uids for each value of `uids`.
+    async fn with_uids(nodes: usize, seed: u64, uids: u64) -> Self {
         let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
-        let api =
-            Api::new(clock, api::ApiOptions { seed, log_entries: 1_000_000, ..api::ApiOptions::default() });
+        let options = api::ApiOptions { seed: uids, log_entries: 1_000_000, ..api::ApiOptions::default() };
+        let api = Api::new(clock, options);
         let cancel = CancellationToken::new();
         let world = world::WorldOptions {
             scenario: Scenario::named("healthy").expect("there is one"),
