@@ -14,6 +14,7 @@ use kordon_core::cluster::{Key, NodeName};
 use crate::{
     dashboard_fixture::DashboardFixture,
     event_list::{show_events, show_other_events},
+    screens::about_to_drain,
 };
 
 #[test]
@@ -131,17 +132,26 @@ const ACTING: &[(Pane, &str, &[&str])] = &[
     (Pane::Audit, "9", &["d", "<Enter>", "y"]),
     (Pane::Journal, "5", &["d", "<Enter>"]),
     (Pane::Events, "2:events<Enter>", &["d", "<Enter>"]),
+    (Pane::Progress, "A", &["d"]),
 ];
 
 /// Focuses a pane of [`ACTING`] that has rows.
 fn focused(pane: Pane, focus: &str) -> DashboardFixture {
     let mut fixture = match pane {
         Pane::Plan | Pane::Budgets | Pane::Audit => DashboardFixture::maintenance(),
+        Pane::Progress => about_to_drain(),
         _ => DashboardFixture::incident(),
     };
-    fixture.add_waiting_pods();
+    if pane != Pane::Progress {
+        fixture.add_waiting_pods();
+    }
     fixture.press(focus);
     match pane {
+        Pane::Progress => {
+            fixture.serve();
+            fixture.press("prod-eu try-blocked<Enter>");
+            fixture.serve();
+        }
         // Their rows are computed while they are shown.
         Pane::Budgets | Pane::Audit => fixture.run(1),
         Pane::Events => show_events(&mut fixture),
@@ -180,7 +190,7 @@ fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
         }
     }
     assert!(acted.len() > 60, "only {} keys acted: that shows little", acted.len());
-    for pane in [Pane::Budgets, Pane::Audit, Pane::Journal, Pane::Events] {
+    for pane in [Pane::Budgets, Pane::Audit, Pane::Journal, Pane::Events, Pane::Progress] {
         assert!(acted.contains(&pane), "no key acted in {pane:?}");
     }
 }
@@ -302,7 +312,11 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Plan => screen.overlays.plan()?.selected_pod().map(|pod| pod.to_string()),
         Pane::Journal => screen.journal.selected().map(ToString::to_string),
         Pane::Events => screen.overlays.event_list()?.list.selected().map(|row| format!("{row:?}")),
-        Pane::Detail | Pane::Progress => None,
+        Pane::Progress => {
+            let entry = fixture.app.shown_operation()?;
+            screen.overlays.progress()?.selected_pod(&entry.progress).map(ToString::to_string)
+        }
+        Pane::Detail => None,
     }
 }
 
@@ -345,7 +359,7 @@ fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
             DetailSubject::Budget(budget) => budget.to_string(),
         });
     }
-    if let Some(plan) = screen.overlays.plan().filter(|_| pane != Pane::Plan) {
+    if let Some(plan) = screen.overlays.plan().filter(|_| !matches!(pane, Pane::Plan | Pane::Progress)) {
         return Some(match &plan.request.targets {
             Targets::Nodes(nodes) if plan.request.kind == PlanKind::Failure && pane == Pane::Zones => {
                 fixture.app.model.cluster.node(&nodes[0]).expect("a node").zone().to_string()
