@@ -81,7 +81,7 @@ use crate::k8s::{
 use kordon_core::{
     cluster::{Change, Cluster, Gaps, Known, Scope},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
-    forecast::{EventKind, Forecast, accuracy::Judgement, apply_write},
+    forecast::{EventKind, EventRanges, Forecast, accuracy::Judgement, apply_write},
     placement::SchedulerRules,
     plan::failover_gaps,
     why::Explainer,
@@ -310,6 +310,14 @@ impl Model {
             self.set_forecast(forecast);
         }
         self.refresh(now);
+    }
+
+    /// Computes when the events of the forecast may happen, for a command that looks at the cluster once: it sees no pass
+    /// of the controller, so the next one may be at any moment within a period.
+    pub fn run_event_ranges(&mut self) {
+        let forecast = self.predictions.forecast().filter(|_| self.views.is_predicted());
+        let ranges = forecast.map(|forecast| EventRanges::new(forecast, &self.settings, &self.cluster));
+        self.predictions.set_event_ranges(ranges);
     }
 
     /// Stores a new forecast and returns the previous one.

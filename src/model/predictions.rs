@@ -18,7 +18,7 @@ use super::{
 use kordon_core::{
     cluster::{Applied, Cluster, Key, Name, NodeName},
     forecast::{
-        Accuracy, AccuracyReport, EventKind, Forecast,
+        Accuracy, AccuracyReport, EventKind, EventRanges, Forecast,
         accuracy::{Judgement, Predicted},
     },
     plan::PodOutcome,
@@ -34,6 +34,8 @@ pub struct Predictions {
     forecast: Option<Arc<Forecast>>,
     /// A forecast with a longer horizon, only for charts of more than ten minutes.
     outlook: Option<Arc<Forecast>>,
+    /// When the events of the forecast may happen, if no pass of the controller was seen.
+    event_ranges: Option<EventRanges>,
     /// Outcomes of the evicted pods.
     outcomes: Option<Arc<EvictionOutcomes>>,
     /// Advice for the pods that wait for a node.
@@ -62,6 +64,7 @@ impl Predictions {
         Self {
             forecast: None,
             outlook: None,
+            event_ranges: None,
             outcomes: None,
             pending: None,
             budgets: None,
@@ -88,6 +91,11 @@ impl Predictions {
     pub fn forecast_until(&self, horizon: Horizon) -> Option<&Forecast> {
         let far = self.outlook.as_deref().filter(|_| horizon != Horizon::TenMinutes);
         far.or(self.forecast.as_deref())
+    }
+
+    /// When the events of the forecast may happen; `None` if the forecast knows when the controller makes its passes.
+    pub const fn event_ranges(&self) -> Option<&EventRanges> {
+        self.event_ranges.as_ref()
     }
 
     pub const fn outcomes(&self) -> Option<&Arc<EvictionOutcomes>> {
@@ -179,6 +187,10 @@ impl Predictions {
         self.accuracy.on_forecast(&forecast, cluster);
         self.results.count(true);
         self.forecast.replace(Arc::new(forecast))
+    }
+
+    pub(super) fn set_event_ranges(&mut self, ranges: Option<EventRanges>) {
+        self.event_ranges = ranges;
     }
 
     /// Stores a new forecast with a longer horizon and returns the previous one.

@@ -11,9 +11,12 @@ use kube::{Api as Objects, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 use tokio::io::AsyncBufReadExt as _;
 
-use crate::common::{
-    program::{Server, Shell, path},
-    terminal::Terminal,
+use crate::{
+    common::{
+        program::{Server, Shell, path},
+        terminal::Terminal,
+    },
+    harness::interrupt,
 };
 
 /// Exit codes, as in `docs/reference/cli.md`.
@@ -281,6 +284,37 @@ async fn a_verdict_is_followed_one_line_for_each_change() {
     assert!(verdicts.iter().all(|verdict| verdict["schema"] == "kordon.verdict/v1"), "{verdicts:#?}");
     assert!(verdicts.windows(2).all(|pair| pair[0]["text"] != pair[1]["text"]), "{verdicts:#?}");
     assert!(verdicts.len() > 1 && verdicts[0]["predictions"]["misses"] == json!([]), "{verdicts:#?}");
+}
+
+/// When the controller takes its Lease, it ends the watches of its shadow and starts others over the same connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_that_takes_its_lease_reports_no_broken_watch() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let kubeconfig = shell.kubeconfig(&server.url, json!({}));
+    let line = ["controller", "--enforce", "--listen=127.0.0.1:0", "-o", "json", "--kubeconfig", &kubeconfig];
+    let mut command = shell.command(&line);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let mut child = command.spawn().expect("it starts");
+    let mut printed = tokio::io::BufReader::new(child.stdout.take().expect("its output")).lines();
+    let mut lines: Vec<Value> = Vec::new();
+    while lines.last().is_none_or(|line| line["kind"] != "leading") {
+        let line = tokio::time::timeout(Duration::from_secs(180), printed.next_line()).await;
+        let line = line.expect("it takes its Lease").expect("text").expect("it goes on");
+        lines.push(serde_json::from_str(&line).expect("one document in a line"));
+    }
+    // The new watches list everything, and report changes for a while.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    interrupt(&child);
+    while let Some(line) = printed.next_line().await.expect("text") {
+        lines.push(serde_json::from_str(&line).expect("one document in a line"));
+    }
+    let is_about_watch = |line: &&Value| {
+        line["object"].as_str().is_some_and(|object| object.starts_with("watch/"))
+            || line["text"].as_str().is_some_and(|text| text.contains("dispatch task"))
+    };
+    let broken: Vec<&Value> = lines.iter().filter(is_about_watch).collect();
+    assert!(broken.is_empty(), "{broken:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,14 +1,21 @@
 //! A key acts on the row that was under the cursor before the key was pressed, even if rows move, arrive and vanish
 //! between two keys.
 
-use kordon::app::{
-    detail::DetailSubject,
-    pane::{InputTarget, KeyFocus, Pane},
-    preview::{PlanKind, Targets},
+use kordon::{
+    app::{
+        detail::DetailSubject,
+        pane::{InputTarget, KeyFocus, Pane},
+        preview::{PlanKind, Targets},
+    },
+    model::JournalSubject,
 };
 use kordon_core::cluster::{Key, NodeName};
 
-use crate::dashboard_fixture::DashboardFixture;
+use crate::{
+    dashboard_fixture::DashboardFixture,
+    event_list::{show_events, show_other_events},
+    screens::about_to_drain,
+};
 
 #[test]
 fn esc_keeps_the_selected_node_when_a_filter_ends() {
@@ -121,21 +128,46 @@ const ACTING: &[(Pane, &str, &[&str])] = &[
     (Pane::Forecast, "4", &["x", "d", "<Enter>"]),
     (Pane::Zones, "1", &["x", "<Enter>"]),
     (Pane::Plan, "2/pool-a-01<Enter>r", &["d"]),
+    (Pane::Budgets, "8", &["d", "<Enter>", "y"]),
+    (Pane::Audit, "9", &["d", "<Enter>", "y"]),
+    (Pane::Journal, "5", &["d", "<Enter>"]),
+    (Pane::Events, "2:events<Enter>", &["d", "<Enter>"]),
+    (Pane::Progress, "A", &["d"]),
 ];
+
+/// Focuses a pane of [`ACTING`] that has rows.
+fn focused(pane: Pane, focus: &str) -> DashboardFixture {
+    let mut fixture = match pane {
+        Pane::Plan | Pane::Budgets | Pane::Audit => DashboardFixture::maintenance(),
+        Pane::Progress => about_to_drain(),
+        _ => DashboardFixture::incident(),
+    };
+    if pane != Pane::Progress {
+        fixture.add_waiting_pods();
+    }
+    fixture.press(focus);
+    match pane {
+        Pane::Progress => {
+            fixture.serve();
+            fixture.press("prod-eu try-blocked<Enter>");
+            fixture.serve();
+        }
+        // Their rows are computed while they are shown.
+        Pane::Budgets | Pane::Audit => fixture.run(1),
+        Pane::Events => show_events(&mut fixture),
+        _ => {}
+    }
+    fixture
+}
 
 #[test]
 fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
-    let mut acted = 0;
+    let mut acted: Vec<Pane> = Vec::new();
     for seed in 0..6 {
         for (pane, focus, keys) in ACTING {
             for key in *keys {
                 let mut chance = fastrand::Rng::with_seed(seed);
-                let mut fixture = match pane {
-                    Pane::Plan => DashboardFixture::maintenance(),
-                    _ => DashboardFixture::incident(),
-                };
-                fixture.add_waiting_pods();
-                fixture.press(focus);
+                let mut fixture = focused(*pane, focus);
                 if *pane == Pane::Nodes && chance.bool() {
                     // Sorts the nodes by name, so that new nodes are first.
                     fixture.press("s");
@@ -148,15 +180,19 @@ fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
                 let reported = format!("seed {seed}, {pane:?}, {key}, chosen {chosen:?}");
                 let still = under_cursor(&fixture, *pane);
                 assert!(still.is_none() || still == chosen, "{reported}: now {still:?}");
+                let meant = chosen.as_deref().and_then(|row| object_of(&fixture, *pane, row));
                 fixture.press(key);
                 if let Some(object) = acted_on(&fixture, *pane) {
-                    assert_eq!(Some(object), chosen, "{reported}");
-                    acted += 1;
+                    assert_eq!(Some(object), meant, "{reported}");
+                    acted.push(*pane);
                 }
             }
         }
     }
-    assert!(acted > 60, "only {acted} keys acted: that shows little");
+    assert!(acted.len() > 60, "only {} keys acted: that shows little", acted.len());
+    for pane in [Pane::Budgets, Pane::Audit, Pane::Journal, Pane::Events, Pane::Progress] {
+        assert!(acted.contains(&pane), "no key acted in {pane:?}");
+    }
 }
 
 /// Keys that change a list without selecting a row: they filter, sort and group it, and type invalid input.
@@ -187,12 +223,7 @@ fn without_a_move_or_a_choice_no_other_row_is_ever_selected() {
     for seed in 0..40 {
         for (pane, focus, keys) in ACTING {
             let mut chance = fastrand::Rng::with_seed(seed);
-            let mut fixture = match pane {
-                Pane::Plan => DashboardFixture::maintenance(),
-                _ => DashboardFixture::incident(),
-            };
-            fixture.add_waiting_pods();
-            fixture.press(focus);
+            let mut fixture = focused(*pane, focus);
             for _ in 0..chance.usize(..4) {
                 fixture.press(["j", "j", "<End>", "<PgDn>"][chance.usize(..4)]);
             }
@@ -219,9 +250,10 @@ fn without_a_move_or_a_choice_no_other_row_is_ever_selected() {
                 fixture.press("<Esc>");
             }
             let key = keys[chance.usize(..keys.len())];
+            let meant = chosen.as_deref().and_then(|row| object_of(&fixture, *pane, row));
             fixture.press(key);
             if let Some(object) = acted_on(&fixture, *pane) {
-                assert_eq!(Some(object), chosen, "seed {seed}, {pane:?}, {key} after {done}");
+                assert_eq!(Some(object), meant, "seed {seed}, {pane:?}, {key} after {done}");
                 kept += 1;
             }
         }
@@ -247,6 +279,9 @@ fn disturb(fixture: &mut DashboardFixture, chance: &mut fastrand::Rng, chosen: O
         }
         fixture.run(1 + chance.i64(..20));
         fixture.plan();
+        if fixture.app.lists_events() {
+            show_other_events(fixture, chance);
+        }
     }
     if chance.bool() {
         let gone = format!("pool-{}-0{}", ["a", "b", "c"][chance.usize(..3)], 1 + chance.usize(..9));
@@ -257,7 +292,8 @@ fn disturb(fixture: &mut DashboardFixture, chance: &mut fastrand::Rng, chosen: O
     }
 }
 
-/// Returns the node, pod or zone under the cursor, by its name on the screen.
+/// Returns the row under the cursor: the name of its node, pod, zone or budget on the screen, or what tells a finding,
+/// a journal entry or a row of Events from all others.
 fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
     let screen = &fixture.app.screen;
     match pane {
@@ -274,7 +310,42 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Budgets => screen.budgets.list.selected().map(ToString::to_string),
         Pane::Audit => screen.audit.selected().cloned(),
         Pane::Plan => screen.overlays.plan()?.selected_pod().map(|pod| pod.to_string()),
-        Pane::Detail | Pane::Progress | Pane::Journal | Pane::Events => None,
+        Pane::Journal => screen.journal.selected().map(ToString::to_string),
+        Pane::Events => screen.overlays.event_list()?.list.selected().map(|row| format!("{row:?}")),
+        Pane::Progress => {
+            let entry = fixture.app.shown_operation()?;
+            screen.overlays.progress()?.selected_pod(&entry.progress).map(ToString::to_string)
+        }
+        Pane::Detail => None,
+    }
+}
+
+/// Returns the node, pod, zone or budget that a row of [`under_cursor`] is about; `None` if the row is gone.
+fn object_of(fixture: &DashboardFixture, pane: Pane, row: &str) -> Option<String> {
+    let model = &fixture.app.model;
+    match pane {
+        Pane::Journal => match model.journal.entry(row.parse().expect("a number"))?.subject()? {
+            JournalSubject::Node(node) => Some(node.to_string()),
+            JournalSubject::Pod(pod, _) => Some(pod.to_string()),
+            JournalSubject::Other(_) => None,
+        },
+        Pane::Audit => {
+            let findings = &model.predictions.audit()?.audit.findings;
+            let finding = findings.iter().find(|finding| finding.id() == row)?;
+            match &*finding.subject.kind {
+                "Node" => Some(finding.subject.name.to_string()),
+                _ => finding.pods.first().filter(|_| finding.pods.len() == 1).map(ToString::to_string),
+            }
+        }
+        Pane::Events => {
+            let mut rows = fixture.app.screen.overlays.event_list()?.list.keys().iter();
+            let about = &rows.find(|key| format!("{key:?}") == row)?.about;
+            match &*about.kind {
+                "Node" => Some(about.name.to_string()),
+                _ => Some(Key::new(&about.namespace, &about.name).to_string()),
+            }
+        }
+        _ => Some(row.to_owned()),
     }
 }
 
@@ -288,7 +359,7 @@ fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
             DetailSubject::Budget(budget) => budget.to_string(),
         });
     }
-    if let Some(plan) = screen.overlays.plan().filter(|_| pane != Pane::Plan) {
+    if let Some(plan) = screen.overlays.plan().filter(|_| !matches!(pane, Pane::Plan | Pane::Progress)) {
         return Some(match &plan.request.targets {
             Targets::Nodes(nodes) if plan.request.kind == PlanKind::Failure && pane == Pane::Zones => {
                 fixture.app.model.cluster.node(&nodes[0]).expect("a node").zone().to_string()

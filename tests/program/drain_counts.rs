@@ -1,5 +1,5 @@
-//! The counts of a drain agree. The header, the nodes and the progress are compared at every moment with each other,
-//! and with the pods that the demo's kubelets have ended; also after a cancel, a kill and a resume. Runs the real loop
+//! The counts of a drain agree. The header, the nodes, the progress and the evictions are compared at every moment with
+//! each other, and with the pods that the demo's kubelets have ended; also after a cancel, a kill and a resume. Runs the real loop
 //! with typed keys on a virtual clock.
 
 use std::{
@@ -14,15 +14,16 @@ use kordon::{
     executor::{effects::EffectExecutor, write_context::WriteContext},
     journal::{Journal, operations},
     k8s::connect::Connection,
-    model::{ConnectionInfo, ControllerRole, ModelOptions},
+    model::{ConnectionInfo, ControllerRole, EvictionRow, EvictionState, ModelOptions},
     run::{self, Dashboard, Session, Surface},
     ui::Drawn,
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::NodeName,
+    cluster::{Key, NodeName},
     engine::{ServerVersion, Settings},
     operation::DrainCount,
+    plan::OutcomeKind,
 };
 use kordon_demo::{api::Api, scenario::Scenario, world::World};
 use kordon_time::{Span, Timestamp};
@@ -301,7 +302,9 @@ impl Town {
     fn check(&mut self, words: &[&str]) -> DrainCount {
         let frames = std::mem::take(&mut *self.frames.0.lock().expect("no panic"));
         let (mut last, mut seen) = (DrainCount::default(), Vec::new());
-        for Frame { at, screen, progress } in &frames {
+        // When the evictions and the progress began to count different terminating pods.
+        let mut differ_since = None;
+        for Frame { at, screen, progress, evictions } in &frames {
             let printed = printed(screen);
             for (word, (gone, total)) in &printed {
                 seen.push(*word);
@@ -311,7 +314,24 @@ impl Town {
                 let (least, most) = (self.gone_at(*at - BEHIND), self.gone_at(*at));
                 assert!((least..=most).contains(gone), "kubelets: {least} to {most}; {}", reported());
             }
+            if let Some(terminating) = terminating_in_title(screen) {
+                assert_eq!(terminating, evictions.terminating, "at {at}:\n{screen}");
+            }
+            assert!(
+                evictions.not_replaced.is_empty(),
+                "at {at}: their replacements are there: {evictions:?}\n{screen}"
+            );
             let Some(count) = progress else { continue };
+            // The response to an eviction arrives before the watch reports the pod.
+            if count.terminating == evictions.terminating {
+                differ_since = None;
+            } else {
+                let since = *differ_since.get_or_insert(*at);
+                assert!(
+                    at.since(since) <= BEHIND,
+                    "since {since}: {count:?}, {evictions:?} at {at}\n{screen}"
+                );
+            }
             let DrainCount { gone, terminating, blocked, waiting, finished } = *count;
             assert_eq!(count.total(), gone + terminating + blocked + waiting + finished);
             assert_eq!(count.total(), self.began.len(), "{count:?} at {at}");
@@ -344,6 +364,13 @@ fn printed(screen: &str) -> Vec<(&'static str, (usize, usize))> {
     found
 }
 
+/// Number of terminating pods in the title of the evictions: `3 Evictions  6 terminating`.
+fn terminating_in_title(screen: &str) -> Option<usize> {
+    let title = screen.lines().find_map(|line| line.split_once("3 Evictions")).map(|(_, title)| title)?;
+    let (before, _) = title.split_once(" terminating")?;
+    before.rsplit(' ').next()?.parse().ok()
+}
+
 /// Parses `3/8 …`.
 fn ratio(text: &str) -> Option<(usize, usize)> {
     let word = text.split_whitespace().next()?;
@@ -357,6 +384,33 @@ struct Frame {
     at: Timestamp,
     screen: String,
     progress: Option<DrainCount>,
+    evictions: Evictions,
+}
+
+/// What the evictions say of terminating pods.
+#[derive(Clone, Debug, Default)]
+struct Evictions {
+    terminating: usize,
+    /// The pods that are said to have no replacement, although the progress shows it.
+    not_replaced: Vec<Key>,
+}
+
+impl Evictions {
+    fn new(app: &App) -> Self {
+        let rows = app.model.views.leaving.evictions.iter();
+        let rows = rows.filter(|(_, row)| matches!(row.state, EvictionState::Terminating { .. }));
+        let landings = app.operations.entries.first().map(|entry| &entry.landings);
+        let is_wrong = |pod: &Key, row: &EvictionRow| {
+            let kind = app.model.outcome(pod, row).map(|outcome| outcome.kind());
+            landings.is_some_and(|landings| landings.contains_key(pod))
+                && matches!(kind, Some(OutcomeKind::NotRecreated | OutcomeKind::Lost))
+        };
+        let not_replaced = rows.clone().filter(|(pod, row)| is_wrong(pod, row));
+        Self {
+            terminating: rows.clone().count(),
+            not_replaced: not_replaced.map(|(pod, _)| pod.clone()).collect(),
+        }
+    }
 }
 
 /// All frames; clones share them.
@@ -378,7 +432,8 @@ impl Surface for FramesSurface {
             assert_eq!(entry.progress.count(), entry.progress.count_on(&node));
             entry.progress.count()
         });
-        self.frames.0.lock().expect("no panic").push(Frame { at: now, screen, progress });
+        let evictions = Evictions::new(app);
+        self.frames.0.lock().expect("no panic").push(Frame { at: now, screen, progress, evictions });
         Ok(drawn)
     }
 

@@ -60,6 +60,28 @@ pub fn show_events(fixture: &mut DashboardFixture) {
     fixture.app.on_cluster_events(events, fixture.now);
 }
 
+/// Answers the open list with other Events, some of them about the same objects.
+pub fn show_other_events(fixture: &mut DashboardFixture, chance: &mut fastrand::Rng) {
+    let abouts = [
+        ("Pod", "shop", "web-04-h4wzd"),
+        ("Pod", "shop", "web-05-h4wzd"),
+        ("Node", "", "pool-b-02"),
+        ("Node", "", "pool-a-01"),
+        ("ReplicaSet", "shop", "web"),
+    ];
+    let reasons = ["BackOff", "Pulled", "NodeNotReady", "Killing"];
+    let mut events = Vec::new();
+    for about in abouts {
+        for reason in reasons {
+            if chance.bool() {
+                events.push(event(fixture, about, chance.bool(), reason, chance.i64(..300)));
+            }
+        }
+    }
+    let events = EventsOfCluster { events: Some(events.into()), ..EventsOfCluster::default() };
+    fixture.app.on_cluster_events(events, fixture.now);
+}
+
 fn opened() -> DashboardFixture {
     let mut fixture = DashboardFixture::incident();
     fixture.press("2:ev<Enter>");

@@ -60,6 +60,7 @@ mod scenario_facts;
 mod scenario_frames;
 mod screens;
 mod small_clusters;
+mod status_watch;
 mod tables;
 mod terminal;
 mod terminal_keys;

@@ -1735,6 +1735,24 @@ fn the_report_replaces_the_progress_and_the_mode_ends_by_itself() {
 }
 
 #[test]
+fn a_removed_pod_that_nothing_recreates_is_lost_in_the_progress_as_in_the_plan() {
+    let mut fixture = about_to_drain();
+    assert!(snapshot::plain(&drawn(&mut fixture, (220, 60))).contains("1 lost"));
+    fixture.press("A");
+    fixture.serve();
+    fixture.press("prod-eu try-blocked<Enter>");
+    fixture.serve();
+    fixture.run(1);
+    for state in ["terminating", "gone"] {
+        let screen = snapshot::plain(&drawn(&mut fixture, (220, 60)));
+        let row = screen.lines().find(|line| line.contains("shop/debug-0 ") && line.contains(state));
+        assert!(row.is_some_and(|row| row.contains("  lost")), "{state}: {screen}");
+        fixture.reap();
+        fixture.run(1);
+    }
+}
+
+#[test]
 fn an_interrupted_drain_is_shown_on_a_line_until_it_is_handled() {
     let mut fixture = at_work();
     fixture.change_node("pool-a-01", |node| node.unschedulable = true);

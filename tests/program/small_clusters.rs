@@ -177,7 +177,32 @@ pub fn cluster(renewed: &str) -> Objects {
 }
 
 fn pod<'a>(plan: &'a Value, name: &str) -> &'a Value {
-    plan["pods"].as_array().expect("pods").iter().find(|pod| pod["pod"] == name).expect("a row")
+    pod_in(&plan["pods"], name)
+}
+
+/// The replacement of an evicted pod is Ready at one time, whoever is asked.
+#[tokio::test]
+async fn evictions_say_when_a_replacement_is_ready_as_the_forecast_does() {
+    let mut objects = cluster("2026-11-29T14:00:00Z");
+    add_deployment(&mut objects, "moved", &["n1"], free_budget("moved"));
+    lose(&mut objects, "n1", "2026-11-29T14:58:00Z");
+    let forecast = objects.answer("forecast", DONE).await;
+    // The commands are run one after the other, so the times are compared from the eviction on.
+    let takes = |row: &Value| {
+        row["readyInSeconds"].as_f64().expect("a time") - row["inSeconds"].as_f64().expect("a time")
+    };
+    let expected = takes(pod_in(&forecast["replacements"], "moved-1-0"));
+    assert!(expected > 0.0, "after its eviction: {forecast:#}");
+    for command in ["evictions", "status"] {
+        let report = objects.answer(command, DONE).await;
+        let row = pod_in(&report["evictions"], "moved-1-0");
+        assert_eq!(row["outcome"], "moves", "{command}");
+        assert!((takes(row) - expected).abs() < 0.01, "{command}: {} instead of {expected}", takes(row));
+    }
+}
+
+fn pod_in<'a>(list: &'a Value, name: &str) -> &'a Value {
+    list.as_array().expect("a list").iter().find(|pod| pod["pod"] == name).expect("a row")
 }
 
 /// The text of the verdict of a status.
@@ -447,6 +472,11 @@ async fn a_drain_of_another_process_counts_what_its_budgets_block() {
         assert_eq!(text.contains(said), since.is_some(), "{text}");
         let by = since.map(|since| format!("{said} {since} by PodDisruptionBudget shop/web"));
         assert!(by.is_none_or(|by| text.contains(&by)), "{text}");
+        let by = since.map(|_| format!("{said} by PodDisruptionBudget shop/web"));
+        let forecast = objects.answer("forecast", DONE).await;
+        assert_eq!(forecast["blockedDrains"], json!(by.as_slice()));
+        let table = objects.table("forecast").await;
+        assert!(by.is_none_or(|by| table.contains(&by)), "{table}");
         let (blocked, waiting) = if since.is_some() { (2, 0) } else { (0, 2) };
         let nodes = status["nodes"].as_array().expect("nodes").iter();
         let drained = nodes.filter(|node| node["name"] == "n3").map(|node| &node["drainClaim"]["count"]);

@@ -26,11 +26,11 @@ use kordon_core::{
     engine::{Severity, Why},
     operation::{
         LandedReplacement, NodeProgress, Operation, OperationEnd, OperationNotice, OperationProgress,
-        OperatorInput, Request, RequestId, RequestOutcome,
+        OperatorInput, PodProgress, Request, RequestId, RequestOutcome,
         approval::{Approved, Checks, NotStarted, PriorOperation, StartRequest, Started},
         landings,
     },
-    plan::{EvictionRules, Permission, Plan, PlanJob, TimeLeft},
+    plan::{EvictionRules, Permission, Plan, PlanJob, PodOutcome, TimeLeft},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -183,6 +183,13 @@ impl OperationEntry {
         self.blocking = BlockingBudget::find(&model.cluster, &blocked, &rules, now);
         let planned = self.plan.as_ref().map_or(&[][..], |plan| &plan.pods);
         self.landings = landings(&self.progress, planned, &model.cluster);
+    }
+
+    /// The outcome of a removed pod in the plan, if nothing runs in its place.
+    pub fn nowhere(&self, pod: &PodProgress) -> Option<&PodOutcome> {
+        let plan = self.plan.as_ref().filter(|_| pod.stage.is_removed())?;
+        let outcome = &plan.pods.iter().find(|planned| planned.pod == pod.pod)?.outcome;
+        outcome.kind().has_nowhere_to_run().then_some(outcome)
     }
 
     /// Progress of the operation on each node.

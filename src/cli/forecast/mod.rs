@@ -139,10 +139,12 @@ impl HorizonArgs {
     /// left out.
     fn print(
         self,
-        shot: OneShot,
+        mut shot: OneShot,
         assumptions: Assumptions,
         failing: Option<BTreeSet<NodeName>>,
     ) -> Result<(), CliError> {
+        // Views have the blocked drains.
+        shot.model.refresh(shot.at);
         let model = &shot.model;
         let Some(engine) = &shot.model.engine else { return shot.done() };
         let under = |assumptions: &Assumptions| {
@@ -170,6 +172,7 @@ impl HorizonArgs {
             now: shot.at,
             succession,
             loops: loops.iter().map(EvictionLoopReport::new).collect(),
+            blocked_drains: if failing.is_some() { &[] } else { &model.views.blocked_drains },
         };
         self.once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
         // The prediction of a failure is about pods, so unknown pods are an error. A forecast without a failure is also

@@ -23,7 +23,7 @@ use kordon_core::{
         Succession, SuccessionCounts, Successor,
     },
     placement::Caveat,
-    plan::{EvictionNote, OutcomeKind, succession_gaps},
+    plan::{BlockedDrain, EvictionNote, OutcomeKind, succession_gaps},
 };
 use kordon_time::Timestamp;
 
@@ -36,6 +36,8 @@ pub struct ForecastSubject<'a> {
     /// Successors of pods that are deleted or no longer run, and the nodes that receive these successors.
     pub succession: Succession,
     pub loops: Vec<EvictionLoopReport>,
+    /// Drains that are blocked, whatever the forecast says of the nodes.
+    pub blocked_drains: &'a [BlockedDrain],
 }
 
 impl ForecastSubject<'_> {
@@ -88,6 +90,8 @@ pub struct ForecastReport {
     pub taint_rule_previews: Option<Vec<TaintRulePreviewReport>>,
     /// Pods that are evicted from a node, or rejected by it, and come back to it again and again.
     pub loops: Vec<EvictionLoopReport>,
+    /// The drains that are blocked now, and by what, as text; empty for a failure.
+    pub blocked_drains: Vec<String>,
     /// For a failure: pods on the failing nodes that are not deleted by the end of the forecast. Those that have or
     /// need a replacement on another node are in `replacements`, too, with the same outcome.
     pub staying: Option<Vec<StayingReport>>,
@@ -371,6 +375,7 @@ impl ForecastReport {
                 .collect(),
             taint_rule_previews: knows_pods.then(|| previews(subject)).flatten(),
             loops: subject.loops.clone(),
+            blocked_drains: subject.blocked_drains.iter().map(BlockedDrain::text).collect(),
             staying: knows_pods.then(|| staying(subject, forecast)),
             receivers: places.then(|| succession.trace.receivers.iter().map(ReceiverReport::new).collect()),
             placement_caveats: places

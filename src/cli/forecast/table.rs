@@ -22,8 +22,8 @@ use kordon_time::{Span, Timestamp};
 pub fn render(report: &ForecastReport, out: &mut Page) {
     totals(report, out);
     outcomes(report, out);
-    for found in &report.loops {
-        out.line(Emphasis::Warning, &found.text);
+    for text in report.loops.iter().map(|found| &found.text).chain(&report.blocked_drains) {
+        out.line(Emphasis::Warning, text);
     }
     for assumption in &report.assumptions {
         let _ = writeln!(out, "  assumption: {}", shown(assumption));

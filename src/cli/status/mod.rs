@@ -50,6 +50,9 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
     let snapshot = if args.no_pods { None } else { compute_headroom(&mut shot, args.n_1) };
     shot.model.run_pending(snapshot.clone());
     shot.run_forecast();
+    if !args.once.is_recorded() {
+        shot.model.run_event_ranges();
+    }
     if !args.no_pods {
         shot.model.run_outcomes(snapshot, shot.at);
     }

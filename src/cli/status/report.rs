@@ -293,6 +293,9 @@ pub struct EvictionReport {
     pub outcome: Option<&'static str>,
     /// The node of the replacement, for `moves` and `preempts`.
     pub outcome_node: Option<NodeName>,
+    /// When the replacement is likely Ready, as in `replacements[].readyInSeconds` of [`kordon forecast`](forecast.md);
+    /// `null` if it lands on no node, or after the end of the forecast.
+    pub ready_in_seconds: Option<f64>,
     /// The outcome in words; not for parsing.
     pub outcome_text: Option<String>,
     /// Why the replacement lands on its node, or on none, and what would help, as text.
@@ -487,6 +490,7 @@ impl EvictionReport {
             finalizers,
             outcome: outcome.map(|outcome| outcome.kind().word()),
             outcome_node: outcome.and_then(PodOutcome::node).cloned(),
+            ready_in_seconds: outcome.and_then(PodOutcome::ready).map(|ready| seconds(ready.since(now))),
             outcome_text: outcome.map(ToString::to_string),
             outcome_reasons: outcome.map(PodOutcome::reasons).unwrap_or_default(),
             budget_ignored: model.predictions.would_be_refused(pod).filter(|_| leaves),

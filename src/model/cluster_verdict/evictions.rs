@@ -1,11 +1,13 @@
 //! Findings about pods that are to be evicted or were evicted, and about the next events of nodes.
 
-use super::{Finding, PartKind, Phrase, VerdictLevel, coarse, is_missing, runs_nowhere, stuck, time_until};
+use super::{
+    Finding, PartKind, Phrase, VerdictLevel, coarse, is_missing, runs_nowhere, seconds, stuck, time_until,
+};
 use crate::model::{EvictionState, Model, NextEventKind, NodeState};
 use kordon_core::{
     cluster::{FeedKind, Key, NodeName},
     engine::controllers_own,
-    forecast::Forecast,
+    forecast::{Forecast, TimeRange},
     plan::words::counted,
 };
 use kordon_time::Timestamp;
@@ -13,7 +15,8 @@ use kordon_time::Timestamp;
 /// Returns the next event of the node in the worst finding: `Unknown in 14s`.
 pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> {
     let event = model.views.leaving.next.get(node).filter(|_| model.views.is_predicted())?;
-    let phrase = Phrase::from(format!("{} ", state_word(event.what)?)).time(time_until(event.at?, now));
+    let phrase = Phrase::from(format!("{} ", state_word(event.what)?));
+    let phrase = phrase.time(until_event(model, node, event.what, event.at?, now));
     Some(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, Vec::new()))
 }
 
@@ -28,9 +31,9 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
     }
     let views = &model.views;
     let total = views.counts.leaving();
-    let shorter =
-        |first| ["next eviction", "eviction"].map(|next| format!("{next} {}", time_until(first, now)));
-    let shorter = views.leaving.first.map(shorter).into_iter().flatten();
+    let until_first = views.leaving.first.map(|first| until_eviction(model, None, first, now));
+    let shorter = |until: &String| ["next eviction", "eviction"].map(|next| format!("{next} {until}"));
+    let shorter = until_first.iter().flat_map(shorter);
     let finding = |phrase: Phrase| {
         Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, shorter.clone().collect())
     };
@@ -41,9 +44,10 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
             if let Some(first) = first {
                 let whose = format!("{} of {node}", counted(own, "pod", "pods"));
                 // A phrase about all nodes follows if they have further pods. It says whether more are evicted later.
+                let until = until_eviction(model, Some(node), first, now);
                 findings.push(finding(match own == total {
-                    true => leave(whose, own, &within(model), first, now).and(later(model)),
-                    false => leave(whose, own, "", first, now),
+                    true => leave(whose, own, &within(model), &until).and(later(model)),
+                    false => leave(whose, own, "", &until),
                 }));
             } else if let Some((pods, first)) = removed_by_force(model, node) {
                 let are = if pods == 1 { "is" } else { "are" };
@@ -56,19 +60,19 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
                 let text = format!("no pod of {node} is left to evict");
                 findings.push(Finding::new(VerdictLevel::Notice, text));
             }
-            match views.leaving.first.filter(|_| total > own) {
+            match until_first.as_ref().filter(|_| total > own) {
                 // The phrase before this one already has the words "pods to be evicted".
-                Some(first) if own > 0 => {
+                Some(until) if own > 0 => {
                     let phrase = Phrase::from(format!("all nodes: {total}{}, next ", within(model)));
-                    let phrase = phrase.time(time_until(first, now)).and(later(model));
+                    let phrase = phrase.time(until).and(later(model));
                     findings.push(Finding::new(VerdictLevel::Notice, phrase));
                 }
-                Some(first) => findings.push(finding(leave_in_all(model, total, first, now))),
+                Some(until) => findings.push(finding(leave_in_all(model, total, until))),
                 None => {}
             }
         }
-        _ => match views.leaving.first {
-            Some(first) => findings.push(finding(leave_in_all(model, total, first, now))),
+        _ => match &until_first {
+            Some(until) => findings.push(finding(leave_in_all(model, total, until))),
             None => findings.extend(next_event(model, now).map(finding)),
         },
     }
@@ -100,7 +104,11 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
         views.leaving.first.is_none_or(|first| time_until(first, now) != time_until(*slot, now))
     });
     phrases.extend(slot.map(|slot| {
-        let phrase = Phrase::from("eviction slot ").time(time_until(slot, now));
+        let until = match model.predictions.event_ranges() {
+            Some(_) => time_within(slot.into(), now),
+            None => time_until(slot, now),
+        };
+        let phrase = Phrase::from("eviction slot ").time(until);
         phrase.and(&format!(" ({} waiting)", counted(nodes, "node", "nodes")))
     }));
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
@@ -108,16 +116,16 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
 
 /// Returns the phrase about the next eviction of a node: `3 pods of n-3 to be evicted, next in 1m12s`. The phrase says
 /// "next" because other pods may have been evicted before.
-fn leave(whose: String, pods: usize, within: &str, next: Timestamp, now: Timestamp) -> Phrase {
+fn leave(whose: String, pods: usize, within: &str, until: &str) -> Phrase {
     let phrase = Phrase::from(whose).and(" to be evicted").and(within);
     let is_only = pods == 1 && within.is_empty();
-    phrase.and(if is_only { " " } else { ", next " }).time(time_until(next, now))
+    phrase.and(if is_only { " " } else { ", next " }).time(until)
 }
 
 /// Returns the phrase about the next eviction of all nodes: `44 pods to be evicted, next in 1m12s`. If every node is
 /// down, silent or late, the phrase adds that the controller pauses evictions once all nodes are down.
-fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
-    let phrase = leave(counted(pods, "pod", "pods"), pods, &within(model), next, now).and(later(model));
+fn leave_in_all(model: &Model, pods: usize, until: &str) -> Phrase {
+    let phrase = leave(counted(pods, "pod", "pods"), pods, &within(model), until).and(later(model));
     let reports = |(state, _): (&NodeState, &usize)| !is_missing(*state);
     match model.watchlist.counts().iter().any(reports) {
         true => phrase,
@@ -194,5 +202,63 @@ fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
     let timed =
         model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
     let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;
-    Some(Phrase::from(format!("{node} {} ", state_word(what)?)).time(time_until(at, now)))
+    let until = until_event(model, node, what, at, now);
+    Some(Phrase::from(format!("{node} {} ", state_word(what)?)).time(until))
+}
+
+/// Returns the time until the first of all evictions, or of those of one node, which is predicted for `first`: `in
+/// 1m12s`, or `in 30s to 45s` if nothing shows when the controller makes its passes.
+fn until_eviction(model: &Model, node: Option<&NodeName>, first: Timestamp, now: Timestamp) -> String {
+    let Some(ranges) = model.predictions.event_ranges() else { return time_until(first, now) };
+    let rows = model.views.leaving.evictions.iter();
+    let rows = rows.filter(|(_, row)| node.is_none_or(|node| row.node == *node));
+    let range = ranges.first(rows.filter_map(|(pod, row)| Some((pod, row.state.leaves_at()?))));
+    time_within(range.unwrap_or(first.into()), now)
+}
+
+/// Returns the time until an event of the node itself, which is predicted for `at`, in the words of
+/// [`until_eviction`].
+fn until_event(model: &Model, node: &NodeName, what: NextEventKind, at: Timestamp, now: Timestamp) -> String {
+    let Some(ranges) = model.predictions.event_ranges() else { return time_until(at, now) };
+    let range = match what {
+        NextEventKind::Unknown => ranges.unknown(node),
+        NextEventKind::Taint => ranges.tainted(node),
+        NextEventKind::Evict { .. } => None,
+    };
+    time_within(range.unwrap_or(at.into()), now)
+}
+
+/// Returns the time until an event that may happen at any time of a range: `in 30s to 45s`, `within 5s`. If nothing but
+/// the time itself is an estimate, returns `in ~39s`.
+fn time_within(range: TimeRange, now: Timestamp) -> String {
+    let TimeRange { first, last } = range;
+    let end = last.since(now).rounded_up();
+    if last <= now {
+        "now".into()
+    } else if first == last {
+        format!("in ~{end}")
+    } else if first <= now {
+        format!("within {end}")
+    } else {
+        format!("in {} to {end}", seconds(first.since(now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kordon_time::Span;
+
+    use super::*;
+
+    #[test]
+    fn a_time_is_not_more_precise_than_what_is_known() {
+        let now = Timestamp::from_secs(1_800_000_000);
+        let within = |first: i64, last: i64| {
+            let at = |millis| now + Span::from_millis(millis);
+            time_within(TimeRange { first: at(first), last: at(last) }, now)
+        };
+        assert_eq!(within(30_900, 44_100), "in 30s to 45s");
+        assert_eq!(within(38_200, 38_200), "in ~39s");
+        assert_eq!([within(0, 4_500), within(-2_000, 0)], ["within 5s", "now"]);
+    }
 }

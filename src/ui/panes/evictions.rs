@@ -70,7 +70,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 enum OutcomeStyle {
     /// The outcome in a few words.
     Short,
-    /// The outcome as a whole statement, with a note if the eviction ignores a budget.
+    /// The outcome as a whole statement, with the time at which the replacement is Ready, and a note if the eviction
+    /// ignores a budget.
     Whole,
 }
 
@@ -266,6 +267,11 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
             None => Cell::new("working out", scene.style(Role::FeedBusy)),
             Some(outcome) => {
                 let cell = with_outcome(Cell::default(), &outcome);
+                let ready =
+                    outcome.ready().filter(|ready| style == OutcomeStyle::Whole && *ready > scene.now);
+                let cell = ready.into_iter().fold(cell, |cell, ready| {
+                    cell.and(&format!(" · Ready in ~{}", text::left(ready, scene.now)), dim)
+                });
                 let ignored = style == OutcomeStyle::Whole
                     && scene.shown.predictions.would_be_refused(key) == Some(true);
                 if ignored {

@@ -21,7 +21,7 @@ use crate::{
 use kordon_core::{
     engine::Confidence,
     forecast::{Lane, LaneFold, TimeRange},
-    plan::OutcomeKind,
+    plan::{BlockedDrain, OutcomeKind},
     visible,
 };
 use kordon_time::{Span, Timestamp};
@@ -136,8 +136,8 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     }
     let drains = &scene.shown.views.blocked_drains;
     if !drains.is_empty() {
-        let blocked = drains.iter().map(|drain| format!("drain of {} blocked by {drain}", drain.node));
-        return ("○", blocked.collect::<Vec<_>>().join("; "), Role::NodeWarning);
+        let blocked: Vec<String> = drains.iter().map(BlockedDrain::text).collect();
+        return ("○", blocked.join("; "), Role::NodeWarning);
     }
     if scene.verdict.level > VerdictLevel::Healthy {
         return ("○", nothing_more(scene.verdict), Role::Dim);

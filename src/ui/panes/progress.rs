@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{
     draw_full_text,
     event_row::{EventRow, when},
-    object_name, open, say, table_of,
+    evictions, object_name, open, say, table_of,
 };
 use crate::{
     app::{Pane, operations::OperationEntry, progress::ProgressRow},
@@ -318,17 +318,23 @@ fn pod(scene: &Scene, entry: &OperationEntry, row: &PodProgress) -> Vec<Cell> {
     .cells()
 }
 
-/// Location of a pod's replacement, if there is one: `→ n-4, Ready · `.
+/// Location of a pod's replacement, if there is one: `→ n-4, Ready · `. If nothing runs in the place of a removed pod,
+/// its outcome: `lost · `.
 fn landing(scene: &Scene, entry: &OperationEntry, row: &PodProgress) -> Cell {
-    let Some(landed) = entry.landings.get(&row.pod) else { return Cell::default() };
     let dim = scene.style(Role::Dim);
-    let cell = Cell::new("→ ", dim);
-    let cell = match (&landed.node, landed.is_ready) {
-        (None, _) => cell.and("Pending", scene.style(Role::NodeNotice)),
-        (Some(node), true) => {
-            cell.and(node, scene.style(Role::Base)).and(", Ready", scene.style(Role::NodeReady))
+    let cell = match (entry.landings.get(&row.pod), entry.nowhere(row)) {
+        (Some(landed), _) => {
+            let cell = Cell::new("→ ", dim);
+            match (&landed.node, landed.is_ready) {
+                (None, _) => cell.and("Pending", scene.style(Role::NodeNotice)),
+                (Some(node), true) => {
+                    cell.and(node, scene.style(Role::Base)).and(", Ready", scene.style(Role::NodeReady))
+                }
+                (Some(node), false) => cell.and(node, scene.style(Role::Base)).and(", not Ready yet", dim),
+            }
         }
-        (Some(node), false) => cell.and(node, scene.style(Role::Base)).and(", not Ready yet", dim),
+        (None, Some(outcome)) => Cell::new(&outcome.short(), scene.style(evictions::role(outcome.kind()))),
+        (None, None) => return Cell::default(),
     };
     if why(scene, row).is_empty() { cell } else { cell.and(" · ", scene.style(Role::Faint)) }
 }

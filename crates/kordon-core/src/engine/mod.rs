@@ -212,6 +212,17 @@ impl Engine {
         Self::attach_with(Outbox::default(), settings, cluster, now)
     }
 
+    /// Like [`Engine::attach`], for a controller that makes its next pass at `next_pass`.
+    pub fn attach_before(
+        next_pass: Timestamp,
+        settings: Settings,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Self {
+        let engine = Self::attach(settings, cluster, now);
+        Self { next_pass, tainting_tick: next_pass + TAINTING_PHASE, ..engine }
+    }
+
     fn attach_with(out: Outbox, settings: Settings, cluster: &Cluster, now: Timestamp) -> Self {
         let started = shadow::leader_started(cluster);
         let mut engine =

@@ -6,6 +6,7 @@ mod assumptions;
 mod baseline;
 mod chance;
 pub mod comparison;
+mod event_ranges;
 mod lanes;
 mod newest;
 mod outcome;
@@ -19,6 +20,7 @@ pub use apply_write::apply_write;
 pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use chance::{Chance, DeletedRange};
 pub use comparison::{ControllerEvent, EventKind};
+pub use event_ranges::EventRanges;
 pub use lanes::{Chart, Lane, LaneFold, LanePods, fold};
 pub use outcome::LeavingOutcomes;
 pub use outcome_record::{

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{OperationProgress, PodEnd, PodProgressStage};
+use super::OperationProgress;
 use crate::{
     cluster::{Cluster, Key, NodeName, OwnerKind, Pod, Uid},
     plan::PodPlan,
@@ -32,18 +32,8 @@ pub fn landings(
     cluster: &Cluster,
 ) -> BTreeMap<Key, LandedReplacement> {
     let own: BTreeSet<&Uid> = progress.pods.iter().map(|pod| &pod.uid).collect();
-    let removed: BTreeSet<&Key> = progress
-        .pods
-        .iter()
-        .filter(|pod| {
-            matches!(
-                pod.stage,
-                PodProgressStage::Terminating { .. }
-                    | PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced)
-            )
-        })
-        .map(|pod| &pod.pod)
-        .collect();
+    let removed = progress.pods.iter().filter(|pod| pod.stage.is_removed());
+    let removed: BTreeSet<&Key> = removed.map(|pod| &pod.pod).collect();
     let mut by_owner: BTreeMap<(&str, &str, &str), Vec<&PodPlan>> = BTreeMap::new();
     for pod in planned.iter().filter(|pod| removed.contains(&pod.pod)) {
         if let Some((kind, name)) = &pod.owner {
@@ -86,7 +76,7 @@ mod tests {
     use crate::{
         cluster::{Change, ObjectEvent, OperationId, Owner, Version, Workload, WorkloadKind, WorkloadStage},
         engine::ServerVersion,
-        operation::{DrainPart, PodProgress},
+        operation::{DrainPart, PodEnd, PodProgress, PodProgressStage},
         plan::{Action, Plan, RemovalOptions, TypicalEnvironment},
     };
     use kordon_time::ClusterTime;

@@ -333,6 +333,11 @@ impl PodProgressStage {
             Self::Ended(end) => end.word(),
         }
     }
+
+    /// Whether the operation has removed the pod, or is removing it.
+    pub const fn is_removed(&self) -> bool {
+        matches!(self, Self::Terminating { .. } | Self::Ended(PodEnd::Gone | PodEnd::Replaced))
+    }
 }
 
 impl NodeProgressStage {

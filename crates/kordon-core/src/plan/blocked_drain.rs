@@ -95,6 +95,11 @@ impl BlockedDrain {
         })
     }
 
+    /// Returns the drain and what blocks it: `drain of n3 blocked by PodDisruptionBudget monitoring/grafana`.
+    pub fn text(&self) -> String {
+        format!("drain of {} blocked by {self}", self.node)
+    }
+
     /// Returns what the operator can do about the drain.
     pub fn advice(&self) -> String {
         let awaited = self.awaited.first().map(|_| {

@@ -507,6 +507,14 @@ impl PodOutcome {
         }
     }
 
+    /// Returns the time at which the replacement is likely Ready, if it is known.
+    pub const fn ready(&self) -> Option<Timestamp> {
+        match self {
+            Self::Moves { ready, .. } => *ready,
+            _ => None,
+        }
+    }
+
     /// Returns the reasons for the outcome and what would help, one line each.
     pub fn reasons(&self) -> Vec<String> {
         match self {

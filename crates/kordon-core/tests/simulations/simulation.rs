@@ -17,7 +17,8 @@ use kordon_core::{
         Settings, WatchHealth, Write, ZoneState,
     },
     forecast::{
-        self, Assumptions, DeletedRange, Forecast, ForecastKind, ForecastStart, Incident, IncidentKind,
+        self, Assumptions, DeletedRange, EventRanges, Forecast, ForecastKind, ForecastStart, Incident,
+        IncidentKind,
     },
     plan::{Cancellation, TypicalEnvironment},
     why::{Explainer, Step},
@@ -1111,4 +1112,40 @@ fn a_forecast_knows_the_timers_that_fire_after_its_end() {
     let later: BTreeMap<Key, Timestamp> = due.into_iter().filter(|(_, at)| *at > forecast.until).collect();
     assert_eq!(later.len(), 1);
     assert_eq!(forecast.later, later);
+}
+
+/// A shadow that was attached a moment ago does not know when the controller makes its passes.
+#[test]
+fn what_happens_is_within_the_ranges_of_a_shadow_that_has_seen_no_pass() {
+    for phase in [0, 400, 1300, 2600, 3900, 4700] {
+        let mut sim = peaceful(24, &settings());
+        for node in ["n03", "n09", "n15"] {
+            sim.silence(node);
+        }
+        sim.run(SILENT_AFTER + Span::from_millis(1000 + phase));
+        let shadow = Engine::attach(settings(), &sim.cluster, sim.now);
+        let forecast = Forecast::run(&shadow, &sim.cluster, sim.now, HOUR);
+        let ranges = EventRanges::new(&forecast, &settings(), &sim.cluster);
+        sim.done.clear();
+        sim.run(Span::from_secs(600));
+        let mut deletions: BTreeMap<Key, Timestamp> = BTreeMap::new();
+        let mut unknown = 0;
+        for effect in &sim.done {
+            match what(effect) {
+                Some(ForecastKind::Unknown { node }) => {
+                    let range = ranges.unknown(&node).expect("predicted");
+                    let happens = range.first..=range.last;
+                    assert!(happens.contains(&effect.at), "phase {phase}: {} not in {happens:?}", effect.at);
+                    assert!(range.last.since(range.first) <= Span::from_secs(7), "{happens:?}");
+                    unknown += 1;
+                }
+                Some(ForecastKind::Deleted { pod, .. }) => _ = deletions.insert(pod, effect.at),
+                _ => {}
+            }
+        }
+        assert_eq!((unknown, deletions.len()), (3, 3), "phase {phase}");
+        let first = deletions.values().min().expect("three");
+        let range = ranges.first(deletions.iter().map(|(pod, at)| (pod, *at))).expect("predicted");
+        assert!((range.first..=range.last).contains(first), "phase {phase}: {first} not in {range:?}");
+    }
 }
