@@ -555,6 +555,7 @@ fn placement_table(out: &mut Page, placement: &WhyPlacementReport) {
     let landing = match (landing_node, placement.landing) {
         (Some(node), _) => format!("would land on {node}"),
         (None, "pending") => "would stay Pending".into(),
+        (None, "rejected") => "would never run".into(),
         (None, _) => "not predicted".into(),
     };
     let reason = landing_reason.as_ref().or(trace.obstacle.as_ref());

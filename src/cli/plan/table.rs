@@ -220,6 +220,7 @@ fn lands_on(pod: &PlanPodReport) -> String {
     match (pod.landing, &pod.landing_node, &pod.landing_reason) {
         (Some("node"), Some(node), Some(reason)) => format!("{node} ({reason})"),
         (Some("pending"), ..) => "Pending".into(),
+        (Some("rejected"), ..) => pod.outcome_text.clone(),
         (Some(_), ..) if pod.outcome == "unknown" => pod.outcome_text.clone(),
         (Some(_), ..) => "not predicted".into(),
         (None, ..) if ["lost", "failsJob", "unknown", "stuck", "refused"].contains(&pod.outcome) => {

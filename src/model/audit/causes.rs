@@ -193,7 +193,8 @@ impl CausesOfPod<'_> {
                 StuckReason::LowerOrdinal { .. }
                 | StuckReason::Volume { .. }
                 | StuckReason::SharedVolume { .. }
-                | StuckReason::SilentNode { .. },
+                | StuckReason::SilentNode { .. }
+                | StuckReason::Rejected { .. },
             ) => {
                 let text = self.row.outcome.to_string();
                 Some(self.about_workload(FindingKind::ReplacementStuck, text))

@@ -306,12 +306,12 @@ fn never_recovers(
                     reason = why.clone();
                     pending.push(key);
                 }
-                Landing::Node { .. } | Landing::Unknown
+                Landing::Node { .. } | Landing::Unknown | Landing::Rejected { .. }
                     if replacement.ready.is_none() && !is_on_silent_node(result, &key) =>
                 {
                     never_ready.push(key);
                 }
-                Landing::Node { .. } | Landing::Unknown => {}
+                Landing::Node { .. } | Landing::Unknown | Landing::Rejected { .. } => {}
             },
             (None, _) if quota.is_some() => never_ready.push(key),
             (None, Recreation::WhenGone) if gone.is_none() => stuck.push(key),

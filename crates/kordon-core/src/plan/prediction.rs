@@ -129,9 +129,9 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
         let traced = likely.and_then(|result| result.last_of_surge.as_ref()).map(stand_in_key);
         plan.placement = self.likely.trace.placements.get(traced.as_ref().unwrap_or(&pod.key)).cloned();
-        let is_pending = plan.landing.as_ref().is_some_and(Landing::is_pending);
+        let is_unplaced = plan.landing.as_ref().is_some_and(Landing::has_nowhere_to_run);
         if let (Recreation::OnSameNode, Some(node), Some(_), false) =
-            (owner::recreation(cluster, pod), &pod.node, plan.gone.likely, is_pending)
+            (owner::recreation(cluster, pod), &pod.node, plan.gone.likely, is_unplaced)
         {
             plan.placement = plan.placement.filter(|trace| !trace.preempts.is_empty());
             plan.landing = Some(Landing::Node { node: node.clone(), why: "bound to this node".into() });

@@ -70,8 +70,8 @@ pub struct PlanPodReport {
     pub times_out_in_seconds: Option<f64>,
     /// The ResourceQuota that refuses the first attempts to create the replacement; `null` if none does.
     pub quota_refusal: Option<QuotaRefusalReport>,
-    /// Where the replacement lands: `node`, `pending` (it stays Pending) or `unknown` (not predicted); `null` if there
-    /// is no replacement.
+    /// Where the replacement lands: `node`, `pending` (it stays Pending), `rejected` (the kubelet of the node that its
+    /// template names rejects it) or `unknown` (not predicted); `null` if there is no replacement.
     pub landing: Option<&'static str>,
     /// The node that the replacement lands on.
     pub landing_node: Option<NodeName>,
