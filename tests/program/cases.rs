@@ -245,6 +245,10 @@ async fn nothing_is_promised_for_owners_that_decide_themselves() {
         let warnings = pod["warnings"].as_array().expect("a list");
         assert!(warnings.contains(&json!("operatorRecreates")), "{warnings:?}");
     }
+    let table = Objects::of("17-unknown-owners").table("plan drain c13-n1").await;
+    assert!(table.contains("c13-n2 (the only feasible node), if its operator recreates it"), "{table}");
+    assert!(table.contains("its operator is assumed to recreate it"), "{table}");
+    assert!(!table.contains("operatorRecreates"), "{table}");
 }
 
 #[tokio::test]
