@@ -334,7 +334,9 @@ const fn kind_of(pattern: &BlockPattern) -> FindingKind {
         | BlockPattern::NothingGiven
         | BlockPattern::SyncFailed { .. }
         | BlockPattern::ExpectsNone => FindingKind::BudgetNeverAllows,
-        BlockPattern::AllHealthy { .. } => FindingKind::BudgetNeverAllows,
+        BlockPattern::AllHealthy { .. } | BlockPattern::OperatorLacks { .. } => {
+            FindingKind::BudgetNeverAllows
+        }
         BlockPattern::NoReplica { .. } => FindingKind::OperatorWithoutReplica,
         BlockPattern::NotCordoned { .. } | BlockPattern::NotMoved { .. } => FindingKind::OperatorBudget,
         BlockPattern::Unhealthy { .. } => FindingKind::UnhealthyUnderBudget,

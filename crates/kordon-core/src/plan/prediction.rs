@@ -18,7 +18,7 @@ use super::{
     landing::Landing,
     node_plan::NodeDrain,
     obstacle::RemovalObstacle,
-    operator_budgets::operator_of_pod,
+    operator_budgets::{operator_of_pod, setting_of},
     outlook::Outlook,
     owner::{self, NotRecreated, Recreation},
     placement_trace::Receiver,
@@ -33,7 +33,7 @@ use super::{
     verdict::{BlockPattern, LeaveReason, OperatorAct, Verdict},
     warning::{self, PodWarning, Warning},
 };
-use crate::cluster::{Gaps, Key, NodeName, Pod};
+use crate::cluster::{Gaps, Key, KnownSetting, NodeName, Pod};
 use kordon_time::{Span, Timestamp};
 
 /// The simulated runs of one removal.
@@ -265,7 +265,9 @@ impl<'a, E: Environment> Prediction<'a, E> {
                 return Some(PodWarning::NoReplica);
             }
             Verdict::WaitsForOperator { .. } | Verdict::Blocked { .. } | Verdict::Waits { .. } => {}
-            _ if operator_of_pod(pod).is_some_and(|operator| operator.denies_evictions) => {
+            _ if operator_of_pod(pod).is_some_and(|operator| operator.denies_evictions)
+                && setting_of(self.context.cluster, pod) != Some(&KnownSetting::Missing) =>
+            {
                 return Some(PodWarning::OperatorDenies);
             }
             _ => {}

@@ -625,7 +625,7 @@ pub fn of_pod(
     warn_if(pod.is_held(), PodWarning::HeldByFinalizer);
     warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
     warn_if(runs && owner::is_rolling_out(cluster, pod), PodWarning::RolloutInProgress);
-    warn_if(runs && owner::assumed_operator(pod).is_some(), PodWarning::OperatorRecreates);
+    warn_if(runs && owner::assumed_operator(cluster, pod).is_some(), PodWarning::OperatorRecreates);
     warn_if(runs && pod_group::restarts_others(cluster, pod), PodWarning::RestartsGroup);
     if let Some(workload) = owner::workload(cluster, pod).filter(|_| pod.lives() && pod.is_ready()) {
         let is_scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);
