@@ -34,7 +34,7 @@ use kordon_core::{
     placement::{SchedulingRequest, Snapshot},
     plan::{
         Environment, EvictionRules, Landing, PlacementTrace, PlacingEnvironment, Verdict,
-        eviction_note::awaited_claim, placing_environment, refusal,
+        eviction_note::awaited_claim, needs::of_switchovers, placing_environment, refusal,
     },
     visible,
     why::{
@@ -209,6 +209,8 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         if KnownHealthChecks::concern(&node) {
             shot.read_health_checks(&args.once).await;
         }
+        let instances = of_switchovers(&shot.model.cluster, std::slice::from_ref(&node.name));
+        shot.read_near(instances).await;
     }
     if let Subject::Pod { name, .. } = &args.subject {
         let key = pod_key(name, &shot.namespace);

@@ -565,7 +565,7 @@ impl fmt::Display for Warning {
 }
 
 /// Returns warnings about what Kubernetes operators do with pods that have a role, once these nodes are cordoned.
-pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Warning> {
+pub fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Warning> {
     let closed: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
     let mut acts: BTreeMap<(&NodeName, &'static str, CordonAct), usize> = BTreeMap::new();
     for node in nodes.iter().filter(|node| !node.unschedulable) {
