@@ -27,7 +27,7 @@ use crate::{
         feed::{FeedEvent, FeedKind, FeedState},
         health_checks, kordon_lease,
         kubelet::{read_node_metrics, read_shutdown_periods},
-        node_claims,
+        node_claims, operator_settings,
         settings::controller_flags,
         volume_attachments,
     },
@@ -439,6 +439,16 @@ impl OneShot {
         let known = autoscalers::read(&self.connection.client).await;
         let now = self.clock.now();
         self.model.apply(vec![Change::Autoscalers(Arc::new(known))], now);
+    }
+
+    /// Reads the settings of operators that decide what becomes of the pods of an action.
+    pub async fn read_operator_settings(&mut self, action: &Action) {
+        let owners = needs::owners_with_settings(action, &self.model.cluster);
+        if !owners.is_empty() {
+            let settings = operator_settings::read(&self.connection.client, &owners).await;
+            let now = self.clock.now();
+            self.model.apply(vec![Change::OperatorSettings(Arc::new(settings))], now);
+        }
     }
 
     /// Reads the Lease of `kordon controller`, if the Lease of kube-controller-manager could be read in time. The engine

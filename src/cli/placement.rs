@@ -222,7 +222,7 @@ pub fn landing(landing: &Landing) -> (&'static str, Option<NodeName>, Option<Str
     match landing {
         Landing::Node { node, why } => ("node", Some(node.clone()), Some(why.to_string())),
         Landing::Unknown => ("unknown", None, None),
-        Landing::Pending { why } => ("pending", None, Some(why.to_string())),
+        Landing::Pending { why } | Landing::Rejected { why } => (landing.word(), None, Some(why.to_string())),
     }
 }
 

@@ -34,7 +34,7 @@ use kordon_core::{
     placement::{SchedulingRequest, Snapshot},
     plan::{
         Environment, EvictionRules, Landing, PlacementTrace, PlacingEnvironment, Verdict,
-        eviction_note::awaited_claim, placing_environment, refusal,
+        eviction_note::awaited_claim, needs::of_switchovers, placing_environment, refusal,
     },
     visible,
     why::{
@@ -209,6 +209,8 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         if KnownHealthChecks::concern(&node) {
             shot.read_health_checks(&args.once).await;
         }
+        let instances = of_switchovers(&shot.model.cluster, std::slice::from_ref(&node.name));
+        shot.read_near(instances).await;
     }
     if let Subject::Pod { name, .. } = &args.subject {
         let key = pod_key(name, &shot.namespace);
@@ -555,6 +557,7 @@ fn placement_table(out: &mut Page, placement: &WhyPlacementReport) {
     let landing = match (landing_node, placement.landing) {
         (Some(node), _) => format!("would land on {node}"),
         (None, "pending") => "would stay Pending".into(),
+        (None, "rejected") => "would never run".into(),
         (None, _) => "not predicted".into(),
     };
     let reason = landing_reason.as_ref().or(trace.obstacle.as_ref());

@@ -17,6 +17,7 @@ pub mod kubelet;
 pub mod leader_client;
 pub mod leadership;
 pub mod node_claims;
+pub mod operator_settings;
 pub mod probe;
 pub mod proxy;
 pub mod requests;

@@ -8,8 +8,8 @@ use kordon_core::{
     cluster::{Cluster, ClusterEvent, Key, Namespace, Node, NodeName, Owner, Pod, Uid},
     engine::{ServerVersion, device_evictions, no_execute},
     plan::{
-        LONGEST_DAEMON_SET_BACKOFF, OutcomeKind, PodOutcome, evicted_again_after, owner, per_hour, rate,
-        recreated_after, rejected_again_after,
+        LONGEST_DAEMON_SET_BACKOFF, OutcomeKind, PodOutcome, StuckReason, evicted_again_after, owner,
+        per_hour, rate, recreated_after, rejected_again_after,
     },
     why::{Step, Tense, Topic, departure::DepartureKind},
 };
@@ -264,12 +264,12 @@ fn expected<'a>(
 /// Returns the node of an evicted pod if the pod's replacement is bound to this node again; otherwise `None`. If the
 /// template names the node, the replacement is bound there even if it does not run.
 fn comes_back_to(cluster: &Cluster, pod: &Key, outcome: &PodOutcome) -> Option<NodeName> {
-    match outcome.kind() {
-        OutcomeKind::SameNode => outcome.node().cloned(),
-        OutcomeKind::Pending => {
+    match outcome {
+        PodOutcome::Pending { .. } | PodOutcome::Stuck(StuckReason::Rejected { .. }) => {
             let pod = cluster.pod(pod)?;
             owner::named_node(cluster, pod).filter(|node| pod.node.as_ref() == Some(node))
         }
+        _ if outcome.kind() == OutcomeKind::SameNode => outcome.node().cloned(),
         _ => None,
     }
 }

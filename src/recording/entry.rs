@@ -195,14 +195,15 @@ pub fn write_change(
         }
         Change::CronJob(event) => write_event(FeedKind::CronJobs, event, bytes, dictionary),
         Change::Leader(leader) => put(&(FeedKind::Leader, APPLIED, leader), bytes, dictionary),
-        // Autoscalers are read only for a plan, NodeClaims, NodeHealthChecks and VolumeAttachments only for the details
-        // of an object, periods of kubelets only while their machines stop, and kordon's Lease only for a report. None
-        // of them is recorded.
+        // Autoscalers and settings of operators are read only for a plan, NodeClaims, NodeHealthChecks and
+        // VolumeAttachments only for the details of an object, periods of kubelets only while their machines stop, and
+        // kordon's Lease only for a report. None of them is recorded.
         Change::Autoscalers(_)
         | Change::NodeClaims(_)
         | Change::HealthChecks(_)
         | Change::ShutdownPeriods(..)
         | Change::VolumeAttachments(_)
+        | Change::OperatorSettings(_)
         | Change::KordonLease(_)
         | Change::Known(..)
         | Change::Read(_)

@@ -302,6 +302,7 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         | Change::HealthChecks(_)
         | Change::ShutdownPeriods(..)
         | Change::VolumeAttachments(_)
+        | Change::OperatorSettings(_)
         | Change::KordonLease(_)
         | Change::Leader(_)
         | Change::Known(..)

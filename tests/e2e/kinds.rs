@@ -1,5 +1,6 @@
 //! Compares kordon's answers about many small clusters with what the real control plane then does: Jobs, StatefulSets,
-//! templates, pods that are never healthy, spread constraints, preemption, devices, dead nodes, volumes.
+//! templates, pods that are never healthy, spread constraints, preemption, devices, dead and deleted nodes, clocks,
+//! volumes, owners and operators of other projects, drains that do not end.
 //!
 //! Each variant (`kinds/*.yaml`) has nodes and a namespace of its own on one control plane, and all variants run at
 //! once. The test first asks kordon the question of the variant. Then it carries out the same action for real, with

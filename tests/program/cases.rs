@@ -245,6 +245,10 @@ async fn nothing_is_promised_for_owners_that_decide_themselves() {
         let warnings = pod["warnings"].as_array().expect("a list");
         assert!(warnings.contains(&json!("operatorRecreates")), "{warnings:?}");
     }
+    let table = Objects::of("17-unknown-owners").table("plan drain c13-n1").await;
+    assert!(table.contains("c13-n2 (the only feasible node), if its operator recreates it"), "{table}");
+    assert!(table.contains("its operator is assumed to recreate it"), "{table}");
+    assert!(!table.contains("operatorRecreates"), "{table}");
 }
 
 #[tokio::test]
@@ -279,11 +283,15 @@ async fn a_taint_that_evicts_a_pod_without_a_controller_loses_it() {
 #[tokio::test]
 async fn a_taint_does_not_evict_for_good_from_a_node_that_the_template_names() {
     let mut objects = Objects::of("18-template-names-node");
+    let both = |word: &str| vec![word.to_owned(); 2];
     let command = "plan taint nodes c14-n1 a=b:NoExecute";
     let plan = objects.answer(command, STALLS).await;
     assert!(has_warning(&plan, "evictedAgain"), "{plan:#}");
+    assert_eq!((of_pods(&plan, "outcome"), of_pods(&plan, "landing")), (both("stuck"), both("rejected")));
+    assert_eq!(plan["totals"]["pending"], 0, "{:#}", plan["totals"]);
     let table = objects.table(command).await;
     assert!(table.contains("whose kubelet rejects it: untolerated taints"), "{table}");
+    assert!(!table.contains("Pending"), "{table}");
     let taint =
         json!([{"key": "a", "value": "b", "effect": "NoExecute", "timeAdded": "2026-11-27T16:00:00Z"}]);
     objects.named("Node", "c14-n1")["spec"]["taints"] = taint;

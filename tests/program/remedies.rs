@@ -142,6 +142,20 @@ async fn a_pod_whose_probe_fails_may_go_if_its_budget_allows_that() {
     assert!(!texts(&plan).contains("AlwaysAllow"), "its owner undoes a change: {}", texts(&plan));
 }
 
+#[tokio::test]
+async fn a_suggested_cordon_names_the_switchover_that_it_causes_once() {
+    for placement in ["", " --placement"] {
+        let objects = Objects::of("01-operator-budget-switchover");
+        let why = objects.answer(&format!("why node c9-n1{placement}"), DONE).await;
+        for action in ["cordon", "drain"] {
+            let actions = why["actions"].as_array().expect("actions");
+            let found = actions.iter().find(|found| found["action"] == action).expect("it is suggested");
+            let moves = "CloudNativePG moves the role of 1 pod away from c9-n1";
+            assert_eq!(found["cautions"].to_string().matches(moves).count(), 1, "{found:#}");
+        }
+    }
+}
+
 /// A Kubernetes operator reverts changes of its budget and of the scale of its workload.
 #[tokio::test]
 async fn what_an_operator_owns_is_left_to_it() {

@@ -332,6 +332,7 @@ impl ApprovalHost for OperationSession {
         if action.surges() {
             self.known.read_autoscalers().await;
         }
+        self.known.read_operator_settings(&action).await;
         let rules = EvictionRules::from(&self.known.model.settings);
         let mut job = plan_job(action, self.cluster().clone(), rules, ApprovalHost::now(self));
         if let Source::Scopes { .. } = self.source {

@@ -293,10 +293,10 @@ pub struct ReplacementReport {
     pub at: Option<Timestamp>,
     /// Seconds from `takenAt` to `at`.
     pub in_seconds: Option<f64>,
-    /// `node`, `pending` (it stays Pending, whenever it is created), `unknown` (not predicted: another scheduler places
-    /// it), `waiting` (it waits for the deletion of the old object, or a ResourceQuota refuses it), `replaced` (it was
-    /// created before the forecast), `notEvicted` (the old pod is not evicted within the forecast) or `lost` (no
-    /// controller recreates the pod).
+    /// `node`, `pending` (it stays Pending, whenever it is created), `rejected` (the kubelet of the node that its
+    /// template names rejects it), `unknown` (not predicted: another scheduler places it), `waiting` (it waits for the
+    /// deletion of the old object, or a ResourceQuota refuses it), `replaced` (it was created before the forecast),
+    /// `notEvicted` (the old pod is not evicted within the forecast) or `lost` (no controller recreates the pod).
     pub landing: &'static str,
     /// What becomes of the pod, as `evictions[].outcome` of [`kordon status`](status.md).
     pub outcome: &'static str,

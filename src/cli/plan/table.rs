@@ -10,7 +10,7 @@ use super::{
     },
     report::{DrainReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
 };
-use kordon_core::plan::{PodCount, words};
+use kordon_core::plan::{PodCount, PodWarning, words};
 use kordon_time::Span;
 
 /// Renders the plan. Control characters in text from the cluster are made visible.
@@ -206,7 +206,8 @@ fn drain_ends(drain: &DrainReport) -> String {
 }
 
 fn notes(pod: &PlanPodReport) -> String {
-    let mut notes: Vec<&str> = pod.lost_note.into_iter().chain(pod.warnings.iter().copied()).collect();
+    let warnings = pod.warning_notes.iter().map(String::as_str);
+    let mut notes: Vec<&str> = pod.lost_note.into_iter().chain(warnings).collect();
     if pod.times_out_in_seconds.is_some() {
         notes.insert(0, "times out");
     }
@@ -218,8 +219,13 @@ fn lands_on(pod: &PlanPodReport) -> String {
         return words::if_it_leaves(&outcome.outcome_text);
     }
     match (pod.landing, &pod.landing_node, &pod.landing_reason) {
-        (Some("node"), Some(node), Some(reason)) => format!("{node} ({reason})"),
+        (Some("node"), Some(node), Some(reason)) => {
+            let is_assumed = pod.warnings.contains(&PodWarning::OperatorRecreates.word());
+            let assumption = if is_assumed { ", if its operator recreates it" } else { "" };
+            format!("{node} ({reason}){assumption}")
+        }
         (Some("pending"), ..) => "Pending".into(),
+        (Some("rejected"), ..) => pod.outcome_text.clone(),
         (Some(_), ..) if pod.outcome == "unknown" => pod.outcome_text.clone(),
         (Some(_), ..) => "not predicted".into(),
         (None, ..) if ["lost", "failsJob", "unknown", "stuck", "refused"].contains(&pod.outcome) => {

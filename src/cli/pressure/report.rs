@@ -160,8 +160,9 @@ pub(super) struct RankedPodReport {
     /// The highest `oom_score_adj` of the pod's containers. When memory runs out, the kernel first kills containers
     /// with a high value.
     pub oom_score_adj: Option<i64>,
-    /// Where the replacement lands: `node`, `pending`, `sameNode` (its DaemonSet recreates it there), `lost` (no
-    /// controller recreates it), `notReplaced` or `unknown`; `null` if the pod is not evicted, and in `kordon why`.
+    /// Where the replacement lands: `node`, `pending`, `rejected` (the kubelet of the node that its template names
+    /// rejects it), `sameNode` (its DaemonSet recreates it there), `lost` (no controller recreates it), `notReplaced`
+    /// or `unknown`; `null` if the pod is not evicted, and in `kordon why`.
     pub landing: Option<&'static str>,
     /// The node that the replacement lands on.
     pub landing_node: Option<NodeName>,

@@ -127,6 +127,9 @@ fn landing(pod: &RankedPodReport) -> String {
         (Some("pending"), None) => {
             format!("stays Pending: {}", shown(pod.landing_reason.as_deref().unwrap_or("no node fits")))
         }
+        (Some("rejected"), None) => {
+            format!("never runs: {}", shown(pod.landing_reason.as_deref().unwrap_or("its node rejects it")))
+        }
         (Some("sameNode"), None) => "recreated on this node".into(),
         (Some("lost"), None) => "lost: no controller recreates it".into(),
         (Some("notReplaced"), None) => "not recreated".into(),

@@ -193,7 +193,8 @@ impl CausesOfPod<'_> {
                 StuckReason::LowerOrdinal { .. }
                 | StuckReason::Volume { .. }
                 | StuckReason::SharedVolume { .. }
-                | StuckReason::SilentNode { .. },
+                | StuckReason::SilentNode { .. }
+                | StuckReason::Rejected { .. },
             ) => {
                 let text = self.row.outcome.to_string();
                 Some(self.about_workload(FindingKind::ReplacementStuck, text))
@@ -333,7 +334,9 @@ const fn kind_of(pattern: &BlockPattern) -> FindingKind {
         | BlockPattern::NothingGiven
         | BlockPattern::SyncFailed { .. }
         | BlockPattern::ExpectsNone => FindingKind::BudgetNeverAllows,
-        BlockPattern::AllHealthy { .. } => FindingKind::BudgetNeverAllows,
+        BlockPattern::AllHealthy { .. } | BlockPattern::OperatorLacks { .. } => {
+            FindingKind::BudgetNeverAllows
+        }
         BlockPattern::NoReplica { .. } => FindingKind::OperatorWithoutReplica,
         BlockPattern::NotCordoned { .. } | BlockPattern::NotMoved { .. } => FindingKind::OperatorBudget,
         BlockPattern::Unhealthy { .. } => FindingKind::UnhealthyUnderBudget,

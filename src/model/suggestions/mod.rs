@@ -236,9 +236,10 @@ impl Suggestion {
         effect.unwrap_or(&self.text)
     }
 
-    /// Returns the risk of the action, followed by the warnings and objections of its plan.
+    /// Returns the risk of the action, followed by the warnings and objections of its plan that the risk does not name.
     pub fn cautions(&self) -> Vec<&str> {
         let cautions = self.effect.iter().flat_map(|effect| &effect.cautions).map(String::as_str);
+        let cautions = cautions.filter(|caution| !self.risk.contains(caution));
         Some(&*self.risk).filter(|risk| !risk.is_empty()).into_iter().chain(cautions).collect()
     }
 }

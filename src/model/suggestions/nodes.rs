@@ -10,7 +10,7 @@ use kordon_core::{
     operation::DrainCount,
     plan::{
         Action, BlockedDrain, CordonWait, DrainOptions, RemovalOptions, TaintEdits,
-        forced_removal::collected_within, taint_edits::Removal, words::counted,
+        forced_removal::collected_within, taint_edits::Removal, warning::of_switchovers, words::counted,
     },
     pressure::PressureCondition,
 };
@@ -116,6 +116,7 @@ impl NodeCase {
                 let pods = counted(running.count(), "pod stays", "pods stay");
                 let means = Means::Plan(Action::Cordon { nodes });
                 Suggestion::new(kind, means, format!("the scheduler places no new pods here; {pods}"))
+                    .risk(self.switchovers(cluster, now))
             }
             SuggestionKind::Uncordon => {
                 let risk =
@@ -128,6 +129,7 @@ impl NodeCase {
                 let means = Means::Plan(Action::Drain { nodes, options });
                 let cordons = if node.unschedulable { "" } else { "cordons it and " };
                 Suggestion::new(kind, means, format!("{cordons}evicts its pods as their budgets allow"))
+                    .risk(self.switchovers(cluster, now))
             }
             SuggestionKind::WhatIf => {
                 let means = Means::WhatIf(node.name.clone());
@@ -149,6 +151,12 @@ impl NodeCase {
             | SuggestionKind::NarrowBudget
             | SuggestionKind::Place => self.wait(now),
         }
+    }
+
+    /// Says what operators do with the roles of the node's pods once the node is cordoned; empty if they do nothing.
+    fn switchovers(&self, cluster: &Cluster, now: Timestamp) -> String {
+        let warnings = of_switchovers(cluster, std::slice::from_ref(&self.node), now);
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 
     fn wait(&self, now: Timestamp) -> Suggestion {

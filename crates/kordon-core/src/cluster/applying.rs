@@ -82,6 +82,12 @@ impl Cluster {
                     applied.push(Applied::Other);
                 }
             }
+            Change::OperatorSettings(settings) => {
+                if self.operator_settings != settings {
+                    self.operator_settings = settings;
+                    applied.push(Applied::Other);
+                }
+            }
             Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
             Change::Device(change) => self.devices.apply(change, || applied.push(Applied::Other)),
             Change::CronJob(event) => self.cron_jobs.apply(event, |_| applied.push(Applied::Other)),

@@ -65,6 +65,7 @@ mod node_claim;
 mod node_devices;
 mod node_load;
 pub mod operation_id;
+mod operator_settings;
 pub mod owner;
 pub mod pod;
 mod pod_groups;
@@ -119,6 +120,7 @@ pub use node_claim::{KnownNodeClaims, NodeClaim, RemovalStage};
 pub use node_devices::{AllocatedCount, ExtendedResource, NodeDevices};
 pub use node_load::NodeLoad;
 pub use operation_id::{NotAnOperationId, OperationId};
+pub use operator_settings::{KnownSetting, OperatorSettings, OwnerDecision};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
 pub use pod::{
     ContainerExit, IndexFailures, KeptFrom, LocalStorage, LocalVolume, PREEMPTED, Phase, Pod, PodEnding,
@@ -187,6 +189,8 @@ pub enum Change {
     ShutdownPeriods(NodeName, Result<ShutdownPeriods, Name>),
     /// All VolumeAttachments, as read by one request.
     VolumeAttachments(Arc<KnownVolumeAttachments>),
+    /// Settings of operators, as read for a plan.
+    OperatorSettings(Arc<OperatorSettings>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
     /// The Lease of `kordon controller`, as read by one request; none if it does not exist.
@@ -227,6 +231,7 @@ impl Change {
             | Self::HealthChecks(_)
             | Self::ShutdownPeriods(..)
             | Self::VolumeAttachments(_)
+            | Self::OperatorSettings(_)
             | Self::Leader(_)
             | Self::KordonLease(_)
             | Self::Known(..)
@@ -298,6 +303,7 @@ pub struct Cluster {
     /// Periods of kubelets, by node. Read only for nodes that are shutting down.
     shutdown_periods: Arc<BTreeMap<NodeName, Result<ShutdownPeriods, Name>>>,
     volume_attachments: Arc<KnownVolumeAttachments>,
+    operator_settings: Arc<OperatorSettings>,
     leader: Option<LeaderLease>,
     kordon_lease: Option<LeaderLease>,
     clock: ClusterClock,
@@ -458,6 +464,10 @@ impl Cluster {
 
     pub fn volume_attachments(&self) -> &KnownVolumeAttachments {
         &self.volume_attachments
+    }
+
+    pub fn operator_settings(&self) -> &OperatorSettings {
+        &self.operator_settings
     }
 
     pub fn autoscalers(&self) -> &KnownAutoscalers {

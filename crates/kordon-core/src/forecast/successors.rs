@@ -139,7 +139,7 @@ impl Successor {
                 | PodOutcome::Stuck(StuckReason::OldPod | StuckReason::Finalizers { .. }),
                 _,
             ) => "waiting",
-            (_, Some(landing @ Landing::Pending { .. })) => landing.word(),
+            (_, Some(landing @ (Landing::Pending { .. } | Landing::Rejected { .. }))) => landing.word(),
             (_, Some(landing)) if self.created.is_some() => landing.word(),
             _ if self.evicted.is_some() => "waiting",
             _ => "notEvicted",

@@ -231,7 +231,7 @@ fn drain_warnings(cluster: &Cluster, node: &NodeName, drain: &NodeDrain, pods: &
 fn capacity_exhausted(pods: &[PodPlan]) -> Option<Warning> {
     let pending = pods.iter().filter_map(|pod| match &pod.landing {
         Some(Landing::Pending { why }) => Some((pod.leaves.likely, pod, why)),
-        Some(Landing::Node { .. } | Landing::Unknown) | None => None,
+        Some(Landing::Node { .. } | Landing::Unknown | Landing::Rejected { .. }) | None => None,
     });
     let (_, pod, why) = pending.min_by_key(|(at, pod, _)| (*at, pod.pod.clone()))?;
     let node = pod.node.clone().unwrap_or_default();

@@ -256,7 +256,7 @@ impl Environment for TypicalEnvironment<'_> {
 
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
         match landing {
-            Landing::Pending { .. } => Estimate::NEVER,
+            Landing::Pending { .. } | Landing::Rejected { .. } => Estimate::NEVER,
             Landing::Node { .. } | Landing::Unknown => siblings_ready(self.cluster, pod),
         }
     }

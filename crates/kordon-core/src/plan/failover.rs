@@ -369,8 +369,8 @@ impl<E: Environment> FailoverRun<E> {
         let earlier = self.waiting_before(cluster);
         let freed = std::mem::take(&mut self.freed);
         let earlier = earlier.into_iter().map(|pod| (Reverse(pod.priority), Retried::Earlier(pod)));
-        let is_pending = |pod: &FailoverPod| pod.landing.as_ref().is_some_and(Landing::is_pending);
-        let replacements = self.placed.iter().enumerate().filter(|(_, pod)| is_pending(pod));
+        let is_unplaced = |pod: &FailoverPod| pod.landing.as_ref().is_some_and(Landing::has_nowhere_to_run);
+        let replacements = self.placed.iter().enumerate().filter(|(_, pod)| is_unplaced(pod));
         let replacements = replacements
             .map(|(place, pod)| (successor::by_priority(cluster, &pod.pod), Retried::Replacement(place)));
         let mut pending: Vec<(Reverse<i32>, Retried)> = earlier.chain(replacements).collect();
@@ -382,7 +382,7 @@ impl<E: Environment> FailoverRun<E> {
                     let (pod, departing) =
                         (self.placed[place].pod.clone(), self.placed[place].departing.clone());
                     let landing = self.environment.land(&pod, &BTreeSet::new());
-                    if !landing.is_pending() {
+                    if !landing.has_nowhere_to_run() {
                         self.placed[place] =
                             FailoverPod { landed: at, ..self.landed(pod, departing, landing) };
                     }
@@ -438,7 +438,7 @@ impl<E: Environment> FailoverRun<E> {
     /// Decides the outcome of a pod whose replacement has been placed.
     fn landed(&self, pod: Arc<Pod>, departing: Departing, landing: Landing) -> FailoverPod {
         let time_to_ready = match landing {
-            Landing::Pending { .. } => None,
+            Landing::Pending { .. } | Landing::Rejected { .. } => None,
             Landing::Node { .. } | Landing::Unknown => {
                 self.environment.time_to_ready(&pod, &landing).at(Bound::Likely)
             }

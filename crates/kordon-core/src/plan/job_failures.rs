@@ -510,6 +510,14 @@ mod tests {
         assert_eq!([0, 1, 2].map(|number| of(&all, number)), [Err(failure); 3]);
     }
 
+    /// Upstream of 1.37, `syncJob` looks for failures before `manageJob` deletes the pods of a suspended Job.
+    #[test]
+    fn an_eviction_fails_a_suspended_job_that_still_has_its_pod() {
+        let job = JobLimits { is_suspended: true, ..JobLimits::default() };
+        let failure = JobFailure::BackoffLimitExceeded { failures: 1, limit: 0 };
+        assert_eq!(of(&consequences(&cluster(job, 1, false)), 0), Err(failure));
+    }
+
     #[test]
     fn each_index_has_its_own_limit_and_the_job_a_limit_of_indexes() {
         let job = JobLimits { backoff_limit: i32::MAX, completions: Some(9), ..JobLimits::default() };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     action::{Action, DrainOptions},
     filter, gaps,
+    operator_budgets::{OperatorNeeds, operator_of_pod},
     rules::EvictionRules,
     switchover::instance_scopes,
     taint,
@@ -105,6 +106,30 @@ pub fn of_switchovers(cluster: &Cluster, nodes: &[NodeName]) -> BTreeSet<Scope> 
     let is_open = |name: &&NodeName| cluster.node(name).is_some_and(|node| !node.unschedulable);
     let pods = nodes.iter().filter(is_open).flat_map(|node| cluster.pods_on(node));
     uncovered(pods.flat_map(|pod| instance_scopes(pod)).collect())
+}
+
+/// Returns the owners of pods that the action removes and whose operators act by their settings, with the namespaces of
+/// the pods.
+pub fn owners_with_settings(action: &Action, cluster: &Cluster) -> Vec<(Namespace, Owner)> {
+    let (nodes, named): (&[NodeName], &[Key]) = match action {
+        Action::Drain { nodes, .. } | Action::Taint { nodes, .. } | Action::DeleteNode { nodes } => {
+            (nodes, &[])
+        }
+        Action::Evict { pods, .. } | Action::Delete { pods, .. } => (&[], pods),
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Metadata { .. } => (&[], &[]),
+    };
+    let on_nodes = nodes.iter().flat_map(|node| cluster.pods_on(node));
+    let named = named.iter().filter_map(|pod| cluster.pod(pod));
+    let mut found = BTreeMap::new();
+    for pod in on_nodes.chain(named) {
+        let operator = operator_of_pod(pod);
+        let has_setting =
+            operator.is_some_and(|operator| matches!(operator.needs, OperatorNeeds::Setting(_)));
+        if let Some(owner) = pod.owner.as_ref().filter(|_| has_setting) {
+            found.insert(owner.uid.clone(), (pod.key.namespace.clone(), (**owner).clone()));
+        }
+    }
+    found.into_values().collect()
 }
 
 /// Returns the scopes (sets of objects) that show whether the owners of `pods` create them again: their owners, the

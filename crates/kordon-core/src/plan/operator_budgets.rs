@@ -1,7 +1,7 @@
 //! Kubernetes operators that handle the PodDisruptionBudgets or evictions of their pods themselves when a node is
 //! cordoned or drained.
 
-use crate::cluster::{Labels, OwnerKind, Pod};
+use crate::cluster::{Cluster, KnownSetting, Labels, OwnerKind, Pod};
 
 /// How the pods of an operator are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +149,11 @@ pub fn operator_of(owner: Option<&OwnerKind>, labels: &Labels) -> Option<&'stati
 /// Returns the known operator that itself handles the budgets of a pod; `None` if there is none.
 pub fn operator_of_pod(pod: &Pod) -> Option<&'static OperatorBudget> {
     operator_of(pod.owner.as_ref().map(|owner| &owner.kind), &pod.labels)
+}
+
+/// Returns what is known of the setting that the operator of a pod needs; `None` if it was not read.
+pub fn setting_of<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<&'a KnownSetting> {
+    cluster.operator_settings().setting_of(pod.owner.as_ref()?)
 }
 
 #[cfg(test)]

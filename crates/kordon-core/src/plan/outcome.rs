@@ -128,6 +128,8 @@ pub enum StuckReason {
     LowerOrdinal { pod: Name },
     /// The replacement is bound to this node, which sends no heartbeats.
     SilentNode { node: NodeName },
+    /// The kubelet of the node that the template names rejects each replacement.
+    Rejected { why: Name },
 }
 
 impl StuckReason {
@@ -270,8 +272,8 @@ impl Departing {
                 return PodOutcome::Stays { why: "nothing evicts it".into() };
             }
             Recreation::OnSameNode => {
-                let pending = replacement.filter(|replacement| replacement.landing.is_pending());
-                return match pending.filter(|_| self.not_needed.is_none()) {
+                let unplaced = replacement.filter(|replacement| replacement.landing.has_nowhere_to_run());
+                return match unplaced.filter(|_| self.not_needed.is_none()) {
                     Some(replacement) => self.landed(pod, replacement),
                     None => PodOutcome::on_same_node(self.not_needed),
                 };
@@ -334,6 +336,7 @@ impl Departing {
                 why: why.clone(),
                 help: trace.and_then(|trace| Some(trace.help.as_ref()?.lines())).unwrap_or_default(),
             },
+            (Landing::Rejected { why }, _) => PodOutcome::Stuck(StuckReason::Rejected { why: why.clone() }),
             (_, Some(claim)) if !self.is_detached => {
                 PodOutcome::Stuck(StuckReason::Volume { claim: claim.clone() })
             }
@@ -481,6 +484,7 @@ impl PodOutcome {
             Self::Stuck(StuckReason::SharedVolume { .. }) => "stuck: volume shared".into(),
             Self::Stuck(StuckReason::LowerOrdinal { pod }) => format!("stuck behind {pod}"),
             Self::Stuck(StuckReason::SilentNode { node }) => format!("stuck: {node} is silent"),
+            Self::Stuck(StuckReason::Rejected { .. }) => "stuck: rejected by its node".into(),
             Self::Lost => "lost".into(),
             Self::FailsRun { owner } => format!("fails {owner}"),
             Self::FailsJob { job, why, .. } if why.is_of_job() => format!("fails Job {job}"),
@@ -614,6 +618,7 @@ impl fmt::Display for PodOutcome {
                 f,
                 "stuck: {node}, to which its replacement is bound, is silent: nothing starts there until its kubelet is back"
             ),
+            Self::Stuck(StuckReason::Rejected { why }) => write!(f, "stuck: {why}"),
             Self::Lost => f.write_str("lost: no controller recreates it"),
             Self::FailsRun { owner } => write!(f, "lost: {owner} fails, it creates no second pod"),
             Self::FailsJob { job, why, takes } if why.is_of_job() => {

@@ -51,6 +51,7 @@ impl OutcomeKind {
         match (&pod.landing, pod.lost) {
             (Some(Landing::Node { .. }), _) => Self::Moves,
             (Some(Landing::Pending { .. }), _) => Self::Pending,
+            (Some(Landing::Rejected { .. }), _) => Self::Stuck,
             (None, Some(NotRecreated::JobFails(_))) => Self::FailsJob,
             (None, Some(_)) => Self::Lost,
             (Some(Landing::Unknown), _) | (None, None) => Self::Unknown,

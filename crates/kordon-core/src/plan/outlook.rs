@@ -8,14 +8,14 @@ use super::{
     eviction::{self, EvictionBlock, EvictionDecision},
     failover,
     landing::Landing,
-    operator_budgets::{OperatorNeeds, operator_of_pod},
+    operator_budgets::{OperatorNeeds, operator_of_pod, setting_of},
     owner::{self, OwnerLookup, Recreation},
     rules::EvictionRules,
     simulation::{PodResult, RunResult},
     switchover::{InstanceRole, Switchover, instance_scopes, role_of, switchover},
     verdict::{BlockPattern, Verdict},
 };
-use crate::cluster::{Budget, Cluster, Key, Name, NodeName, Pod, Uid, Workload};
+use crate::cluster::{Budget, Cluster, Key, KnownSetting, Name, NodeName, Pod, Uid, Workload};
 use kordon_time::Timestamp;
 
 /// Returns the verdict on a pod whose eviction the API server refuses now, in a plan that evicts only this pod. `None`
@@ -145,8 +145,17 @@ impl Outlook<'_> {
             }
             _ => return verdict,
         };
-        if !matches!(operator.needs, OperatorNeeds::OtherInstances { .. }) {
-            return Verdict::WaitsForOperator { budget, numbers, operator, pods: Vec::new() };
+        let setting = setting_of(self.cluster, pod);
+        match operator.needs {
+            OperatorNeeds::Setting(needs) if setting == Some(&KnownSetting::Missing) => {
+                let pattern = BlockPattern::OperatorLacks { operator: operator.operator, needs };
+                return Verdict::Blocked { budget, numbers, pattern, frees_unhealthy: false };
+            }
+            OperatorNeeds::Setting(_) | OperatorNeeds::Nothing => {
+                let (pods, setting) = (Vec::new(), setting.cloned());
+                return Verdict::WaitsForOperator { budget, numbers, operator, pods, setting };
+            }
+            OperatorNeeds::OtherInstances { .. } => {}
         }
         let Some(InstanceRole { operator: name, .. }) = role_of(pod) else { return verdict };
         let acts = switchover(self.cluster, pod, self.closed, self.now);
@@ -164,10 +173,11 @@ impl Outlook<'_> {
                 if is_cordoned || !(after.is_empty() || moves_them) =>
             {
                 let pods = after.into_iter().collect();
-                return Verdict::WaitsForOperator { budget, numbers, operator, pods };
+                return Verdict::WaitsForOperator { budget, numbers, operator, pods, setting: None };
             }
             Some(Switchover::Restarts) if is_cordoned => {
-                return Verdict::WaitsForOperator { budget, numbers, operator, pods: Vec::new() };
+                let pods = Vec::new();
+                return Verdict::WaitsForOperator { budget, numbers, operator, pods, setting: None };
             }
             Some(Switchover::NoReplica) => BlockPattern::NoReplica { operator: name },
             Some(Switchover::Overdue { since }) => {
@@ -306,12 +316,12 @@ fn never_recovers(
                     reason = why.clone();
                     pending.push(key);
                 }
-                Landing::Node { .. } | Landing::Unknown
+                Landing::Node { .. } | Landing::Unknown | Landing::Rejected { .. }
                     if replacement.ready.is_none() && !is_on_silent_node(result, &key) =>
                 {
                     never_ready.push(key);
                 }
-                Landing::Node { .. } | Landing::Unknown => {}
+                Landing::Node { .. } | Landing::Unknown | Landing::Rejected { .. } => {}
             },
             (None, _) if quota.is_some() => never_ready.push(key),
             (None, Recreation::WhenGone) if gone.is_none() => stuck.push(key),

@@ -7,8 +7,8 @@ use super::{
     owner_kinds::{self, OwnerBehaviour},
 };
 use crate::cluster::{
-    Cluster, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Uid, Workload,
-    WorkloadKind, WorkloadStage, stateful_set::ordinal,
+    Cluster, Key, Name, Namespace, NodeName, Owner, OwnerDecision, OwnerKind, Pod, Scope, Selector, Uid,
+    Workload, WorkloadKind, WorkloadStage, stateful_set::ordinal,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -318,7 +318,7 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
         OwnerKind::Workload(kind) => *kind,
         OwnerKind::Node => return Recreation::OnSameNode,
         OwnerKind::Other { .. } if pod.is_finished() => return Recreation::Never(NotRecreated::Finished),
-        other @ OwnerKind::Other { .. } => return recreation_by_operator(other),
+        OwnerKind::Other { .. } => return recreation_by_operator(cluster, owner),
     };
     let found = find(cluster, &pod.key.namespace, owner);
     // The controllers of DaemonSets and StatefulSets delete finished pods and create them again, on the same node or
@@ -367,13 +367,18 @@ fn recreation_by_job(workload: &Workload, pod: &Pod) -> Recreation {
 }
 
 /// Returns what the controller of another project does, if that is known.
-fn recreation_by_operator(kind: &OwnerKind) -> Recreation {
-    match owner_kinds::row_of(kind).map(|row| row.behaviour) {
+fn recreation_by_operator(cluster: &Cluster, owner: &Owner) -> Recreation {
+    match owner_kinds::row_of(&owner.kind).map(|row| row.behaviour) {
         Some(OwnerBehaviour::SameName) => Recreation::WhenGone,
         Some(OwnerBehaviour::OtherName) => Recreation::Immediately,
         Some(OwnerBehaviour::SameNode) => Recreation::OnSameNode,
         Some(OwnerBehaviour::Never) => Recreation::Never(NotRecreated::RunFails),
-        Some(OwnerBehaviour::OperatorDecides) | None => Recreation::Unknown,
+        Some(OwnerBehaviour::OperatorDecides) => match cluster.operator_settings().decision_of(owner) {
+            Some(OwnerDecision::Recreates) => Recreation::WhenGone,
+            Some(OwnerDecision::Ends) => Recreation::Never(NotRecreated::RunFails),
+            None => Recreation::Unknown,
+        },
+        None => Recreation::Unknown,
     }
 }
 
@@ -387,11 +392,11 @@ pub fn is_owned_by_any<'a>(pod: &Pod, others: impl IntoIterator<Item = &'a Arc<P
 }
 
 /// Returns the project whose operator is assumed to recreate a pod; `None` if no such operator is known.
-pub fn assumed_operator(pod: &Pod) -> Option<&'static str> {
-    let kind = &pod.owner.as_ref()?.kind;
-    match recreation_by_operator(kind) {
+pub fn assumed_operator(cluster: &Cluster, pod: &Pod) -> Option<&'static str> {
+    let owner = pod.owner.as_ref()?;
+    match recreation_by_operator(cluster, owner) {
         Recreation::Immediately | Recreation::WhenGone | Recreation::OnSameNode => {
-            owner_kinds::row_of(kind).map(|row| row.project)
+            owner_kinds::row_of(&owner.kind).map(|row| row.project)
         }
         Recreation::Never(_) | Recreation::Unknown => None,
     }

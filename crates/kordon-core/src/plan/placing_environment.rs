@@ -349,34 +349,26 @@ impl<'a> PlacingEnvironment<'a> {
         JobConsequences::new(cluster, &victims.iter().map(departure).collect::<Vec<_>>())
     }
 
-    /// Adds a replacement to the node that its template names, without the scheduler. The replacement stays Pending if
-    /// the kubelet there does not run it.
+    /// Adds a replacement to the node that its template names. The scheduler is not involved, only the kubelet of the
+    /// node. The replacement stays Pending if there is no kubelet.
     fn land_on(&mut self, pod: &Pod, node: NodeName) -> Landing {
-        match self.obstacle_on(pod, &node) {
-            Some(obstacle) => {
-                Landing::Pending { why: format!("its template names node {node}, {obstacle}").into() }
-            }
-            None => {
-                self.add_replacement(pod, &node);
-                Landing::Node { node, why: "its template names the node".into() }
-            }
-        }
-    }
-
-    /// Returns why a replacement does not run on the node that its template names; `None` if it runs. The scheduler is
-    /// not involved, only the kubelet of the node.
-    fn obstacle_on(&mut self, pod: &Pod, node: &NodeName) -> Option<String> {
         let PlacingState { snapshot, failed, back, .. } = &mut self.state;
-        if snapshot.node_named(node).is_none() {
-            return Some("which is not there".into());
+        let why = |obstacle: &str| Name::from(format!("its template names node {node}, {obstacle}"));
+        if snapshot.node_named(&node).is_none() {
+            return Landing::Pending { why: why("which is not there") };
         }
-        let is_up = back.contains(node) || environment::has_running_kubelet(self.typical.cluster, node);
-        if failed.contains(node) || !is_up {
-            return Some("whose kubelet is down".into());
+        let is_up = back.contains(&node) || environment::has_running_kubelet(self.typical.cluster, &node);
+        if failed.contains(&node) || !is_up {
+            return Landing::Pending { why: why("whose kubelet is down") };
         }
-        let refused = snapshot.kubelet_refusal(&replacement(pod, self.typical.cluster), node);
-        let words: Vec<String> = refused.iter().map(ToString::to_string).collect();
-        (!words.is_empty()).then(|| format!("whose kubelet rejects it: {}", words.join(", ")))
+        let refused = snapshot.kubelet_refusal(&replacement(pod, self.typical.cluster), &node);
+        if !refused.is_empty() {
+            let words: Vec<String> = refused.iter().map(ToString::to_string).collect();
+            let rejects = format!("whose kubelet rejects it: {}", words.join(", "));
+            return Landing::Rejected { why: why(&rejects) };
+        }
+        self.add_replacement(pod, &node);
+        Landing::Node { node, why: "its template names the node".into() }
     }
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {

@@ -57,7 +57,7 @@ impl PlannedWorkload {
             match &pod.landing {
                 Some(Landing::Node { node, .. }) => *landings.entry(node.clone()).or_default() += 1,
                 Some(Landing::Pending { .. }) => pending += 1,
-                Some(Landing::Unknown) | None => {}
+                Some(Landing::Unknown | Landing::Rejected { .. }) | None => {}
             }
             let lost = pod.lost.map(|why| why.risk().to_owned());
             let times_out = pod.times_out.map(|_| "times out".to_owned());

@@ -272,8 +272,10 @@ impl PodPlan {
     pub fn notes(&self) -> Vec<String> {
         let times_out = self.times_out.map(|_| "times out".to_owned());
         let lost = self.lost.map(|why| why.risk().to_owned());
-        let pending = match &self.landing {
-            Some(Landing::Pending { why }) => Some(format!("replacement stays Pending ({why})")),
+        let unplaced = match &self.landing {
+            Some(landing @ (Landing::Pending { why } | Landing::Rejected { why })) => {
+                Some(format!("replacement {landing} ({why})"))
+            }
             Some(Landing::Node { .. } | Landing::Unknown) | None => None,
         };
         let quota = self.quota.as_ref().map(ToString::to_string);
@@ -284,7 +286,7 @@ impl PodPlan {
             .chain(lost)
             .chain(quota)
             .chain(warnings)
-            .chain(pending)
+            .chain(unplaced)
             .chain(eviction)
             .collect()
     }

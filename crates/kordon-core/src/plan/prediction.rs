@@ -18,7 +18,7 @@ use super::{
     landing::Landing,
     node_plan::NodeDrain,
     obstacle::RemovalObstacle,
-    operator_budgets::operator_of_pod,
+    operator_budgets::{operator_of_pod, setting_of},
     outlook::Outlook,
     owner::{self, NotRecreated, Recreation},
     placement_trace::Receiver,
@@ -33,7 +33,7 @@ use super::{
     verdict::{BlockPattern, LeaveReason, OperatorAct, Verdict},
     warning::{self, PodWarning, Warning},
 };
-use crate::cluster::{Gaps, Key, NodeName, Pod};
+use crate::cluster::{Gaps, Key, KnownSetting, NodeName, Pod};
 use kordon_time::{Span, Timestamp};
 
 /// The simulated runs of one removal.
@@ -129,9 +129,9 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
         let traced = likely.and_then(|result| result.last_of_surge.as_ref()).map(stand_in_key);
         plan.placement = self.likely.trace.placements.get(traced.as_ref().unwrap_or(&pod.key)).cloned();
-        let is_pending = plan.landing.as_ref().is_some_and(Landing::is_pending);
+        let is_unplaced = plan.landing.as_ref().is_some_and(Landing::has_nowhere_to_run);
         if let (Recreation::OnSameNode, Some(node), Some(_), false) =
-            (owner::recreation(cluster, pod), &pod.node, plan.gone.likely, is_pending)
+            (owner::recreation(cluster, pod), &pod.node, plan.gone.likely, is_unplaced)
         {
             plan.placement = plan.placement.filter(|trace| !trace.preempts.is_empty());
             plan.landing = Some(Landing::Node { node: node.clone(), why: "bound to this node".into() });
@@ -265,7 +265,9 @@ impl<'a, E: Environment> Prediction<'a, E> {
                 return Some(PodWarning::NoReplica);
             }
             Verdict::WaitsForOperator { .. } | Verdict::Blocked { .. } | Verdict::Waits { .. } => {}
-            _ if operator_of_pod(pod).is_some_and(|operator| operator.denies_evictions) => {
+            _ if operator_of_pod(pod).is_some_and(|operator| operator.denies_evictions)
+                && setting_of(self.context.cluster, pod) != Some(&KnownSetting::Missing) =>
+            {
                 return Some(PodWarning::OperatorDenies);
             }
             _ => {}

@@ -47,13 +47,13 @@ impl Replacement {
     ) -> Self {
         let landing = environment.land(pod, closed);
         let time_to_ready = match &landing {
-            Landing::Pending { .. } => None,
+            Landing::Pending { .. } | Landing::Rejected { .. } => None,
             Landing::Node { .. } | Landing::Unknown => environment.time_to_ready(pod, &landing).at(bound),
         };
         Self { landing, created: now, placed: now, ready: time_to_ready.map(|span| now + span) }
     }
 
-    /// Places a Pending replacement again. Returns whether it is no longer Pending.
+    /// Places again a replacement that has nowhere to run. Returns whether it now has.
     pub(super) fn retry<E: Environment>(
         &mut self,
         environment: &mut E,
@@ -63,7 +63,7 @@ impl Replacement {
         now: Timestamp,
     ) -> bool {
         *self = Self { created: self.created, ..Self::create(environment, pod, closed, bound, now) };
-        !self.landing.is_pending()
+        !self.landing.has_nowhere_to_run()
     }
 }
 
@@ -217,7 +217,7 @@ struct ReplacementRun<'a, E> {
     leaving: BTreeSet<&'a Key>,
     /// Pods whose replacements wait for pods of lower ordinals.
     ordered: Vec<&'a Arc<Pod>>,
-    /// Pods whose replacements are Pending.
+    /// Pods whose replacements have nowhere to run yet.
     pending: Vec<&'a Arc<Pod>>,
     found: PlacedReplacements,
 }
@@ -301,7 +301,7 @@ impl<'a, E: Environment> ReplacementRun<'a, E> {
             return;
         }
         let new = Replacement::create(&mut self.environment, pod, &BTreeSet::new(), Bound::Likely, now);
-        match new.landing.is_pending() {
+        match new.landing.has_nowhere_to_run() {
             true => self.pending.push(pod),
             false => self.schedule_ready(new.ready),
         }

@@ -170,7 +170,7 @@ impl PlanTotals {
         match &pod.landing {
             Some(Landing::Node { .. }) => self.placed += 1,
             Some(Landing::Pending { .. }) => self.pending += 1,
-            Some(Landing::Unknown) | None => {}
+            Some(Landing::Unknown | Landing::Rejected { .. }) | None => {}
         }
         for kind in pod.preempted().map(OutcomeKind::of_preempted) {
             self.preempted += 1;

@@ -9,7 +9,7 @@ use super::{
     operator_budgets::{OperatorBudget, OperatorNeeds},
     words::counted,
 };
-use crate::cluster::{FeedKind, Gaps, Key, Name};
+use crate::cluster::{FeedKind, Gaps, Key, KnownSetting, Name};
 use kordon_time::{Span, Timestamp};
 
 /// What happens to one pod in a plan.
@@ -42,12 +42,14 @@ pub enum Verdict {
         frees_unhealthy: bool,
     },
     /// The pod waits until its Kubernetes operator lifts the budget or moves the pod itself. The operator first needs
-    /// `pods` to be Ready on other nodes.
+    /// `pods` to be Ready on other nodes. `setting` is what is known of the setting that the operator needs; `None` if it
+    /// needs none, or if the setting was not read.
     WaitsForOperator {
         budget: Key,
         numbers: BudgetNumbers,
         operator: &'static OperatorBudget,
         pods: Vec<Key>,
+        setting: Option<KnownSetting>,
     },
     /// The pod waits until the disruption controller has processed the latest spec of its budget.
     WaitsForController { budget: Key },
@@ -119,6 +121,8 @@ pub enum BlockPattern {
     NotCordoned { operator: &'static str },
     /// The pod's operator could have moved the role of the pod during the last `since`, but has not moved it.
     NotMoved { operator: &'static str, since: Span },
+    /// The pod's operator does nothing without this setting or component, which is missing.
+    OperatorLacks { operator: &'static str, needs: &'static str },
     /// The replacements of pods that have left stay Pending.
     ReplacementPending { of: Vec<Key>, why: Name },
     /// No controller recreates pods that have left.
@@ -146,6 +150,7 @@ impl BlockPattern {
             Self::NoReplica { .. } => "add an instance",
             Self::NotCordoned { .. } => "cordon its node, as a drain does",
             Self::NotMoved { .. } => "check the operator",
+            Self::OperatorLacks { .. } => "add what the operator needs",
             Self::ReplacementPending { .. } => {
                 "check capacity, taints, affinity, zonal volumes and host ports"
             }
@@ -338,10 +343,18 @@ impl fmt::Display for Verdict {
                     false => Ok(()),
                 }
             }
-            Self::WaitsForOperator { budget, numbers, operator, pods } => {
+            Self::WaitsForOperator { budget, numbers, operator, pods, setting } => {
                 write!(f, "waits for {budget} ({numbers}): {}", operator.does.trim_end_matches('.'))?;
                 match operator.needs {
-                    OperatorNeeds::Setting(needs) => write!(f, "; it needs {needs}")?,
+                    OperatorNeeds::Setting(needs) => {
+                        write!(f, "; it needs {needs}")?;
+                        match setting {
+                            Some(KnownSetting::Found(text)) => write!(f, ", and {text}")?,
+                            Some(KnownSetting::Unreadable(why)) => write!(f, ", which is not known: {why}")?,
+                            Some(KnownSetting::Missing) => f.write_str(", which is missing")?,
+                            None => {}
+                        }
+                    }
                     OperatorNeeds::OtherInstances { .. } if !pods.is_empty() => {
                         write!(f, "; not Ready on another schedulable node: {}", list(pods))?;
                     }
@@ -480,6 +493,9 @@ impl fmt::Display for BlockPattern {
             }
             Self::NotMoved { operator, since } => {
                 write!(f, "{operator} has not moved the role of the pod, although it could for {since}")
+            }
+            Self::OperatorLacks { operator, needs } => {
+                write!(f, "{operator} does nothing without {needs}, which is missing")
             }
             Self::ReplacementPending { of, why } => {
                 write!(f, "the replacement of {} stays Pending ({why})", list(of))

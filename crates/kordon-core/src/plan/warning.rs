@@ -565,7 +565,7 @@ impl fmt::Display for Warning {
 }
 
 /// Returns warnings about what Kubernetes operators do with pods that have a role, once these nodes are cordoned.
-pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Warning> {
+pub fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Warning> {
     let closed: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
     let mut acts: BTreeMap<(&NodeName, &'static str, CordonAct), usize> = BTreeMap::new();
     for node in nodes.iter().filter(|node| !node.unschedulable) {
@@ -625,7 +625,7 @@ pub fn of_pod(
     warn_if(pod.is_held(), PodWarning::HeldByFinalizer);
     warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
     warn_if(runs && owner::is_rolling_out(cluster, pod), PodWarning::RolloutInProgress);
-    warn_if(runs && owner::assumed_operator(pod).is_some(), PodWarning::OperatorRecreates);
+    warn_if(runs && owner::assumed_operator(cluster, pod).is_some(), PodWarning::OperatorRecreates);
     warn_if(runs && pod_group::restarts_others(cluster, pod), PodWarning::RestartsGroup);
     if let Some(workload) = owner::workload(cluster, pod).filter(|_| pod.lives() && pod.is_ready()) {
         let is_scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);

@@ -311,7 +311,7 @@ pub fn evict(fixture: &PlanFixture, pods: &[&str]) -> Plan {
 pub fn node(pod: &PodPlan) -> Option<&str> {
     match pod.landing.as_ref()? {
         Landing::Node { node, .. } => Some(node),
-        Landing::Unknown | Landing::Pending { .. } => None,
+        Landing::Unknown | Landing::Pending { .. } | Landing::Rejected { .. } => None,
     }
 }
 

@@ -3,12 +3,12 @@
 
 use kordon_core::{
     cluster::{
-        Cluster, Key, Name, Owner, OwnerKind, Pod, PodReady, Requirement, Scope, Selector, SelectorOperator,
-        Taint, WorkloadKind,
+        Cluster, Key, KnownSetting, Name, OperatorSettings, Owner, OwnerDecision, OwnerKind, Pod, PodReady,
+        Requirement, Scope, Selector, SelectorOperator, Taint, WorkloadKind,
     },
     plan::{
-        Action, BlockPattern, CordonAct, DrainOptions, EvictionRules, KubectlDifference, OperatorAct, Plan,
-        PodWarning, Prospect, Retry, Verdict, Warning, needs, refusal,
+        Action, BlockPattern, CordonAct, DrainOptions, EvictionRules, KubectlDifference, OperatorAct,
+        OutcomeKind, Plan, PodWarning, Prospect, Retry, Verdict, Warning, needs, refusal,
     },
 };
 use kordon_time::{ClusterTime, Span};
@@ -300,6 +300,61 @@ fn a_budget_that_a_known_operator_lifts_waits_for_it() {
     }
     let other = drained(&all_required("StrimziPodSet", "example.com"), &["n1"]);
     assert_eq!(pattern(&other, "on-n1"), BlockPattern::AllHealthy { needs: 3 });
+}
+
+#[test]
+fn an_operator_that_lacks_what_it_needs_is_not_waited_for() {
+    let mut fixture = all_required("StrimziPodSet", "core.strimzi.io");
+    let known = |setting: KnownSetting| OperatorSettings {
+        settings: [(uid("StrimziPodSet", "set"), setting)].into(),
+        ..OperatorSettings::default()
+    };
+    let text = |fixture: &PlanFixture| of(&drained(fixture, &["n1"]), "on-n1").verdict.to_string();
+    let ends = |text: &str, end: &str| assert!(text.ends_with(end), "{text}");
+    ends(&text(&fixture), "; it needs Strimzi Drain Cleaner");
+    fixture.operator_settings(known(KnownSetting::Found("that is there".into())));
+    ends(&text(&fixture), "; it needs Strimzi Drain Cleaner, and that is there");
+    fixture.operator_settings(known(KnownSetting::Unreadable("forbidden".into())));
+    ends(&text(&fixture), "; it needs Strimzi Drain Cleaner, which is not known: forbidden");
+    fixture.operator_settings(known(KnownSetting::Missing));
+    let plan = drained(&fixture, &["n1"]);
+    let lacks = BlockPattern::OperatorLacks { operator: "Strimzi", needs: "Strimzi Drain Cleaner" };
+    assert_eq!((pattern(&plan, "on-n1"), plan.prospect()), (lacks, Prospect::Blocked));
+}
+
+#[test]
+fn the_settings_of_a_virtual_machine_say_what_becomes_of_it() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.pod("vm", "n1", |pod| {
+        pod.owner = Some(owner("VirtualMachineInstance", "kubevirt.io", "vm").into());
+    });
+    let vm = uid("VirtualMachineInstance", "vm");
+    let drain = |fixture: &PlanFixture| {
+        let plan = drained(fixture, &["n1"]);
+        let row = of(&plan, "vm");
+        (row.outcome.kind(), row.warnings.contains(&PodWarning::OperatorDenies))
+    };
+    assert_eq!(drain(&fixture), (OutcomeKind::Unknown, true));
+    for (decision, outcome) in
+        [(OwnerDecision::Recreates, OutcomeKind::Moves), (OwnerDecision::Ends, OutcomeKind::Lost)]
+    {
+        fixture.operator_settings(OperatorSettings {
+            settings: [(vm.clone(), KnownSetting::Missing)].into(),
+            decisions: [(vm.clone(), decision)].into(),
+        });
+        assert_eq!(drain(&fixture), (outcome, false), "{decision:?}");
+    }
+}
+
+#[test]
+fn only_settings_of_pods_that_leave_are_read() {
+    let fixture = all_required("StrimziPodSet", "core.strimzi.io");
+    let owners = |action: Action| needs::owners_with_settings(&action, &fixture.cluster).len();
+    let nodes = || vec!["n1".into(), "n2".into()];
+    assert_eq!(owners(Action::DeleteNode { nodes: nodes() }), 1, "both pods have one owner");
+    assert_eq!(owners(Action::Cordon { nodes: nodes() }), 0);
+    let other = all_required("VitessShard", "planetscale.com");
+    assert!(needs::owners_with_settings(&Action::DeleteNode { nodes: nodes() }, &other.cluster).is_empty());
 }
 
 /// kubectl 1.37 `pkg/drain/drain.go`, `evictPods`, evicts by name until the eviction is allowed.

@@ -7,9 +7,9 @@ use kordon_core::{
     cluster::{
         Autoscaler, Budget, Change, Cluster, Condition, ConditionStatus, DeviceChange, FeedKind,
         IntOrPercent, Key, Known, KnownAutoscalers, Name, NamespaceObject, Node, NodeName, ObjectEvent,
-        Owner, OwnerKind, Phase, Pod, PodReady, PriorityClass, Quota, QuotaCount, QuotaLimit, QuotaScope,
-        READY, Requirement, Selector, SelectorOperator, TableObject, Taint, Termination, Toleration, Uid,
-        Version, Workload, WorkloadKind, WorkloadStage,
+        OperatorSettings, Owner, OwnerKind, Phase, Pod, PodReady, PriorityClass, Quota, QuotaCount,
+        QuotaLimit, QuotaScope, READY, Requirement, Selector, SelectorOperator, TableObject, Taint,
+        Termination, Toleration, Uid, Version, Workload, WorkloadKind, WorkloadStage,
     },
     engine::ServerVersion,
     plan::{
@@ -276,6 +276,12 @@ impl PlanFixture {
 
     pub fn known_autoscalers(&mut self, known: KnownAutoscalers) -> &mut Self {
         self.apply(Change::Autoscalers(Arc::new(known)));
+        self
+    }
+
+    /// Sets the settings of operators. Without this, they are not read.
+    pub fn operator_settings(&mut self, settings: OperatorSettings) -> &mut Self {
+        self.apply(Change::OperatorSettings(Arc::new(settings)));
         self
     }
 

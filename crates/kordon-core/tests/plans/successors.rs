@@ -156,7 +156,7 @@ fn a_node_that_a_template_names_must_run_the_pod() {
     full.pod("big", "n2", |pod| asks(pod, 3));
     assert_eq!(
         why(&full),
-        "stays Pendingits template names node n2, whose kubelet rejects it: insufficient cpu"
+        "never runsits template names node n2, whose kubelet rejects it: insufficient cpu"
     );
     let mut leaving = pinned();
     leaving.pod("big", "n2", |pod| {

@@ -58,6 +58,9 @@ pub struct PlanPodReport {
     /// `switchesOver`, `noReplica`, `operatorRestarts`, `operatorDenies` (a webhook of its operator), `restartsGroup`
     /// (of a LeaderWorkerSet), `rolloutInProgress`.
     pub warnings: Vec<&'static str>,
+    /// The warnings about the pod in words, for the table.
+    #[serde(skip)]
+    pub warning_notes: Vec<String>,
     /// The HTTP status with which the server would answer an eviction now.
     pub eviction_status: Option<u16>,
     /// The message with which the server would refuse the eviction; `null` if it would not.
@@ -70,8 +73,8 @@ pub struct PlanPodReport {
     pub times_out_in_seconds: Option<f64>,
     /// The ResourceQuota that refuses the first attempts to create the replacement; `null` if none does.
     pub quota_refusal: Option<QuotaRefusalReport>,
-    /// Where the replacement lands: `node`, `pending` (it stays Pending) or `unknown` (not predicted); `null` if there
-    /// is no replacement.
+    /// Where the replacement lands: `node`, `pending` (it stays Pending), `rejected` (the kubelet of the node that its
+    /// template names rejects it) or `unknown` (not predicted); `null` if there is no replacement.
     pub landing: Option<&'static str>,
     /// The node that the replacement lands on.
     pub landing_node: Option<NodeName>,
@@ -154,6 +157,7 @@ pub(super) fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
         lost_reason: pod.lost.map(NotRecreated::word),
         lost_note: pod.lost.map(NotRecreated::risk),
         warnings: pod.warnings.iter().map(|warning| warning.word()).collect(),
+        warning_notes: pod.warnings.iter().map(ToString::to_string).collect(),
         eviction_status: answer.map(|answer| answer.code),
         eviction_message: answer.and_then(|answer| {
             answer.cause.as_ref().map(|cause| cause.message.clone()).or_else(|| answer.message.clone())

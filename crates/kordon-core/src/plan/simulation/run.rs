@@ -564,7 +564,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
         let closed = &self.input.closed;
         let new = Replacement::create(&mut self.environment, &pod, closed, self.bound, self.now);
-        if new.landing.is_pending() {
+        if new.landing.has_nowhere_to_run() {
             self.record(PlanEvent::Replaced { of: pod.key.clone(), landing: new.landing.clone() });
             self.result_of(task).replacement = Some(new);
             self.pending.push(task);
@@ -632,7 +632,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         let closed = &self.input.closed;
         let new = Replacement::create(&mut self.environment, &pod, closed, self.bound, self.now);
         let is_placed = matches!(new.landing, Landing::Node { .. });
-        let is_pending = new.landing.is_pending();
+        let is_unplaced = new.landing.has_nowhere_to_run();
         self.record(PlanEvent::Replaced { of: pod.key.clone(), landing: new.landing.clone() });
         if let Some(ready) = new.ready {
             self.schedule(ready, Event::Ready(task));
@@ -642,7 +642,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             let trace = self.environment.trace_of(&pod.key);
             let has_preempted = trace.is_some_and(|trace| !trace.preempts.is_empty());
             self.retry(if has_preempted { Occasion::Preempted } else { Occasion::Placed });
-        } else if is_pending {
+        } else if is_unplaced {
             self.pending.push(task);
         }
     }

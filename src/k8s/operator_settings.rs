@@ -1,0 +1,312 @@
+//! Settings of Kubernetes operators that decide what becomes of their pods, each list read by one request.
+
+use std::collections::BTreeSet;
+
+use kube::Client;
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::{admission, fetched_list};
+use kordon_core::cluster::{
+    FetchedList, KnownSetting, Name, Namespace, OperatorSettings, Owner, OwnerDecision,
+};
+
+/// Reads the settings that concern pods of these owners. Without owners of a project, nothing of it is read.
+pub async fn read(client: &Client, owners: &[(Namespace, Owner)]) -> OperatorSettings {
+    let mut found = OperatorSettings::default();
+    let pod_sets = of_kind(owners, "StrimziPodSet", "core.strimzi.io");
+    if !pod_sets.is_empty() {
+        let setting = drain_cleaner(client).await;
+        found.settings.extend(pod_sets.into_iter().map(|(_, owner)| (owner.uid.clone(), setting.clone())));
+    }
+    let managers = of_kind(owners, "InstanceManager", "longhorn.io");
+    for namespace in namespaces(&managers) {
+        let setting = node_drain_policy(client, namespace).await;
+        let here = managers.iter().filter(|(own, _)| own == namespace);
+        found.settings.extend(here.map(|(_, owner)| (owner.uid.clone(), setting.clone())));
+    }
+    let machines = of_kind(owners, "VirtualMachineInstance", "kubevirt.io");
+    for namespace in namespaces(&machines) {
+        let here = machines.iter().filter(|(own, _)| own == namespace);
+        let here: Vec<&Owner> = here.map(|(_, owner)| owner).collect();
+        add_virtual_machines(&mut found, client, namespace, &here).await;
+    }
+    found
+}
+
+fn of_kind<'a>(owners: &'a [(Namespace, Owner)], kind: &str, group: &str) -> Vec<&'a (Namespace, Owner)> {
+    owners.iter().filter(|(_, owner)| owner.kind.is(kind, group)).collect()
+}
+
+fn namespaces<'a>(owners: &[&'a (Namespace, Owner)]) -> BTreeSet<&'a Namespace> {
+    owners.iter().map(|(namespace, _)| namespace).collect()
+}
+
+/// Returns whether Strimzi Drain Cleaner is there: its webhook is asked about evictions (`strimzi/drain-cleaner`,
+/// `packaging/install/kubernetes/070-ValidatingWebhookConfiguration.yaml`).
+async fn drain_cleaner(client: &Client) -> KnownSetting {
+    match admission::eviction_webhooks(client).await {
+        Err(why) => KnownSetting::Unreadable(why.as_str().into()),
+        Ok(webhooks) => {
+            let cleaner = webhooks.iter().find(|webhook| {
+                [&webhook.configuration, &webhook.webhook].iter().any(|name| name.contains("drain-cleaner"))
+            });
+            cleaner.map_or(KnownSetting::Missing, |cleaner| {
+                clause(format!("that is there ({} {})", cleaner.kind, cleaner.configuration))
+            })
+        }
+    }
+}
+
+fn clause(text: String) -> KnownSetting {
+    KnownSetting::Found(text.into())
+}
+
+/// Reads the objects at a path, or returns why they cannot be read.
+async fn list<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Vec<T>, Name> {
+    match fetched_list::read(client, path, items).await {
+        FetchedList::Read(items) => Ok(items),
+        FetchedList::Unreadable(why) => Err(why),
+        FetchedList::NotRead | FetchedList::NotServed => {
+            Err(format!("the server does not serve {path}").into())
+        }
+    }
+}
+
+fn items<T: DeserializeOwned>(list: &[u8]) -> Result<Vec<T>, String> {
+    let list: List<T> =
+        serde_json::from_slice(list).map_err(|error| format!("the answer is no list: {error}"))?;
+    Ok(list.items)
+}
+
+#[derive(Deserialize)]
+struct List<T> {
+    items: Vec<T>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    owner_references: Vec<OwnerReference>,
+}
+
+#[derive(Deserialize)]
+struct OwnerReference {
+    kind: String,
+    name: String,
+    #[serde(default)]
+    controller: bool,
+}
+
+/// A Setting of Longhorn (`longhorn/longhorn-manager`, `k8s/pkg/apis/longhorn/v1beta2/setting.go`).
+#[derive(Deserialize)]
+struct LonghornSetting {
+    metadata: Metadata,
+    #[serde(default)]
+    value: String,
+}
+
+async fn node_drain_policy(client: &Client, namespace: &Namespace) -> KnownSetting {
+    let path = format!("/apis/longhorn.io/v1beta2/namespaces/{namespace}/settings");
+    match list::<LonghornSetting>(client, &path).await {
+        Err(why) => KnownSetting::Unreadable(why),
+        Ok(settings) => policy(&settings),
+    }
+}
+
+fn policy(settings: &[LonghornSetting]) -> KnownSetting {
+    match settings.iter().find(|setting| setting.metadata.name == "node-drain-policy") {
+        Some(LonghornSetting { value, .. }) => clause(format!("that is {value}")),
+        None => clause("that has its default".into()),
+    }
+}
+
+/// A VirtualMachineInstance of KubeVirt.
+#[derive(Deserialize)]
+struct Instance {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: InstanceSpec,
+    #[serde(default)]
+    status: InstanceStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct InstanceSpec {
+    eviction_strategy: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct InstanceStatus {
+    conditions: Vec<InstanceCondition>,
+}
+
+#[derive(Deserialize)]
+struct InstanceCondition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+}
+
+/// A VirtualMachine of KubeVirt.
+#[derive(Deserialize)]
+struct Machine {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: MachineSpec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct MachineSpec {
+    run_strategy: Option<String>,
+    running: Option<bool>,
+}
+
+async fn add_virtual_machines(
+    found: &mut OperatorSettings,
+    client: &Client,
+    namespace: &Namespace,
+    owners: &[&Owner],
+) {
+    let path = |plural: &str| format!("/apis/kubevirt.io/v1/namespaces/{namespace}/{plural}");
+    let instances = list::<Instance>(client, &path("virtualmachineinstances")).await;
+    let machines = match &instances {
+        Ok(_) => list::<Machine>(client, &path("virtualmachines")).await.unwrap_or_default(),
+        Err(_) => Vec::new(),
+    };
+    for owner in owners {
+        let instance = match &instances {
+            Ok(instances) => instances.iter().find(|instance| *instance.metadata.name == *owner.name),
+            Err(why) => {
+                found.settings.insert(owner.uid.clone(), KnownSetting::Unreadable(why.clone()));
+                continue;
+            }
+        };
+        if let Some(instance) = instance {
+            found.settings.insert(owner.uid.clone(), instance.strategy());
+            let decision = instance.decision(&machines);
+            found.decisions.extend(decision.map(|decision| (owner.uid.clone(), decision)));
+        }
+    }
+}
+
+impl Instance {
+    fn strategy(&self) -> KnownSetting {
+        match self.spec.eviction_strategy.as_deref() {
+            Some("None") => KnownSetting::Missing,
+            Some(strategy) => clause(format!("that is {strategy}")),
+            None => clause("that is what the KubeVirt object says".into()),
+        }
+    }
+
+    /// Returns whether the instance certainly does not migrate before an eviction (`kubevirt/kubevirt`,
+    /// `pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go`).
+    fn never_migrates(&self) -> bool {
+        let is_migratable =
+            |condition: &InstanceCondition| condition.kind == "LiveMigratable" && condition.status == "True";
+        match self.spec.eviction_strategy.as_deref() {
+            Some("None") => true,
+            Some("LiveMigrate" | "LiveMigrateIfPossible") => {
+                !self.status.conditions.iter().any(is_migratable)
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Returns what becomes of the instance after its pod has left; `None` if that depends on more, such as on whether
+    /// the guest shuts down without an error (`kubevirt/kubevirt`, `pkg/virt-controller/watch/vm/vm.go`,
+    /// `syncRunStrategy`).
+    fn decision(&self, machines: &[Machine]) -> Option<OwnerDecision> {
+        let owner = self.metadata.owner_references.iter().find(|owner| owner.controller);
+        let strategy = match owner.map(|owner| (owner.kind.as_str(), owner.name.as_str())) {
+            Some(("VirtualMachine", name)) => {
+                let machine = machines.iter().find(|machine| machine.metadata.name == name)?;
+                machine.spec.strategy()?
+            }
+            Some(("VirtualMachineInstanceReplicaSet", _)) => "Always",
+            Some(_) => return None,
+            None => "Once",
+        };
+        match strategy {
+            "Always" => Some(OwnerDecision::Recreates),
+            "Manual" | "Once" | "Halted" if self.never_migrates() => Some(OwnerDecision::Ends),
+            _ => None,
+        }
+    }
+}
+
+impl MachineSpec {
+    fn strategy(&self) -> Option<&str> {
+        match self.running {
+            Some(true) => Some("Always"),
+            Some(false) => Some("Halted"),
+            None => self.run_strategy.as_deref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read<T: DeserializeOwned>(objects: &[Value]) -> Vec<T> {
+        items(json!({"items": objects}).to_string().as_bytes()).expect("a list")
+    }
+
+    fn instance(strategy: Option<&str>, is_migratable: bool, owner: Option<&str>) -> Instance {
+        let owners: Vec<Value> = owner
+            .map(|kind| json!({"apiVersion": "kubevirt.io/v1", "kind": kind, "name": "vm", "controller": true}))
+            .into_iter()
+            .collect();
+        let status = if is_migratable { "True" } else { "False" };
+        let object = json!({
+            "metadata": {"name": "vm", "ownerReferences": owners},
+            "spec": {"evictionStrategy": strategy},
+            "status": {"conditions": [{"type": "LiveMigratable", "status": status}]},
+        });
+        read(&[object]).remove(0)
+    }
+
+    fn machine(spec: Value) -> Vec<Machine> {
+        read(&[json!({"metadata": {"name": "vm"}, "spec": spec})])
+    }
+
+    #[test]
+    fn the_run_strategy_decides_whether_a_virtual_machine_starts_again() {
+        let of = |strategy: &str, spec: Value| {
+            instance(Some(strategy), true, Some("VirtualMachine")).decision(&machine(spec))
+        };
+        assert_eq!(of("None", json!({"runStrategy": "Always"})), Some(OwnerDecision::Recreates));
+        assert_eq!(of("None", json!({"running": true})), Some(OwnerDecision::Recreates));
+        assert_eq!(of("None", json!({"runStrategy": "Manual"})), Some(OwnerDecision::Ends));
+        assert_eq!(of("LiveMigrate", json!({"runStrategy": "Manual"})), None, "an eviction migrates it");
+        assert_eq!(of("None", json!({"runStrategy": "RerunOnFailure"})), None, "the guest decides");
+    }
+
+    #[test]
+    fn an_instance_without_a_machine_ends_unless_it_migrates() {
+        let of = |strategy: Option<&str>, is_migratable: bool, owner: Option<&str>| {
+            instance(strategy, is_migratable, owner).decision(&[])
+        };
+        assert_eq!(of(Some("None"), true, None), Some(OwnerDecision::Ends));
+        assert_eq!(of(Some("LiveMigrateIfPossible"), false, None), Some(OwnerDecision::Ends));
+        assert_eq!(of(Some("LiveMigrateIfPossible"), true, None), None);
+        assert_eq!(of(None, true, None), None, "the KubeVirt object has the strategy");
+        let of_set = of(None, true, Some("VirtualMachineInstanceReplicaSet"));
+        assert_eq!(of_set, Some(OwnerDecision::Recreates));
+        assert_eq!(of(None, true, Some("VirtualMachine")), None, "the machine was not read");
+    }
+
+    #[test]
+    fn the_drain_policy_of_longhorn_has_a_value_or_its_default() {
+        let setting = |name: &str| json!({"metadata": {"name": name}, "value": "always-allow"});
+        let policy = |name: &str| policy(&read::<LonghornSetting>(&[setting(name)]));
+        assert_eq!(policy("node-drain-policy"), KnownSetting::Found("that is always-allow".into()));
+        assert_eq!(policy("log-level"), KnownSetting::Found("that has its default".into()));
+    }
+}
