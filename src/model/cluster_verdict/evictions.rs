@@ -1,6 +1,8 @@
 //! Findings about pods that are to be evicted or were evicted, and about the next events of nodes.
 
-use super::{Finding, PartKind, Phrase, VerdictLevel, coarse, is_missing, runs_nowhere, stuck, time_until};
+use super::{
+    Finding, PartKind, Phrase, VerdictLevel, coarse, nodes::is_missing, runs_nowhere, stuck, time_until,
+};
 use crate::model::{EvictionState, Model, NextEventKind, NodeState};
 use kordon_core::{
     cluster::{FeedKind, Key, NodeName},
