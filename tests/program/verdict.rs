@@ -178,6 +178,45 @@ fn the_worst_thing_comes_first_then_what_happens_next_then_the_consequence() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Lets time pass until the controller or the kubelet reports the node as not ready.
+fn run_until_down(fixture: &mut DashboardFixture, node: &str) {
+    let is_down = |fixture: &DashboardFixture| {
+        let state = fixture.app.model.watchlist.state(&node.into());
+        state.is_some_and(|state| state.is_down())
+    };
+    for _ in 0..60 {
+        if is_down(fixture) {
+            return;
+        }
+        fixture.run(1);
+    }
+    panic!("{node} is not down after a minute");
+}
+
+#[test]
+fn one_node_that_is_unknown_before_the_others_does_not_hide_that_they_are_silent() {
+    let mut fixture = DashboardFixture::well();
+    fixture.silence("pool-b-01");
+    fixture.run(13);
+    ["pool-b-04", "pool-b-07"].iter().for_each(|node| fixture.silence(node));
+    run_until_down(&mut fixture, "pool-b-01");
+    let text = verdict(&mut fixture).text();
+    assert!(text.starts_with("zone b: 1 of 10 nodes ") && text.contains(", 2 Silent"), "{text}");
+}
+
+#[test]
+fn a_cluster_without_a_node_that_reports_is_down_although_few_nodes_are_unknown_so_far() {
+    let mut fixture = DashboardFixture::well();
+    for node in ZONE_B {
+        ["a", "b", "c"].iter().for_each(|zone| fixture.silence(&node.replace("-b-", &format!("-{zone}-"))));
+    }
+    fixture.run(40);
+    assert!(verdict(&mut fixture).text().starts_with("all 30 nodes Silent"));
+    run_until_down(&mut fixture, "pool-b-04");
+    let text = verdict(&mut fixture).text();
+    assert!(text.starts_with("all 30 nodes down: ") && text.contains(" Silent"), "{text}");
+}
+
 #[test]
 fn before_anything_is_known_and_in_an_empty_cluster_the_verdict_is_not_healthy() {
     let mut fixture = DashboardFixture::new();

@@ -34,12 +34,15 @@ pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
         }
     }
     let is_silent = by_state.contains_key(&NodeState::Silent);
-    // The counts of nodes that are Late, Silent or down are merged into one finding.
+    // The counts of nodes that are Late, Silent or down are merged into one finding, unless few nodes fail and the worst
+    // of them is the only one in its state: then its name says more.
     let worst = by_state.first_key_value();
-    if worst.is_some_and(|(state, worst)| is_missing(*state) && worst.nodes > 1) {
-        let missing: Vec<_> = by_state.iter().filter(|(state, _)| is_missing(**state)).collect();
+    let missing: Vec<_> = by_state.iter().filter(|(state, _)| is_missing(**state)).collect();
+    let failing = missing.iter().filter(|(state, _)| state.is_failing());
+    let several_fail = failing.map(|(_, in_state)| in_state.nodes).sum::<usize>() > FEW;
+    if several_fail || worst.is_some_and(|(state, worst)| is_missing(*state) && worst.nodes > 1) {
         let level = missing.iter().map(|(state, _)| level(model, **state)).max();
-        let phrase = several_nodes(model, &missing);
+        let phrase = all_nodes(model, &missing).unwrap_or_else(|| several_nodes(model, &missing));
         findings.extend(level.map(|level| Finding::new(level, phrase)));
         by_state.retain(|state, _| !is_missing(*state));
     }
@@ -63,6 +66,9 @@ pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     }
     findings
 }
+
+/// Number of failing nodes up to which the worst of them is named. Upstream regards no zone as disrupted with so few.
+const FEW: usize = 2;
 
 /// Whether a node in this state is down, silent or late.
 pub(super) fn is_missing(state: NodeState) -> bool {
@@ -105,6 +111,24 @@ fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> P
     };
     let counts: Vec<String> = states.iter().enumerate().map(count).collect();
     format!("{place}{}", counts.join(", ")).into()
+}
+
+/// Returns the finding about a cluster whose nodes are all down or silent: `all 24 nodes Silent`, `all 24 nodes down: 1
+/// Unknown, 23 Silent`. `None` if another node is left.
+fn all_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> Option<Phrase> {
+    let nodes = model.cluster.nodes().len();
+    let counted: usize = states.iter().map(|(_, in_state)| in_state.nodes).sum();
+    let text = match states {
+        _ if counted < nodes || states.iter().any(|(state, _)| !state.is_failing()) => return None,
+        [(state, _)] => format!("all {nodes} nodes {state}"),
+        states => {
+            let count =
+                |(state, in_state): &(&NodeState, &NodesInState<'_>)| format!("{} {state}", in_state.nodes);
+            let counts: Vec<String> = states.iter().map(count).collect();
+            format!("all {nodes} nodes down: {}", counts.join(", "))
+        }
+    };
+    Some(text.into())
 }
 
 /// Finding about one node: `node n-3 Silent 33s`, `node n-3 DiskPressure 1m`, `node n-3 Draining, 3 of 8 pods gone`.
