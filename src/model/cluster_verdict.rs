@@ -15,7 +15,7 @@ pub use self::zones::pause;
 use self::{
     clocks::{clocks, doubtful},
     drains::{blocked_drains, maintenances},
-    evictions::{evicted, next, node_leaving, own_event, within},
+    evictions::{ALL_NODES, evicted, hang_on_others, next, node_leaving, own_event, within},
     headroom::headroom,
     losses::DeletedNodes,
     nodes::nodes,
@@ -120,18 +120,20 @@ enum Shortening {
     /// Consequences without a shorter text are left out: they explain the one before them.
     NoDetails,
     ShortestNext,
-    /// What happens next is left out, with all parts after it.
+    ShortestBoth,
+    /// What happens next is left out, with all parts after it. The consequence has more room again.
     NoNext,
     ShortestConsequence,
 }
 
 impl Shortening {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Whole,
         Self::ShortConsequence,
         Self::ShortNext,
         Self::NoDetails,
         Self::ShortestNext,
+        Self::ShortestBoth,
         Self::NoNext,
         Self::ShortestConsequence,
     ];
@@ -143,7 +145,7 @@ impl Shortening {
             PartKind::Next => (Self::ShortNext, Self::ShortestNext),
             PartKind::Headroom | PartKind::Other => return 0,
         };
-        usize::from(self >= short) + usize::from(self >= shortest)
+        usize::from(self >= short) + usize::from(self >= shortest || self == Self::ShortestBoth)
     }
 }
 
@@ -376,8 +378,8 @@ fn runs_nowhere(model: &Model) -> bool {
 
 /// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
 /// pods Pending 1m58s`; `15 pods have nowhere to run, 2 more soon` and `10 Pending 1m58s, 5 stuck`; `2 pods stuck on
-/// dead nodes`; `2 pods will have nowhere to run`. If the worst finding is about one node, but pods of other nodes
-/// leave too: `all nodes: 2 pods will have nowhere to run`.
+/// dead nodes`; `2 pods will have nowhere to run`. If the worst finding is about one node, but the pods are not all of
+/// this node: `all nodes: 2 pods will have nowhere to run`.
 fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = will_have_nowhere(model);
@@ -390,31 +392,35 @@ fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Fin
         more => phrase.and(&format!(", {more} more {more_do}")),
     };
     let soon = if will == 0 { String::new() } else { format!(", {will} soon") };
+    let are_of_others = |node| {
+        will > 0 && node_leaving(model, node).0 < model.views.counts.leaving()
+            || evicted > 0 && (waiting > 0 || hang_on_others(model, node))
+    };
+    let of_all = if subject.is_some_and(are_of_others) { ALL_NODES } else { "" };
     let phrases: Vec<(Phrase, Vec<String>)> = match (waiting, evicted) {
         (0, 0) if will == 0 => Vec::new(),
         (0, 0) => {
-            let are_of_others = |node| node_leaving(model, node).0 < model.views.counts.leaving();
-            let of_all = if subject.is_some_and(are_of_others) { "all nodes: " } else { "" };
             let pods = counted(will, "pod", "pods");
             let phrase = format!("{of_all}{pods} will have nowhere to run{}", within(model)).into();
             vec![(
                 phrase,
-                [" to run", ""].map(|to_run| format!("{of_all}{will} nowhere{to_run} soon")).into(),
+                [" to run", ""].map(|to_run| format!("{of_all}{pods} nowhere{to_run} soon")).into(),
             )]
         }
         (pods, 0) => {
             let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
             let phrase = and_more(phrase, &format!("will have nowhere to run{}", within(model)));
-            vec![(phrase, vec![format!("{pods} Pending{soon}")])]
+            vec![(phrase, vec![format!("{} Pending{soon}", counted(pods, "pod", "pods"))])]
         }
         (0, stuck) if are_all_stuck(model) => {
-            vec![(stuck_pods(model).into(), vec![format!("{stuck} stuck")])]
+            let short = format!("{of_all}{} stuck", counted(stuck, "pod", "pods"));
+            vec![(format!("{of_all}{}", stuck_pods(model)).into(), vec![short])]
         }
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
-            let all = Phrase::from(format!("{pods} nowhere to run"));
-            let shorter =
-                [" to run", ""].map(|to_run| format!("{} nowhere{to_run}{soon}", waiting + evicted));
+            let all = Phrase::from(format!("{of_all}{pods} nowhere to run"));
+            let pods = counted(waiting + evicted, "pod", "pods");
+            let shorter = [" to run", ""].map(|to_run| format!("{of_all}{pods} nowhere{to_run}{soon}"));
             let all = (and_more(all, "soon"), shorter.into());
             let rest = model.views.counts.hanging.only_nowhere().text();
             let parts =
