@@ -8,7 +8,8 @@ use kordon::{
 };
 use kordon_core::{
     cluster::{
-        ConditionStatus, DrainClaim, FieldManager, MaintenanceNote, Requests, TaintEffect, WorkloadKind,
+        ConditionStatus, DrainClaim, FieldManager, MaintenanceNote, NodeName, Requests, TaintEffect,
+        WorkloadKind,
     },
     engine::{Confidence, ZoneState},
     plan::{OutcomeCounts, words::counted},
@@ -413,6 +414,19 @@ fn n_minus_one_has_the_outcomes_of_the_node_and_of_the_zone_or_of_neither() {
         "all 30 nodes Ready · N-1: losing pool-a-01 would strand 1 pod, losing zone a would strand 10 pods";
     let cells = whole.chars().count();
     assert_eq!([line(cells), line(cells - 1), line(100)], [whole, short, short]);
+}
+
+/// The forecast was made while the controller was active.
+#[test]
+fn without_a_controller_no_row_has_an_event_that_an_earlier_forecast_predicted() {
+    let mut fixture = DashboardFixture::well();
+    fail(&mut fixture, &["pool-b-05"], 30);
+    let node = NodeName::from("pool-b-05");
+    assert!(fixture.app.model.views.leaving.next.contains_key(&node));
+    fixture.app.refresh(fixture.now + Span::from_secs(20));
+    let views = &fixture.app.model.views;
+    assert!(matches!(views.confidence, Some(Confidence::NoController { .. })), "{:?}", views.confidence);
+    assert!(views.leaving.next.is_empty() && views.leaving.evictions.is_empty(), "{:?}", views.leaving);
 }
 
 /// While every node is Silent or Late, the short forms do not promise an eviction either.
