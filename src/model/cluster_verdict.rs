@@ -542,7 +542,7 @@ fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
 }
 
 /// Returns the counts of all nodes, for a cluster without other findings: `all 30 nodes Ready`, `28 of 30 nodes Ready,
-/// 2 Cordoned`.
+/// 2 Cordoned by alice`.
 fn all_well(model: &Model) -> Option<Finding> {
     let counts = model.watchlist.counts();
     let nodes = model.cluster.nodes().len();
@@ -556,9 +556,24 @@ fn all_well(model: &Model) -> Option<Finding> {
         format!("{ready} of {} Ready", counted(nodes, "node", "nodes"))
     };
     for (state, count) in counts.iter().filter(|(state, _)| **state != NodeState::Ready) {
-        text.push_str(&format!(", {count} {state}"));
+        text.push_str(&format!(", {count} {state}{}", by_whom(model, *state)));
     }
     Some(Finding::new(VerdictLevel::Healthy, text))
+}
+
+/// Returns who drained or cordoned the nodes in this state, if it is the same for all of them: ` by alice`; otherwise
+/// the empty string.
+fn by_whom(model: &Model, state: NodeState) -> String {
+    let nodes = model.watchlist.notable().filter(|(_, other)| *other == state);
+    let mut by = nodes.map(|(name, _)| {
+        let node = model.cluster.node(name)?;
+        let foreign = || model.node_status(node)?.by;
+        node.cordon().map(|note| note.by.as_str()).or_else(foreign)
+    });
+    match by.next().flatten() {
+        Some(one) if !one.is_empty() && by.all(|other| other == Some(one)) => format!(" by {one}"),
+        _ => String::new(),
+    }
 }
 
 /// Returns a finding for each DeviceTaintRule with the effect `None` that would delete pods if its effect were

@@ -8,8 +8,8 @@ use kordon::{
 };
 use kordon_core::{
     cluster::{
-        ConditionStatus, DrainClaim, FieldManager, MaintenanceNote, NodeName, Requests, TaintEffect,
-        WorkloadKind,
+        ConditionStatus, CordonNote, DrainClaim, FieldManager, MaintenanceNote, NodeName, Requests,
+        TaintEffect, WorkloadKind,
     },
     engine::{Confidence, ZoneState},
     plan::{OutcomeCounts, words::counted},
@@ -98,6 +98,18 @@ const CASES: &[Case] = &[
         VerdictLevel::Healthy,
         "29 of 30 nodes Ready, 1 Cordoned · N-1",
     ),
+    (
+        |it| ["pool-b-01", "pool-b-02"].iter().for_each(|node| cordon(it, node, "alice")),
+        VerdictLevel::Healthy,
+        "28 of 30 nodes Ready, 2 Cordoned by alice · N-1",
+    ),
+    (
+        |it| {
+            [("pool-b-01", "alice"), ("pool-b-02", "bob")].iter().for_each(|(node, by)| cordon(it, node, by))
+        },
+        VerdictLevel::Healthy,
+        "28 of 30 nodes Ready, 2 Cordoned · N-1",
+    ),
 ];
 
 const ZONE_B: [&str; 10] = [
@@ -153,6 +165,14 @@ fn drained(fixture: &mut DashboardFixture) {
     let claim =
         DrainClaim { by: "carol".into(), renewed: fixture.now, pods: Some(8), ..DrainClaim::default() };
     fixture.change_node("pool-b-01", |node| node.drain_claim = Some(Arc::new(claim)));
+}
+
+fn cordon(fixture: &mut DashboardFixture, node: &str, by: &str) {
+    let note = CordonNote { by: by.into(), ..CordonNote::default() };
+    fixture.change_node(node, |node| {
+        node.unschedulable = true;
+        node.cordon_note = Some(Arc::new(note));
+    });
 }
 
 fn set(fixture: &mut DashboardFixture, node: &str, kind: &str, status: ConditionStatus) {
