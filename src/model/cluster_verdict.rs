@@ -124,10 +124,12 @@ enum Shortening {
     /// What happens next is left out, with all parts after it. The consequence has more room again.
     NoNext,
     ShortestConsequence,
+    /// The consequence without what follows later.
+    BareConsequence,
 }
 
 impl Shortening {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Whole,
         Self::ShortConsequence,
         Self::ShortNext,
@@ -136,6 +138,7 @@ impl Shortening {
         Self::ShortestBoth,
         Self::NoNext,
         Self::ShortestConsequence,
+        Self::BareConsequence,
     ];
 
     /// Number of times that a part of this kind is shortened.
@@ -145,7 +148,9 @@ impl Shortening {
             PartKind::Next => (Self::ShortNext, Self::ShortestNext),
             PartKind::Headroom | PartKind::Other => return 0,
         };
-        usize::from(self >= short) + usize::from(self >= shortest || self == Self::ShortestBoth)
+        usize::from(self >= short)
+            + usize::from(self >= shortest || self == Self::ShortestBoth)
+            + usize::from(self == Self::BareConsequence)
     }
 }
 
@@ -420,8 +425,10 @@ fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Fin
             let pods = counted(waiting + evicted, "pod has", "pods have");
             let all = Phrase::from(format!("{of_all}{pods} nowhere to run"));
             let pods = counted(waiting + evicted, "pod", "pods");
-            let shorter = [" to run", ""].map(|to_run| format!("{of_all}{pods} nowhere{to_run}{soon}"));
-            let all = (and_more(all, "soon"), shorter.into());
+            let nowhere = |to_run| format!("{of_all}{pods} nowhere{to_run}{soon}");
+            let mut shorter = vec![nowhere(" to run"), nowhere("")];
+            shorter.extend((will > 0).then(|| format!("{of_all}{pods} nowhere")));
+            let all = (and_more(all, "soon"), shorter);
             let rest = model.views.counts.hanging.only_nowhere().text();
             let parts =
                 (waiting > 0).then(|| pending(format!("{waiting} Pending")).and(&format!(", {rest}")));

@@ -436,6 +436,18 @@ fn n_minus_one_has_the_outcomes_of_the_node_and_of_the_zone_or_of_neither() {
     assert_eq!([line(cells), line(cells - 1), line(100)], [whole, short, short]);
 }
 
+/// A narrow line leaves out what happens later before it leaves out the pods that have nowhere to run now.
+#[test]
+fn pods_that_have_nowhere_to_run_are_counted_on_a_line_too_short_for_what_follows() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.run(250);
+    let verdict = verdict(&mut fixture);
+    let (first, nowhere) = (&verdict.parts[0], &verdict.parts[1]);
+    assert!(nowhere.contains(" nowhere to run, ") && nowhere.ends_with(" more soon"), "{verdict:?}");
+    let least = verdict.parts_for(|_| false);
+    assert!(least[0] == first && least[1].ends_with(" nowhere"), "{least:?}");
+}
+
 /// The forecast was made while the controller was active.
 #[test]
 fn without_a_controller_no_row_has_an_event_that_an_earlier_forecast_predicted() {
