@@ -6,26 +6,24 @@ mod drains;
 mod evictions;
 mod headroom;
 mod losses;
+mod nodes;
 mod zones;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::fmt;
 
 pub use self::zones::pause;
 use self::{
     clocks::{clocks, doubtful},
     drains::{blocked_drains, maintenances},
-    evictions::{evicted, next, node_leaving, own_event, within},
+    evictions::{ALL_NODES, evicted, hang_on_others, next, node_leaving, own_event, within},
     headroom::headroom,
     losses::DeletedNodes,
-    zones::{disrupts_a_zone, is_disrupted, zones_down},
+    nodes::nodes,
 };
-use super::{Model, NodeState, StateDetail, StateRole};
+use super::{Model, NodeState, StateRole};
 use crate::k8s::feed::FeedState;
 use kordon_core::{
-    cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
+    cluster::{FeedKind, Gap, Known, NodeName},
     engine::{Confidence, TaintRulePreview, taint_rule_previews},
     plan::{OutcomeKind, words::counted},
 };
@@ -122,20 +120,25 @@ enum Shortening {
     /// Consequences without a shorter text are left out: they explain the one before them.
     NoDetails,
     ShortestNext,
-    /// What happens next is left out, with all parts after it.
+    ShortestBoth,
+    /// What happens next is left out, with all parts after it. The consequence has more room again.
     NoNext,
     ShortestConsequence,
+    /// The consequence without what follows later.
+    BareConsequence,
 }
 
 impl Shortening {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Whole,
         Self::ShortConsequence,
         Self::ShortNext,
         Self::NoDetails,
         Self::ShortestNext,
+        Self::ShortestBoth,
         Self::NoNext,
         Self::ShortestConsequence,
+        Self::BareConsequence,
     ];
 
     /// Number of times that a part of this kind is shortened.
@@ -145,7 +148,9 @@ impl Shortening {
             PartKind::Next => (Self::ShortNext, Self::ShortestNext),
             PartKind::Headroom | PartKind::Other => return 0,
         };
-        usize::from(self >= short) + usize::from(self >= shortest)
+        usize::from(self >= short)
+            + usize::from(self >= shortest || self == Self::ShortestBoth)
+            + usize::from(self == Self::BareConsequence)
     }
 }
 
@@ -330,117 +335,6 @@ fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// Returns the findings about zones and nodes.
-fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
-    let zones = &model.views.zones;
-    let mut findings = zones_down(zones, &model.watchlist);
-    let named: BTreeSet<&ZoneKey> =
-        zones.iter().filter(|zone| is_disrupted(zone)).map(|zone| &zone.key).collect();
-    let mut by_state: BTreeMap<NodeState, NodesInState<'_>> = BTreeMap::new();
-    for (zone, nodes) in model.watchlist.zones() {
-        let is_named = |state: NodeState| state.is_down() && named.contains(zone);
-        for (name, state) in nodes.notable().filter(|(_, state)| !is_named(*state)) {
-            let in_state = by_state.entry(state).or_insert_with(|| NodesInState {
-                nodes: 0,
-                first: name,
-                zone: Some(zone),
-            });
-            in_state.nodes += 1;
-            in_state.zone = in_state.zone.filter(|other| *other == zone);
-        }
-    }
-    let is_silent = by_state.contains_key(&NodeState::Silent);
-    // The counts of nodes that are Late, Silent or down are merged into one finding.
-    let worst = by_state.first_key_value();
-    if worst.is_some_and(|(state, worst)| is_missing(*state) && worst.nodes > 1) {
-        let missing: Vec<_> = by_state.iter().filter(|(state, _)| is_missing(**state)).collect();
-        let level = missing.iter().map(|(state, _)| level(model, **state)).max();
-        let phrase = several_nodes(model, &missing);
-        findings.extend(level.map(|level| Finding::new(level, phrase)));
-        by_state.retain(|state, _| !is_missing(*state));
-    }
-    for (state, in_state) in &by_state {
-        let level = level(model, *state);
-        if level > VerdictLevel::Healthy {
-            let finding = match in_state.nodes {
-                1 => Finding {
-                    node: Some(in_state.first.clone()),
-                    ..Finding::new(level, one_node(model, *state, in_state.first, now))
-                },
-                _ => Finding::new(level, several_nodes(model, &[(state, in_state)])),
-            };
-            findings.push(finding);
-        }
-    }
-    if is_silent && matches!(model.views.confidence, Some(Confidence::NoController { .. })) {
-        let grace = model.settings.node_monitor_grace_period.value;
-        let text = format!("Silent nodes become Unknown {grace} after a controller starts");
-        findings.push(Finding::new(level(model, NodeState::Silent), text));
-    }
-    findings
-}
-
-/// Whether a node in this state is down, silent or late.
-fn is_missing(state: NodeState) -> bool {
-    state.is_failing() || state == NodeState::Late
-}
-
-/// Returns the level of a finding about nodes in this state.
-fn level(model: &Model, state: NodeState) -> VerdictLevel {
-    match state {
-        NodeState::Rebooting | NodeState::Draining => VerdictLevel::Notice,
-        NodeState::Silent if disrupts_a_zone(model) => VerdictLevel::Critical,
-        state => VerdictLevel::from_role(state.role()),
-    }
-}
-
-/// The nodes of a cluster that are in the same state.
-struct NodesInState<'a> {
-    nodes: usize,
-    first: &'a NodeName,
-    /// The zone of these nodes; `None` if they are in several zones.
-    zone: Option<&'a ZoneKey>,
-}
-
-/// Returns the finding about several nodes that are down, late or in the same state: `23 of 24 nodes Silent`, `zone a:
-/// 3 of 8 nodes Silent, 5 Late`.
-fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> Phrase {
-    let zones = model.watchlist.zones();
-    let zone =
-        states.iter().map(|(_, in_state)| in_state.zone).reduce(|one, other| one.filter(|_| one == other));
-    let zone = zone.flatten().filter(|_| zones.len() > 1).and_then(|zone| Some((zone, zones.get(zone)?)));
-    let (place, all) = match zone {
-        Some((zone, nodes)) => {
-            (format!("zone {}: ", model.watchlist.zone_names().short(zone)), nodes.states().len())
-        }
-        None => (String::new(), model.cluster.nodes().len()),
-    };
-    let count = |(place, (state, in_state)): (usize, &(&NodeState, &NodesInState<'_>))| match place {
-        0 => format!("{} of {all} nodes {state}", in_state.nodes),
-        _ => format!("{} {state}", in_state.nodes),
-    };
-    let counts: Vec<String> = states.iter().enumerate().map(count).collect();
-    format!("{place}{}", counts.join(", ")).into()
-}
-
-/// Finding about one node: `node n-3 Silent 33s`, `node n-3 DiskPressure 1m`, `node n-3 Draining, 3 of 8 pods gone`.
-fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) -> Phrase {
-    let node = model.cluster.node(name);
-    let problem = node.and_then(|node| node.problems().next()).filter(|_| state == NodeState::Pressure);
-    let phrase = match problem {
-        Some(problem) => Phrase::from(format!("node {name} {}", problem.kind)),
-        None => Phrase::from(format!("node {name} {state}")),
-    };
-    let status = node.and_then(|node| model.node_status(node));
-    match status.and_then(|status| status.detail(now)) {
-        Some(StateDetail::Progress(count)) => {
-            phrase.and(&format!(", {} of {} gone", count.gone, counted(count.total(), "pod", "pods")))
-        }
-        Some(StateDetail::Lasting(span)) => phrase.time(format!(" {span}")),
-        None => phrase,
-    }
-}
-
 /// Number of hanging pods that are stuck until their node is back or fenced.
 fn stuck(model: &Model) -> usize {
     model.views.counts.hanging.of(OutcomeKind::Stuck)
@@ -489,8 +383,8 @@ fn runs_nowhere(model: &Model) -> bool {
 
 /// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
 /// pods Pending 1m58s`; `15 pods have nowhere to run, 2 more soon` and `10 Pending 1m58s, 5 stuck`; `2 pods stuck on
-/// dead nodes`; `2 pods will have nowhere to run`. If the worst finding is about one node, but pods of other nodes
-/// leave too: `all nodes: 2 pods will have nowhere to run`.
+/// dead nodes`; `2 pods will have nowhere to run`. If the worst finding is about one node, but the pods are not all of
+/// this node: `all nodes: 2 pods will have nowhere to run`.
 fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = will_have_nowhere(model);
@@ -503,32 +397,38 @@ fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Fin
         more => phrase.and(&format!(", {more} more {more_do}")),
     };
     let soon = if will == 0 { String::new() } else { format!(", {will} soon") };
+    let are_of_others = |node| {
+        will > 0 && node_leaving(model, node).0 < model.views.counts.leaving()
+            || evicted > 0 && (waiting > 0 || hang_on_others(model, node))
+    };
+    let of_all = if subject.is_some_and(are_of_others) { ALL_NODES } else { "" };
     let phrases: Vec<(Phrase, Vec<String>)> = match (waiting, evicted) {
         (0, 0) if will == 0 => Vec::new(),
         (0, 0) => {
-            let are_of_others = |node| node_leaving(model, node).0 < model.views.counts.leaving();
-            let of_all = if subject.is_some_and(are_of_others) { "all nodes: " } else { "" };
             let pods = counted(will, "pod", "pods");
             let phrase = format!("{of_all}{pods} will have nowhere to run{}", within(model)).into();
             vec![(
                 phrase,
-                [" to run", ""].map(|to_run| format!("{of_all}{will} nowhere{to_run} soon")).into(),
+                [" to run", ""].map(|to_run| format!("{of_all}{pods} nowhere{to_run} soon")).into(),
             )]
         }
         (pods, 0) => {
             let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
             let phrase = and_more(phrase, &format!("will have nowhere to run{}", within(model)));
-            vec![(phrase, vec![format!("{pods} Pending{soon}")])]
+            vec![(phrase, vec![format!("{} Pending{soon}", counted(pods, "pod", "pods"))])]
         }
         (0, stuck) if are_all_stuck(model) => {
-            vec![(stuck_pods(model).into(), vec![format!("{stuck} stuck")])]
+            let short = format!("{of_all}{} stuck", counted(stuck, "pod", "pods"));
+            vec![(format!("{of_all}{}", stuck_pods(model)).into(), vec![short])]
         }
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
-            let all = Phrase::from(format!("{pods} nowhere to run"));
-            let shorter =
-                [" to run", ""].map(|to_run| format!("{} nowhere{to_run}{soon}", waiting + evicted));
-            let all = (and_more(all, "soon"), shorter.into());
+            let all = Phrase::from(format!("{of_all}{pods} nowhere to run"));
+            let pods = counted(waiting + evicted, "pod", "pods");
+            let nowhere = |to_run| format!("{of_all}{pods} nowhere{to_run}{soon}");
+            let mut shorter = vec![nowhere(" to run"), nowhere("")];
+            shorter.extend((will > 0).then(|| format!("{of_all}{pods} nowhere")));
+            let all = (and_more(all, "soon"), shorter);
             let rest = model.views.counts.hanging.only_nowhere().text();
             let parts =
                 (waiting > 0).then(|| pending(format!("{waiting} Pending")).and(&format!(", {rest}")));
@@ -649,7 +549,7 @@ fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
 }
 
 /// Returns the counts of all nodes, for a cluster without other findings: `all 30 nodes Ready`, `28 of 30 nodes Ready,
-/// 2 Cordoned`.
+/// 2 Cordoned by alice`.
 fn all_well(model: &Model) -> Option<Finding> {
     let counts = model.watchlist.counts();
     let nodes = model.cluster.nodes().len();
@@ -663,9 +563,24 @@ fn all_well(model: &Model) -> Option<Finding> {
         format!("{ready} of {} Ready", counted(nodes, "node", "nodes"))
     };
     for (state, count) in counts.iter().filter(|(state, _)| **state != NodeState::Ready) {
-        text.push_str(&format!(", {count} {state}"));
+        text.push_str(&format!(", {count} {state}{}", by_whom(model, *state)));
     }
     Some(Finding::new(VerdictLevel::Healthy, text))
+}
+
+/// Returns who drained or cordoned the nodes in this state, if it is the same for all of them: ` by alice`; otherwise
+/// the empty string.
+fn by_whom(model: &Model, state: NodeState) -> String {
+    let nodes = model.watchlist.notable().filter(|(_, other)| *other == state);
+    let mut by = nodes.map(|(name, _)| {
+        let node = model.cluster.node(name)?;
+        let foreign = || model.node_status(node)?.by;
+        node.cordon().map(|note| note.by.as_str()).or_else(foreign)
+    });
+    match by.next().flatten() {
+        Some(one) if !one.is_empty() && by.all(|other| other == Some(one)) => format!(" by {one}"),
+        _ => String::new(),
+    }
 }
 
 /// Returns a finding for each DeviceTaintRule with the effect `None` that would delete pods if its effect were

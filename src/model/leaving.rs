@@ -17,8 +17,8 @@ use super::{
 use kordon_core::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod},
     engine::{
-        Cause, Certainty, DeviceEviction, Due, Engine, NodeStage, ShutdownEnd, Why, device_evictions,
-        shutdown_ends,
+        Cause, Certainty, Confidence, DeviceEviction, Due, Engine, NodeStage, ShutdownEnd, Why,
+        device_evictions, shutdown_ends,
     },
     forecast::{self, Forecast},
     plan::words::counted,
@@ -209,7 +209,11 @@ impl Sources<'_> {
         CountedLeaving { leaving, counts }
     }
 
-    fn leaving(self) -> Leaving {
+    fn leaving(mut self) -> Leaving {
+        // Without a controller, nothing happens of what a forecast predicted while one was active.
+        if matches!(self.engine.confidence(self.now), Confidence::NoController { .. }) {
+            self.forecast = None;
+        }
         let Self { before, now, .. } = self;
         let mut evictions = self.evictions();
         self.remember_cancelled(&mut evictions);

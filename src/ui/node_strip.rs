@@ -29,7 +29,7 @@ pub struct StripZone {
 /// so:
 /// ```text
 /// a ▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖  c ▪▪◌▪▪▪▪▪                            24 · 8 Unknown · 1 Silent · 15 Ready
-/// a ▪▪▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖✖▪  c ▪▪◌▪▪▪▪▪▪▪   ▪ 2 nodes · 60 · 18 Unknown · 1 Silent · 41 Ready
+/// a ▪▪▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖✖▪  c ▪▪◌▪▪▪▪▪▪▪   1 cell = 2 nodes · 60 · 18 Unknown · 1 Silent · 41 Ready
 /// ```
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let zones = zones(scene);
@@ -63,11 +63,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
 }
 
 /// Number of cells for the text of [`unit`], which says how many nodes a cell stands for, and for the spaces around it.
-const UNIT_WIDTH: usize = 20;
+const UNIT_WIDTH: usize = 24;
 
-/// How many nodes a cell stands for: `▪ 2 nodes · `.
+/// How many nodes a cell stands for: `1 cell = 2 nodes · `.
 fn unit(scene: &Scene, nodes_a_cell: usize) -> Runs {
-    let text = format!("{} {} nodes", NodeState::Ready.glyph(), text::count(nodes_a_cell));
+    let text = format!("1 cell = {} nodes", text::count(nodes_a_cell));
     Runs::new(&text, scene.style(Role::Dim)).and(" · ", scene.style(Role::Faint))
 }
 

@@ -260,7 +260,7 @@ pub fn counts_to_be_evicted(text: &str) -> impl Iterator<Item = &str> {
     let all_nodes = text.split("all nodes: ").skip(1);
     let beside_one = all_nodes.filter_map(|after| {
         let (number, rest) = after.split_at(after.find([',', ' '])?);
-        (rest.starts_with(", next") || rest.starts_with(" within")).then_some(number)
+        [", first", ", next", " within"].iter().any(|start| rest.starts_with(start)).then_some(number)
     });
     without_unit.filter_map(|before| before.rsplit([' ', '│']).next()).chain(beside_one)
 }

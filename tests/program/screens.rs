@@ -1475,7 +1475,7 @@ fn an_empty_pane_says_what_to_do_next() {
         snapshot::plain(&drawn(&mut fixture, (120, 40)))
     };
     for (keys, expected) in [
-        ("3z", "no evictions · x on a node shows what its failure would cause"),
+        ("3z", "none expected · x on a node shows what its failure would cause"),
         ("4", "all nodes healthy, no evictions · x on a node"),
         ("5", "no entries yet · what happens from now on is listed here"),
         ("7", "no pod left in this session · pods that leave from now on"),

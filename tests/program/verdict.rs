@@ -8,7 +8,8 @@ use kordon::{
 };
 use kordon_core::{
     cluster::{
-        ConditionStatus, DrainClaim, FieldManager, MaintenanceNote, Requests, TaintEffect, WorkloadKind,
+        ConditionStatus, CordonNote, DrainClaim, FieldManager, MaintenanceNote, NodeName, Requests,
+        TaintEffect, WorkloadKind,
     },
     engine::{Confidence, ZoneState},
     plan::{OutcomeCounts, words::counted},
@@ -31,7 +32,7 @@ const CASES: &[Case] = &[
     (
         |it| fail(it, &["pool-b-05"], 30),
         VerdictLevel::Warning,
-        "node pool-b-05 Silent 32s · Unknown in 21s · 2 pods of pool-b-05 to be evicted, next in 5m21s",
+        "node pool-b-05 Silent 32s · Unknown in 21s · 2 pods of pool-b-05 to be evicted, first in 5m21s",
     ),
     (
         |it| fail(it, &["pool-b-05"], 80),
@@ -41,7 +42,7 @@ const CASES: &[Case] = &[
     (
         |it| fail(it, &ZONE_B[..8], 40),
         VerdictLevel::Critical,
-        "zone b: 8 of 10 nodes Silent · 2 pods to be evicted, next in ",
+        "zone b: 8 of 10 nodes Silent · 2 pods to be evicted, first in ",
     ),
     (|it| fail(it, &ZONE_B[..8], 90), VerdictLevel::Critical, "zone b 8 of 10 down, no new evictions · "),
     (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone b down (10 of 10) · "),
@@ -96,6 +97,18 @@ const CASES: &[Case] = &[
         |it| it.change_node("pool-b-01", |node| node.unschedulable = true),
         VerdictLevel::Healthy,
         "29 of 30 nodes Ready, 1 Cordoned · N-1",
+    ),
+    (
+        |it| ["pool-b-01", "pool-b-02"].iter().for_each(|node| cordon(it, node, "alice")),
+        VerdictLevel::Healthy,
+        "28 of 30 nodes Ready, 2 Cordoned by alice · N-1",
+    ),
+    (
+        |it| {
+            [("pool-b-01", "alice"), ("pool-b-02", "bob")].iter().for_each(|(node, by)| cordon(it, node, by))
+        },
+        VerdictLevel::Healthy,
+        "28 of 30 nodes Ready, 2 Cordoned · N-1",
     ),
 ];
 
@@ -154,6 +167,14 @@ fn drained(fixture: &mut DashboardFixture) {
     fixture.change_node("pool-b-01", |node| node.drain_claim = Some(Arc::new(claim)));
 }
 
+fn cordon(fixture: &mut DashboardFixture, node: &str, by: &str) {
+    let note = CordonNote { by: by.into(), ..CordonNote::default() };
+    fixture.change_node(node, |node| {
+        node.unschedulable = true;
+        node.cordon_note = Some(Arc::new(note));
+    });
+}
+
 fn set(fixture: &mut DashboardFixture, node: &str, kind: &str, status: ConditionStatus) {
     let now = fixture.now;
     fixture.change_node(node, |node| set_condition(node, kind, status, now));
@@ -176,6 +197,45 @@ fn the_worst_thing_comes_first_then_what_happens_next_then_the_consequence() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Lets time pass until the controller or the kubelet reports the node as not ready.
+fn run_until_down(fixture: &mut DashboardFixture, node: &str) {
+    let is_down = |fixture: &DashboardFixture| {
+        let state = fixture.app.model.watchlist.state(&node.into());
+        state.is_some_and(|state| state.is_down())
+    };
+    for _ in 0..60 {
+        if is_down(fixture) {
+            return;
+        }
+        fixture.run(1);
+    }
+    panic!("{node} is not down after a minute");
+}
+
+#[test]
+fn one_node_that_is_unknown_before_the_others_does_not_hide_that_they_are_silent() {
+    let mut fixture = DashboardFixture::well();
+    fixture.silence("pool-b-01");
+    fixture.run(13);
+    ["pool-b-04", "pool-b-07"].iter().for_each(|node| fixture.silence(node));
+    run_until_down(&mut fixture, "pool-b-01");
+    let text = verdict(&mut fixture).text();
+    assert!(text.starts_with("zone b: 1 of 10 nodes ") && text.contains(", 2 Silent"), "{text}");
+}
+
+#[test]
+fn a_cluster_without_a_node_that_reports_is_down_although_few_nodes_are_unknown_so_far() {
+    let mut fixture = DashboardFixture::well();
+    for node in ZONE_B {
+        ["a", "b", "c"].iter().for_each(|zone| fixture.silence(&node.replace("-b-", &format!("-{zone}-"))));
+    }
+    fixture.run(40);
+    assert!(verdict(&mut fixture).text().starts_with("all 30 nodes Silent"));
+    run_until_down(&mut fixture, "pool-b-04");
+    let text = verdict(&mut fixture).text();
+    assert!(text.starts_with("all 30 nodes down: ") && text.contains(" Silent"), "{text}");
 }
 
 #[test]
@@ -259,7 +319,7 @@ fn evictions_after_the_end_of_the_forecast_are_announced() {
     fail(&mut fixture, &["n0"], 40);
     let text = verdict(&mut fixture).text();
     assert!(
-        text.contains("2 pods of n0 to be evicted within 10m, next in ") && text.contains(", more later"),
+        text.contains("2 pods of n0 to be evicted within 10m, first in ") && text.contains(", more later"),
         "{text}"
     );
     fixture.run(25);
@@ -347,12 +407,12 @@ fn what_happens_next_fits_a_line_of_80_columns() {
     };
     let starts = [
         "4 of 30 nodes Evicting, 1 Silent · 3 pods will have nowhere to run · ",
-        "4 of 30 nodes Evicting, 1 Silent · 3 nowhere to run soon · next eviction in ",
-        "4 of 30 nodes Evicting, 1 Silent · 3 nowhere to run soon · eviction in ",
-        "4 of 30 nodes Evicting, 1 Silent · 3 nowhere to run soon",
-        "4 of 30 nodes Evicting, 1 Silent · 3 nowhere soon",
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods nowhere to run soon · next eviction in ",
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods nowhere soon · next leaves in ",
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods nowhere to run soon",
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods nowhere soon",
     ];
-    for (cells, start) in [usize::MAX, 90, 76, 60, 50].into_iter().zip(starts) {
+    for (cells, start) in [usize::MAX, 90, 76, 62, 55].into_iter().zip(starts) {
         let line = line(cells);
         assert!(line.starts_with(start), "{cells}: {line}");
         assert_eq!(cells < 70, line == start, "{cells}: what happens next goes first: {line}");
@@ -374,6 +434,88 @@ fn n_minus_one_has_the_outcomes_of_the_node_and_of_the_zone_or_of_neither() {
         "all 30 nodes Ready · N-1: losing pool-a-01 would strand 1 pod, losing zone a would strand 10 pods";
     let cells = whole.chars().count();
     assert_eq!([line(cells), line(cells - 1), line(100)], [whole, short, short]);
+}
+
+/// A narrow line leaves out what happens later before it leaves out the pods that have nowhere to run now.
+#[test]
+fn pods_that_have_nowhere_to_run_are_counted_on_a_line_too_short_for_what_follows() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.run(250);
+    let verdict = verdict(&mut fixture);
+    let (first, nowhere) = (&verdict.parts[0], &verdict.parts[1]);
+    assert!(nowhere.contains(" nowhere to run, ") && nowhere.ends_with(" more soon"), "{verdict:?}");
+    let least = verdict.parts_for(|_| false);
+    assert!(least[0] == first && least[1].ends_with(" nowhere"), "{least:?}");
+}
+
+/// The forecast was made while the controller was active.
+#[test]
+fn without_a_controller_no_row_has_an_event_that_an_earlier_forecast_predicted() {
+    let mut fixture = DashboardFixture::well();
+    fail(&mut fixture, &["pool-b-05"], 30);
+    let node = NodeName::from("pool-b-05");
+    assert!(fixture.app.model.views.leaving.next.contains_key(&node));
+    fixture.app.refresh(fixture.now + Span::from_secs(20));
+    let views = &fixture.app.model.views;
+    assert!(matches!(views.confidence, Some(Confidence::NoController { .. })), "{:?}", views.confidence);
+    assert!(views.leaving.next.is_empty() && views.leaving.evictions.is_empty(), "{:?}", views.leaving);
+}
+
+/// While every node is Silent or Late, the short forms do not promise an eviction either.
+#[test]
+fn that_evictions_may_pause_fits_a_line_of_80_columns() {
+    let mut fixture = DashboardFixture::well();
+    for node in ZONE_B {
+        ["a", "b", "c"].iter().for_each(|zone| fixture.silence(&node.replace("-b-", &format!("-{zone}-"))));
+    }
+    fixture.run(20);
+    let verdict = verdict(&mut fixture);
+    let text = verdict.text();
+    assert!(
+        text.contains(" Late · ") && text.contains("(evictions pause if every node goes down)"),
+        "{text}"
+    );
+    let parts = verdict.parts_for(|parts| parts.join(" · ").chars().count() <= 76);
+    assert!(parts.contains(&"evictions may pause"), "{parts:?}");
+}
+
+#[test]
+fn pods_that_are_not_of_the_named_node_are_said_to_be_of_all_nodes() {
+    let mut fixture = DashboardFixture::well();
+    fail(&mut fixture, &["pool-a-03"], 400);
+    let own = verdict(&mut fixture).text();
+    assert!(own.starts_with("node pool-a-03 ") && !own.contains("all nodes: "), "{own}");
+    fixture.add_waiting_pods();
+    fixture.run(1);
+    let verdict = verdict(&mut fixture);
+    assert!(verdict.parts[1].starts_with("all nodes: "), "{verdict:?}");
+}
+
+#[test]
+fn the_next_pod_to_leave_is_of_a_deleted_node_and_not_of_those_that_are_evicting() {
+    let mut fixture = DashboardFixture::well();
+    fail(&mut fixture, &["pool-a-03", "pool-a-05"], 80);
+    assert!(!verdict(&mut fixture).text().contains("deleted"));
+    fixture.remove_node("pool-c-05");
+    fixture.run(1);
+    let verdict = verdict(&mut fixture);
+    assert!(verdict.text().contains(" (deleted node pool-c-05)"), "{verdict:?}");
+    let parts = verdict.parts_for(|parts| parts.join(" · ").chars().count() <= 120);
+    let short = parts.iter().find(|part| part.starts_with("next eviction in "));
+    assert!(short.is_none_or(|short| short.ends_with("(deleted node pool-c-05)")), "{parts:?}");
+}
+
+#[test]
+fn the_next_event_of_several_silent_nodes_names_its_node() {
+    let mut fixture = DashboardFixture::new().with_controller();
+    for (node, zone) in [("n0", "a"), ("n1", "a"), ("n2", "b")] {
+        fixture.add_node(node, zone);
+    }
+    fixture.lists();
+    fixture.run(60);
+    fail(&mut fixture, &["n0", "n1"], 35);
+    let text = verdict(&mut fixture).text();
+    assert!(text.contains(" · next: n") && text.contains(" Unknown in "), "{text}");
 }
 
 #[test]

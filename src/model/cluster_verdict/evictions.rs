@@ -1,9 +1,10 @@
 //! Findings about pods that are to be evicted or were evicted, and about the next events of nodes.
 
 use super::{
-    Finding, PartKind, Phrase, VerdictLevel, coarse, is_missing, runs_nowhere, seconds, stuck, time_until,
+    Finding, PartKind, Phrase, VerdictLevel, coarse, nodes::is_missing, runs_nowhere, seconds, stuck,
+    time_until,
 };
-use crate::model::{EvictionState, Model, NextEventKind, NodeState};
+use crate::model::{EvictionRow, EvictionState, Model, NextEventKind};
 use kordon_core::{
     cluster::{FeedKind, Key, NodeName},
     engine::controllers_own,
@@ -23,60 +24,150 @@ pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Optio
 /// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
 /// node come first, then those of all nodes.
 ///
-/// `3 pods of n-3 to be evicted, next in 4m57s · all nodes: 7, next in 12s`, `44 pods to be evicted, next in 1m12s`,
+/// `3 pods of n-3 to be evicted, next in 4m57s · all nodes: 7, next in 12s`, `44 pods to be evicted, first in 1m12s`,
 /// `71 pods to be evicted within 10m, next in 1s, more later`.
 pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !model.views.is_predicted() {
         return Vec::new();
     }
     let views = &model.views;
-    let total = views.counts.leaving();
-    let until_first = views.leaving.first.map(|first| until_eviction(model, None, first, now));
-    let shorter = |until: &String| ["next eviction", "eviction"].map(|next| format!("{next} {until}"));
-    let shorter = until_first.iter().flat_map(shorter);
-    let finding = |phrase: Phrase| {
-        Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, shorter.clone().collect())
+    let all = views.leaving.first.map(|at| Evictions { node: None, pods: views.counts.leaving(), at });
+    let finding = |phrase: Phrase, shorter: Vec<String>| {
+        Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, shorter)
+    };
+    let Some(node) = subject else {
+        return match all {
+            Some(all) => vec![finding(all.phrase_for_all(model, "", now), all.shorter(model, "", now))],
+            None => next_event(model, now).into_iter().collect(),
+        };
     };
     let mut findings: Vec<Finding> = Vec::new();
-    let of_subject = subject.map(|node| node_leaving(model, node));
-    match (subject, of_subject) {
-        (Some(node), Some((own, first))) => {
-            if let Some(first) = first {
-                let whose = format!("{} of {node}", counted(own, "pod", "pods"));
-                // A phrase about all nodes follows if they have further pods. It says whether more are evicted later.
-                let until = until_eviction(model, Some(node), first, now);
-                findings.push(finding(match own == total {
-                    true => leave(whose, own, &within(model), &until).and(later(model)),
-                    false => leave(whose, own, "", &until),
-                }));
-            } else if let Some((pods, first)) = removed_by_force(model, node) {
-                let are = if pods == 1 { "is" } else { "are" };
-                let pods = counted(pods, "pod", "pods");
-                let phrase = Phrase::from(format!("{pods} of {node} {are} removed by force "));
-                let phrase = phrase.time(time_until(first, now));
-                let finding = Finding::new(VerdictLevel::Notice, phrase);
-                findings.push(finding.shortens_to(PartKind::Next, Vec::new()));
-            } else if is_evicted(model, node) && stuck(model) == 0 {
-                let text = format!("no pod of {node} is left to evict");
-                findings.push(Finding::new(VerdictLevel::Notice, text));
-            }
-            match until_first.as_ref().filter(|_| total > own) {
-                // The phrase before this one already has the words "pods to be evicted".
-                Some(until) if own > 0 => {
-                    let phrase = Phrase::from(format!("all nodes: {total}{}, next ", within(model)));
-                    let phrase = phrase.time(until).and(later(model));
-                    findings.push(Finding::new(VerdictLevel::Notice, phrase));
-                }
-                Some(until) => findings.push(finding(leave_in_all(model, total, until))),
-                None => {}
-            }
+    let (own, first) = node_leaving(model, node);
+    let all = all.filter(|all| all.pods > own);
+    if let Some(at) = first {
+        let evictions = Evictions { node: Some(node), pods: own, at };
+        // A phrase about all nodes follows if they have further pods. It says whether more are evicted later.
+        findings.push(match &all {
+            None => finding(
+                evictions.phrase(model, &within(model), now).and(later(model)),
+                evictions.shorter(model, "", now),
+            ),
+            Some(all) => finding(evictions.phrase(model, "", now), all.shorter(model, ALL_NODES, now)),
+        });
+    } else if let Some((pods, first)) = removed_by_force(model, node) {
+        let are = if pods == 1 { "is" } else { "are" };
+        let pods = counted(pods, "pod", "pods");
+        let phrase = Phrase::from(format!("{pods} of {node} {are} removed by force "));
+        findings.push(finding(phrase.time(time_until(first, now)), Vec::new()));
+    } else if is_evicted(model, node) && stuck(model) == 0 {
+        let text = format!("no pod of {node} is left to evict");
+        findings.push(Finding::new(VerdictLevel::Notice, text));
+    }
+    match all {
+        // The phrase before this one already has the words "pods to be evicted".
+        Some(all) if own > 0 => {
+            let (pods, which) = (all.pods, all.which(model));
+            let phrase = Phrase::from(format!("{ALL_NODES}{pods}{}, {which} ", within(model)));
+            let phrase = phrase.time(all.until(model, now)).and(later(model));
+            findings.push(Finding::new(VerdictLevel::Notice, phrase));
         }
-        _ => match &until_first {
-            Some(until) => findings.push(finding(leave_in_all(model, total, until))),
-            None => findings.extend(next_event(model, now).map(finding)),
-        },
+        Some(all) => {
+            let phrase = all.phrase_for_all(model, ALL_NODES, now);
+            findings.push(finding(phrase, all.shorter(model, ALL_NODES, now)));
+        }
+        None => {}
     }
     findings
+}
+
+/// Pods that are to be evicted from one node or from all nodes.
+struct Evictions<'a> {
+    /// The node; `None` for all nodes.
+    node: Option<&'a NodeName>,
+    pods: usize,
+    /// Time of the next eviction.
+    at: Timestamp,
+}
+
+impl Evictions<'_> {
+    /// Returns `first` if no pod has been evicted before, and `next` if some may have been: a node is tainted, or an
+    /// eviction is scheduled already.
+    fn which(&self, model: &Model) -> &'static str {
+        let is_meant = |node: &NodeName| self.node.is_none_or(|own| own == node);
+        let is_tainted = |name: &NodeName| {
+            model.cluster.node(name).is_some_and(|node| controllers_own(node).next().is_some())
+        };
+        let is_scheduled = |row: &EvictionRow| matches!(row.state, EvictionState::Scheduled { .. });
+        let mut rows = model.views.leaving.evictions.values();
+        let have_begun = model.watchlist.abnormal().iter().any(|name| is_meant(name) && is_tainted(name))
+            || rows.any(|row| is_meant(&row.node) && is_scheduled(row));
+        if have_begun { "next" } else { "first" }
+    }
+
+    /// Returns the phrase: `3 pods of n-3 to be evicted, next in 1m12s`.
+    fn phrase(&self, model: &Model, within: &str, now: Timestamp) -> Phrase {
+        let pods = counted(self.pods, "pod", "pods");
+        let whose = match self.node {
+            Some(node) => format!("{pods} of {node}"),
+            None => pods,
+        };
+        let is_only = self.pods == 1 && within.is_empty();
+        let which = if is_only { String::new() } else { format!(", {}", self.which(model)) };
+        let phrase = Phrase::from(whose).and(" to be evicted").and(within).and(&which).and(" ");
+        phrase.time(self.until(model, now)).and(&self.of_deleted_node(model))
+    }
+
+    /// Returns the phrase about all nodes: `44 pods to be evicted, next in 1m12s`. If every node is down, silent or
+    /// late, the phrase adds that the controller pauses evictions once all nodes are down.
+    fn phrase_for_all(&self, model: &Model, of_all: &str, now: Timestamp) -> Phrase {
+        let Phrase { text, outline } = self.phrase(model, &within(model), now);
+        let phrase = Phrase { text: format!("{of_all}{text}"), outline: format!("{of_all}{outline}") };
+        let phrase = phrase.and(later(model));
+        if may_pause(model) { phrase.and(" (evictions pause if every node goes down)") } else { phrase }
+    }
+
+    /// Returns the shorter texts, the longest first: `next eviction in 1m12s`, `next leaves in 1m12s`. Before the first
+    /// eviction, `eviction in 1m12s` says the same as `first eviction in 1m12s`.
+    fn shorter(&self, model: &Model, of_all: &str, now: Timestamp) -> Vec<String> {
+        let (which, time) = (self.which(model), self.until(model, now));
+        let eviction = format!("{of_all}{which} eviction {time}");
+        let of_deleted_node = self.of_deleted_node(model);
+        if may_pause(model) {
+            vec![format!("{eviction} unless evictions pause"), "evictions may pause".into()]
+        } else if !of_deleted_node.is_empty() {
+            vec![eviction + &of_deleted_node]
+        } else if which == "first" {
+            vec![eviction, format!("{of_all}eviction {time}")]
+        } else {
+            vec![eviction, format!("{of_all}{which} leaves {time}")]
+        }
+    }
+
+    /// Returns the time until the next eviction: `in 1m12s`, or `in 30s to 45s` if nothing shows when the controller makes
+    /// its passes.
+    fn until(&self, model: &Model, now: Timestamp) -> String {
+        let Some(ranges) = model.predictions.event_ranges() else { return time_until(self.at, now) };
+        let rows = model.views.leaving.evictions.iter();
+        let rows = rows.filter(|(_, row)| self.node.is_none_or(|node| row.node == *node));
+        let range = ranges.first(rows.filter_map(|(pod, row)| Some((pod, row.state.leaves_at()?))));
+        time_within(range.unwrap_or(self.at.into()), now)
+    }
+
+    /// Returns ` (deleted node n-3)` if the next pod leaves because its node was deleted; otherwise the empty string.
+    fn of_deleted_node(&self, model: &Model) -> String {
+        let is_next = |row: &&EvictionRow| row.state.leaves_at() == Some(self.at);
+        let next = model.views.leaving.evictions.values().filter(is_next).map(|row| &row.node);
+        let mut deleted = next.filter(|node| model.cluster.node(node).is_none());
+        deleted.next().map_or(String::new(), |node| format!(" (deleted node {node})"))
+    }
+}
+
+/// Prefix of numbers and times of all nodes in a verdict whose worst finding is about one node.
+pub(super) const ALL_NODES: &str = "all nodes: ";
+
+/// Whether the controller may pause evictions soon, because every node is down, silent or late.
+fn may_pause(model: &Model) -> bool {
+    model.watchlist.counts().keys().all(|state| is_missing(*state))
 }
 
 /// Returns the findings about evicted pods that are replaced, and about the time at which the next node is tainted: `5
@@ -112,25 +203,6 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
         phrase.and(&format!(" ({} waiting)", counted(nodes, "node", "nodes")))
     }));
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
-}
-
-/// Returns the phrase about the next eviction of a node: `3 pods of n-3 to be evicted, next in 1m12s`. The phrase says
-/// "next" because other pods may have been evicted before.
-fn leave(whose: String, pods: usize, within: &str, until: &str) -> Phrase {
-    let phrase = Phrase::from(whose).and(" to be evicted").and(within);
-    let is_only = pods == 1 && within.is_empty();
-    phrase.and(if is_only { " " } else { ", next " }).time(until)
-}
-
-/// Returns the phrase about the next eviction of all nodes: `44 pods to be evicted, next in 1m12s`. If every node is
-/// down, silent or late, the phrase adds that the controller pauses evictions once all nodes are down.
-fn leave_in_all(model: &Model, pods: usize, until: &str) -> Phrase {
-    let phrase = leave(counted(pods, "pod", "pods"), pods, &within(model), until).and(later(model));
-    let reports = |(state, _): (&NodeState, &usize)| !is_missing(*state);
-    match model.watchlist.counts().iter().any(reports) {
-        true => phrase,
-        false => phrase.and(" (evictions pause if every node goes down)"),
-    }
 }
 
 /// Returns the horizon of the forecast, ` within 10m`, if more pods are evicted after the end of the forecast;
@@ -172,6 +244,20 @@ fn times_on(
     (times.len(), times.iter().min().copied())
 }
 
+/// Whether a pod that has nowhere to run hangs on another node than this one.
+pub(super) fn hang_on_others(model: &Model, node: &NodeName) -> bool {
+    let hangs = |pod: &Key, row: &EvictionRow| match row.state {
+        EvictionState::Terminating { kubelet_silent: true, .. } | EvictionState::Never => {
+            model.outcome(pod, row).is_some_and(|outcome| outcome.kind().has_nowhere_to_run())
+        }
+        EvictionState::Terminating { kubelet_silent: false, .. }
+        | EvictionState::Scheduled { .. }
+        | EvictionState::Predicted { .. }
+        | EvictionState::Cancelled { .. } => false,
+    };
+    model.views.leaving.evictions.iter().any(|(pod, row)| row.node != *node && hangs(pod, row))
+}
+
 /// Number of terminating pods of a node that the pod garbage collector removes by force, and the time of the first
 /// removal; `None` if there are no such pods.
 fn removed_by_force(model: &Model, node: &NodeName) -> Option<(usize, Timestamp)> {
@@ -197,27 +283,19 @@ const fn state_word(what: NextEventKind) -> Option<&'static str> {
     }
 }
 
-/// Returns the next event of any node: `n-3 Unknown in 17s`.
-fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
+/// Returns the finding about the next event of any node: `next: n-3 Unknown in 17s`.
+fn next_event(model: &Model, now: Timestamp) -> Option<Finding> {
     let timed =
         model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
     let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;
-    let until = until_event(model, node, what, at, now);
-    Some(Phrase::from(format!("{node} {} ", state_word(what)?)).time(until))
-}
-
-/// Returns the time until the first of all evictions, or of those of one node, which is predicted for `first`: `in
-/// 1m12s`, or `in 30s to 45s` if nothing shows when the controller makes its passes.
-fn until_eviction(model: &Model, node: Option<&NodeName>, first: Timestamp, now: Timestamp) -> String {
-    let Some(ranges) = model.predictions.event_ranges() else { return time_until(first, now) };
-    let rows = model.views.leaving.evictions.iter();
-    let rows = rows.filter(|(_, row)| node.is_none_or(|node| row.node == *node));
-    let range = ranges.first(rows.filter_map(|(pod, row)| Some((pod, row.state.leaves_at()?))));
-    time_within(range.unwrap_or(first.into()), now)
+    let (word, time) = (state_word(what)?, until_event(model, node, what, at, now));
+    let finding =
+        Finding::new(VerdictLevel::Notice, Phrase::from(format!("next: {node} {word} ")).time(&time));
+    Some(finding.shortens_to(PartKind::Next, vec![format!("next {word} {time}")]))
 }
 
 /// Returns the time until an event of the node itself, which is predicted for `at`, in the words of
-/// [`until_eviction`].
+/// [`Evictions::until`].
 fn until_event(model: &Model, node: &NodeName, what: NextEventKind, at: Timestamp, now: Timestamp) -> String {
     let Some(ranges) = model.predictions.event_ranges() else { return time_until(at, now) };
     let range = match what {

@@ -102,7 +102,7 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
             return ("✖", pause, Role::NodeCritical);
         }
     }
-    super::nothing(scene, FeedKind::Pods, Pane::Evictions, "no evictions")
+    super::nothing(scene, FeedKind::Pods, Pane::Evictions, "none expected")
 }
 
 /// Totals: `44 to be evicted · 5 stuck · 10 Pending · 29 move · 3 terminating · 2 stuck, not evicted · 8 stay`. The

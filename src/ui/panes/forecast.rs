@@ -34,7 +34,7 @@ const OLD: Span = Span::from_secs(15);
 const NARROW: u16 = 20;
 
 /// ```text
-/// ─ 4 Forecast ──────────────────── 10 min · nothing done ─
+/// ─ 4 Forecast ──────────────────── 10 min · if nobody acts ─
 ///              now    +2m    +4m    +6m    +8m    +10m
 ///           03:02  03:04  03:06  03:08  03:10  03:12
 /// pool-a-03 ══│══════▌PS   ┊      ┊      ┊      ┊
@@ -69,13 +69,13 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     usize::from(parts.chart.height)
 }
 
-/// Horizon and assumption of the forecast: `10 min · nothing done`. For an old forecast, also the time at which the
+/// Horizon and assumption of the forecast: `10 min · if nobody acts`. For an old forecast, also the time at which the
 /// forecast was made.
 pub fn note(scene: &Scene) -> Runs {
     let (dim, faint) = (scene.style(Role::Dim), scene.style(Role::Faint));
     let horizon = scene.screen.forecast.horizon;
     let mut runs =
-        Runs::new(horizon.as_str(), scene.style(Role::Strong)).and(" · ", faint).and("nothing done", dim);
+        Runs::new(horizon.as_str(), scene.style(Role::Strong)).and(" · ", faint).and("if nobody acts", dim);
     let Some(forecast) = scene.shown.predictions.forecast_until(horizon) else { return runs };
     if !scene.shown.eviction_gaps().is_empty() {
         runs = runs.and(" · evictions unknown", faint);

@@ -67,7 +67,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
 }
 
 /// ```text
-/// ── 3 Evictions   ○ no evictions ───────────────────────────
+/// ── 3 Evictions   ○ none expected ──────────────────────────
 /// ```
 /// Draws a pane as a single line that says why it is empty.
 fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {

@@ -516,30 +516,36 @@ fn heartbeat_role(silence: &Silence, gap: Span, grace: Span) -> Role {
     }
 }
 
-/// Next event of the node: `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 14 %`, `━──── 1 of 7 pods in 5s`. The
-/// percentage is the chance that the node, and not another waiting one, is tainted then. A node without a next event shows
-/// who cordoned or drains it.
+/// Next event of the node: `━━─── Unknown in 17s`, `━──── 1 of 7 pods in 5s`. If chance decides which of the waiting
+/// nodes is tainted then, nothing counts down for this node, so it has no bar: `taint in ~4s, 14 % chance`, or on a
+/// narrow screen `taint ~4s, maybe`. A node without a next event shows who cordoned or drains it.
 fn next(scene: &Scene, line: &NodeLine) -> Cell {
     let next = &scene.shown.views.leaving.next;
     let Some(due) = next.get(&line.node.name) else { return cordon(scene, line.node) };
     let (what, role) = due_words(due);
     let dim = scene.style(Role::Dim);
-    let Some(at) = due.at else { return Cell::new(&format!("{what} queued"), scene.style(role)) };
+    let Some(at) = due.at else { return Cell::new(WITHOUT_TIME, scene.style(role)) };
     let of = match due.what {
         NextEventKind::Unknown => line.health.as_ref().map_or(SHORT, |health| health.grace),
         NextEventKind::Taint => SHORT,
         NextEventKind::Evict { .. } => LONG,
     };
-    let has_bar = has_bars(scene.width(Pane::Nodes));
+    let is_broad = has_bars(scene.width(Pane::Nodes));
+    let chance = due.chance.as_ref().filter(|chance| chance.among.len() > 1);
+    let has_bar = is_broad && chance.is_none();
     let bar = if has_bar { time_bar(scene, at, of, 5).and(" ", dim) } else { Cell::default() };
-    let preposition = if at > scene.now { " in " } else { " " };
+    let preposition = if at > scene.now && (is_broad || chance.is_none()) { " in " } else { " " };
     let cell =
         bar.and(&what, scene.style(role)).and(preposition, dim).join(scene.countdown(at, due.estimated));
-    match &due.chance {
-        Some(chance) if chance.among.len() > 1 => cell.and(&format!(", {}", chance.percent()), dim),
-        _ => cell,
+    match chance {
+        Some(chance) if is_broad => cell.and(&format!(", {} chance", chance.percent()), dim),
+        Some(_) => cell.and(", maybe", dim),
+        None => cell,
     }
 }
+
+/// What a node waits for whose taint has no time: its zone's rate limiter gives it no token within the forecast.
+pub const WITHOUT_TIME: &str = "needs eviction slot";
 
 /// If at least this time is left until a node's next event, the bar of the event is full: `SHORT` for a taint, `LONG`
 /// for an eviction. `LONG` is the default toleration of the controller's taints.

@@ -4,7 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
     column, draw_cause, draw_nothing, evictions, mark, marked,
-    nodes::{due_words, sign},
+    nodes::{WITHOUT_TIME, due_words, sign},
     object_name, open, sort_on_click, table_of,
 };
 use crate::{
@@ -65,8 +65,9 @@ fn facts(scene: &Scene, name: &NodeName) -> Runs {
     let mut runs = runs.and(&format!(" {glyph} {state}"), scene.style(role));
     if let Some(due) = scene.shown.views.leaving.next.get(name) {
         let (what, role) = due_words(due);
-        let time = due.at.map_or("queued".into(), |at| text::left(at, scene.now));
-        runs = runs.and(" · ", scene.style(Role::Faint)).and(&format!("{what} {time}"), scene.style(role));
+        let time = |at| format!("{what} {}", text::left(at, scene.now));
+        let words = due.at.map_or(WITHOUT_TIME.into(), time);
+        runs = runs.and(" · ", scene.style(Role::Faint)).and(&words, scene.style(role));
     }
     let runs = runs
         .and(" · ", scene.style(Role::Faint))

@@ -1,0 +1,150 @@
+//! Findings about nodes that are down, silent or late, or in another state that needs attention.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Finding, Phrase, VerdictLevel,
+    zones::{disrupts_a_zone, is_disrupted, zones_down},
+};
+use crate::model::{Model, NodeState, StateDetail};
+use kordon_core::{
+    cluster::{NodeName, ZoneKey},
+    engine::Confidence,
+    plan::words::counted,
+};
+use kordon_time::Timestamp;
+
+/// Returns the findings about zones and nodes.
+pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
+    let zones = &model.views.zones;
+    let mut findings = zones_down(zones, &model.watchlist);
+    let named: BTreeSet<&ZoneKey> =
+        zones.iter().filter(|zone| is_disrupted(zone)).map(|zone| &zone.key).collect();
+    let mut by_state: BTreeMap<NodeState, NodesInState<'_>> = BTreeMap::new();
+    for (zone, nodes) in model.watchlist.zones() {
+        let is_named = |state: NodeState| state.is_down() && named.contains(zone);
+        for (name, state) in nodes.notable().filter(|(_, state)| !is_named(*state)) {
+            let in_state = by_state.entry(state).or_insert_with(|| NodesInState {
+                nodes: 0,
+                first: name,
+                zone: Some(zone),
+            });
+            in_state.nodes += 1;
+            in_state.zone = in_state.zone.filter(|other| *other == zone);
+        }
+    }
+    let is_silent = by_state.contains_key(&NodeState::Silent);
+    // The counts of nodes that are Late, Silent or down are merged into one finding, unless few nodes fail and the worst
+    // of them is the only one in its state: then its name says more.
+    let worst = by_state.first_key_value();
+    let missing: Vec<_> = by_state.iter().filter(|(state, _)| is_missing(**state)).collect();
+    let failing = missing.iter().filter(|(state, _)| state.is_failing());
+    let several_fail = failing.map(|(_, in_state)| in_state.nodes).sum::<usize>() > FEW;
+    if several_fail || worst.is_some_and(|(state, worst)| is_missing(*state) && worst.nodes > 1) {
+        let level = missing.iter().map(|(state, _)| level(model, **state)).max();
+        let phrase = all_nodes(model, &missing).unwrap_or_else(|| several_nodes(model, &missing));
+        findings.extend(level.map(|level| Finding::new(level, phrase)));
+        by_state.retain(|state, _| !is_missing(*state));
+    }
+    for (state, in_state) in &by_state {
+        let level = level(model, *state);
+        if level > VerdictLevel::Healthy {
+            let finding = match in_state.nodes {
+                1 => Finding {
+                    node: Some(in_state.first.clone()),
+                    ..Finding::new(level, one_node(model, *state, in_state.first, now))
+                },
+                _ => Finding::new(level, several_nodes(model, &[(state, in_state)])),
+            };
+            findings.push(finding);
+        }
+    }
+    if is_silent && matches!(model.views.confidence, Some(Confidence::NoController { .. })) {
+        let grace = model.settings.node_monitor_grace_period.value;
+        let text = format!("Silent nodes become Unknown {grace} after a controller starts");
+        findings.push(Finding::new(level(model, NodeState::Silent), text));
+    }
+    findings
+}
+
+/// Number of failing nodes up to which the worst of them is named. Upstream regards no zone as disrupted with so few.
+const FEW: usize = 2;
+
+/// Whether a node in this state is down, silent or late.
+pub(super) fn is_missing(state: NodeState) -> bool {
+    state.is_failing() || state == NodeState::Late
+}
+
+/// Returns the level of a finding about nodes in this state.
+fn level(model: &Model, state: NodeState) -> VerdictLevel {
+    match state {
+        NodeState::Rebooting | NodeState::Draining => VerdictLevel::Notice,
+        NodeState::Silent if disrupts_a_zone(model) => VerdictLevel::Critical,
+        state => VerdictLevel::from_role(state.role()),
+    }
+}
+
+/// The nodes of a cluster that are in the same state.
+struct NodesInState<'a> {
+    nodes: usize,
+    first: &'a NodeName,
+    /// The zone of these nodes; `None` if they are in several zones.
+    zone: Option<&'a ZoneKey>,
+}
+
+/// Returns the finding about several nodes that are down, late or in the same state: `23 of 24 nodes Silent`, `zone a:
+/// 3 of 8 nodes Silent, 5 Late`.
+fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> Phrase {
+    let zones = model.watchlist.zones();
+    let zone =
+        states.iter().map(|(_, in_state)| in_state.zone).reduce(|one, other| one.filter(|_| one == other));
+    let zone = zone.flatten().filter(|_| zones.len() > 1).and_then(|zone| Some((zone, zones.get(zone)?)));
+    let (place, all) = match zone {
+        Some((zone, nodes)) => {
+            (format!("zone {}: ", model.watchlist.zone_names().short(zone)), nodes.states().len())
+        }
+        None => (String::new(), model.cluster.nodes().len()),
+    };
+    let count = |(place, (state, in_state)): (usize, &(&NodeState, &NodesInState<'_>))| match place {
+        0 => format!("{} of {all} nodes {state}", in_state.nodes),
+        _ => format!("{} {state}", in_state.nodes),
+    };
+    let counts: Vec<String> = states.iter().enumerate().map(count).collect();
+    format!("{place}{}", counts.join(", ")).into()
+}
+
+/// Returns the finding about a cluster whose nodes are all down or silent: `all 24 nodes Silent`, `all 24 nodes down: 1
+/// Unknown, 23 Silent`. `None` if another node is left.
+fn all_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> Option<Phrase> {
+    let nodes = model.cluster.nodes().len();
+    let counted: usize = states.iter().map(|(_, in_state)| in_state.nodes).sum();
+    let text = match states {
+        _ if counted < nodes || states.iter().any(|(state, _)| !state.is_failing()) => return None,
+        [(state, _)] => format!("all {nodes} nodes {state}"),
+        states => {
+            let count =
+                |(state, in_state): &(&NodeState, &NodesInState<'_>)| format!("{} {state}", in_state.nodes);
+            let counts: Vec<String> = states.iter().map(count).collect();
+            format!("all {nodes} nodes down: {}", counts.join(", "))
+        }
+    };
+    Some(text.into())
+}
+
+/// Finding about one node: `node n-3 Silent 33s`, `node n-3 DiskPressure 1m`, `node n-3 Draining, 3 of 8 pods gone`.
+fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) -> Phrase {
+    let node = model.cluster.node(name);
+    let problem = node.and_then(|node| node.problems().next()).filter(|_| state == NodeState::Pressure);
+    let phrase = match problem {
+        Some(problem) => Phrase::from(format!("node {name} {}", problem.kind)),
+        None => Phrase::from(format!("node {name} {state}")),
+    };
+    let status = node.and_then(|node| model.node_status(node));
+    match status.and_then(|status| status.detail(now)) {
+        Some(StateDetail::Progress(count)) => {
+            phrase.and(&format!(", {} of {} gone", count.gone, counted(count.total(), "pod", "pods")))
+        }
+        Some(StateDetail::Lasting(span)) => phrase.time(format!(" {span}")),
+        None => phrase,
+    }
+}
