@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use kordon::model::PendingAdvice;
+use kordon::{model::PendingAdvice, ui::snapshot};
 use kordon_core::cluster::{FeedKind, Key, Phase, Requests, WorkloadKind};
+use kordon_time::ClusterTime;
 
-use crate::dashboard_fixture::{DashboardFixture, Withheld};
+use crate::{
+    dashboard_fixture::{DashboardFixture, Withheld},
+    screens::drawn,
+};
 
 fn advice(fixture: &DashboardFixture, pod: &str) -> Option<PendingAdvice> {
     fixture.app.model.predictions.pending_advice(&Key::new("shop", pod)).cloned()
@@ -80,6 +84,24 @@ fn a_pod_is_listed_from_its_creation_until_it_has_a_node_those_that_wait_longest
     fixture.change_pod("shop/huge-1", |pod| pod.phase = Phase::Failed);
     fixture.run(1);
     assert!(listed(&fixture).is_empty());
+}
+
+#[test]
+fn a_small_screen_shows_why_a_pod_waits_and_all_that_would_help() {
+    let mut fixture = DashboardFixture::well();
+    fixture.add_waiting_pods();
+    let (long, created) = ("shop/checkout-7d4b9c8f6d-x2x5k", ClusterTime::new(fixture.now));
+    fixture.add_pod(long, "", WorkloadKind::ReplicaSet, Vec::new(), 100, 64);
+    fixture.change_pod(long, |pod| {
+        (pod.node, pod.phase, pod.ready, pod.created) = (None, Phase::Pending, None, created);
+    });
+    fixture.run(1);
+    fixture.press("6");
+    let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("1.9 CPU more on pool-b-01; a new node with 9 CPU free"), "{screen}");
+    assert!(words.contains("30 Insufficient cpu 1.9 CPU more on pool-b-01"), "{screen}");
+    assert!(words.contains("…f6d-x2x5k"), "{screen}");
 }
 
 #[test]

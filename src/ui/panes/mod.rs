@@ -512,6 +512,18 @@ fn draw_full_text(scene: &Scene, pane: Pane, full: Option<String>, area: Rect, b
     draw_below(scene, pane, "", full.map(|full| text::brief(&full)), area, buf)
 }
 
+/// Number of lines that the rows of a list leave free; 0 for panes with more than a heading and one line for each row.
+fn free_lines(scene: &Scene, pane: Pane, area: Rect) -> usize {
+    let heading = match pane {
+        Pane::Pods | Pane::Events | Pane::Evictions | Pane::Pending | Pane::Budgets | Pane::Audit => 1,
+        Pane::Detail | Pane::Journal => 0,
+        Pane::Zones | Pane::Nodes | Pane::Plan | Pane::Progress | Pane::Forecast | Pane::Departures => {
+            return 0;
+        }
+    };
+    usize::from(area.height).saturating_sub(rows(scene, pane) + heading)
+}
+
 fn draw_below(
     scene: &Scene,
     pane: Pane,
@@ -526,7 +538,9 @@ fn draw_below(
     }
     let indent = u16::try_from(label.len()).unwrap_or(0);
     let room = usize::from(area.width.saturating_sub(indent));
-    let lines = text::wrap(&visible::text(&text), room, if area.height >= 12 { 2 } else { 1 });
+    // What would help a Pending pod rarely fits one line.
+    let least = if area.height >= 12 || pane == Pane::Pending { 2 } else { 1 };
+    let lines = text::wrap(&visible::text(&text), room, least.max(free_lines(scene, pane, area)));
     let height = u16::try_from(lines.len()).unwrap_or(1);
     let top = area.bottom() - height;
     buf.set_string(area.x, top, label, scene.style(Role::Heading));
