@@ -550,6 +550,16 @@ fn the_detail_tells_the_story_of_a_node_and_of_a_pod_and_goes_back_where_it_came
 }
 
 #[test]
+fn the_detail_on_a_small_screen_has_most_of_the_width_for_its_text() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2d");
+    let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+    let line = screen.lines().find(|line| line.contains("last heartbeat")).expect("a step of the chain");
+    let label = line.split("last heartbeat").next().expect("the text before it");
+    assert!(label.chars().count() <= 32 && label.contains(" ago "), "{screen}");
+}
+
+#[test]
 fn enter_on_an_action_of_the_detail_opens_its_plan_and_on_what_nobody_can_apply_nothing() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("2/pool-a-03<Enter>d");
