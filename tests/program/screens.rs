@@ -784,6 +784,18 @@ fn a_drain_is_refused_until_its_options_are_turned_and_then_tells_each_pods_fate
 }
 
 #[test]
+fn a_small_screen_shows_all_that_a_drain_loses() {
+    let mut fixture = at_work();
+    fixture.press("r");
+    let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+    assert!(screen.contains(" with the options marked !: 1 lost · 1 lose data"), "{screen}");
+    for (pod, loss) in [("shop/debug-0", " lost · "), ("shop/cart-00", " loses data · ")] {
+        let is_shown = |line: &str| line.contains(pod) && line.contains(loss);
+        assert!(screen.lines().any(is_shown), "{pod}{loss}\n{screen}");
+    }
+}
+
+#[test]
 fn a_plan_is_filtered_and_the_detail_of_a_pod_lies_over_it() {
     let mut fixture = at_work();
     fixture.press("r/verdict:refused<Enter><Down>");
