@@ -307,6 +307,22 @@ fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
 }
 
 #[test]
+fn tabs_have_their_names_where_the_line_has_room_and_a_count_is_no_number_of_a_tab() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.add_waiting_pods();
+    let tabs = |fixture: &mut DashboardFixture, size| {
+        let screen = snapshot::plain(&drawn(fixture, size));
+        screen.lines().find(|line| line.contains("3 Evictions")).expect("the tabs").to_owned()
+    };
+    fixture.press("3");
+    let shown = tabs(&mut fixture, (80, 24));
+    assert!(shown.contains(" 6(3)  7  8  9 "), "{shown}");
+    fixture.press("6");
+    let shown = tabs(&mut fixture, (120, 40));
+    assert!(shown.contains("[6 Pending 3] 7 Departures  8 Budgets  9 "), "{shown}");
+}
+
+#[test]
 fn the_audit_lists_causes_with_what_would_help() {
     let mut fixture = DashboardFixture::maintenance();
     fixture.press("9");

@@ -109,7 +109,10 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
     let rule =
         Rect { x: area.x + 2, width: area.width.saturating_sub(4), height: area.height.min(1), ..area };
     let plain = Style::new();
-    let tabs = tabs(scene, pane);
+    let room = usize::from(rule.width);
+    let notes = notes(scene, pane, room);
+    let beside = notes.iter().fold(facts.width(), |cells, (_, note)| cells + note.width() + 3);
+    let tabs = tabs(scene, pane, room.saturating_sub(beside + 4));
     // A line keeps the facts apart from the last tab: a number would look like another tab.
     let gap = if tabs.len() > 1 { Runs::new("─ ", scene.style(border)) } else { Runs::new(" ", plain) };
     let facts = if facts.is_empty() { facts } else { gap.join(facts).and(" ", plain) };
@@ -121,12 +124,11 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
         scene.can_click(area.intersection(rule), ScreenPart::Tab(tab));
         title = title.join(runs);
     }
-    let room = usize::from(rule.width);
     // Facts give way to the filter: the rows that it hides would otherwise seem not to exist.
     let filter = filter_note(scene, pane, room / 2).map_or(0, |note| note.width() + 3);
     let title = title.join(facts).fitted(room.saturating_sub(filter));
     let mut line = Segments::default().left(0, title);
-    for (priority, note) in notes(scene, pane, room) {
+    for (priority, note) in notes {
         line = line.right(priority, Runs::new(" ", plain).join(note).and(" ", plain));
     }
     line.render(rule, &dash, buf);
@@ -136,12 +138,15 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
 
 /// Titles of a pane and of the panes that share its area as tabs, always in the same order: ` 2 Nodes `,
 /// ` 4 Forecast [5 Journal]`. If all titles would leave no space for facts, the last tabs are reduced to their digits.
-/// The shown tab always has its title.
-fn tabs(scene: &Scene, pane: Pane) -> Vec<(Pane, Runs)> {
+/// The shown tab always has its title. `free` is the number of cells that facts and notes leave free.
+fn tabs(scene: &Scene, pane: Pane, free: usize) -> Vec<(Pane, Runs)> {
     let slot = scene.slots.iter().find(|slot| slot.active == pane);
     let alone = [pane];
     let tabs = slot.map_or(alone.as_slice(), |slot| &slot.tabs);
-    let named = named_tabs(tabs, pane, slot.map_or(u16::MAX, |slot| slot.area.width));
+    let width = usize::from(slot.map_or(u16::MAX, |slot| slot.area.width));
+    let count = text::count(scene.shown.cluster.unscheduled_count()).len() + 2;
+    let room = if tabs.len() > 2 { (width / 4 * 3).max(free.saturating_sub(count)) } else { width };
+    let named = named_tabs(tabs, pane, room);
     let title = |(place, tab): (usize, &Pane)| {
         let is_named = place < named || *tab == pane;
         (*tab, tab_title(scene, *tab, *tab == pane, tabs.len() == 1, is_named))
@@ -149,7 +154,8 @@ fn tabs(scene: &Scene, pane: Pane) -> Vec<(Pane, Runs)> {
     tabs.iter().enumerate().map(title).collect()
 }
 
-/// Title of one tab: ` 4 Forecast `, `[5 Journal]` if it is shown beside others, ` 6 ` without its name.
+/// Title of one tab: ` 4 Forecast `, `[5 Journal]` if it is shown beside others, ` 6 ` without its name. The number of
+/// Pending pods follows the name, or stands in parentheses: ` 6 Pending 10 `, ` 6(10) `.
 fn tab_title(scene: &Scene, tab: Pane, is_shown: bool, is_alone: bool, is_named: bool) -> Runs {
     let (before, after) = if is_shown && !is_alone { ("[", "]") } else { (" ", " ") };
     let role = match tab {
@@ -165,23 +171,24 @@ fn tab_title(scene: &Scene, tab: Pane, is_shown: bool, is_alone: bool, is_named:
     let pending = Some(scene.shown.cluster.unscheduled_count()).filter(|_| tab == Pane::Pending);
     let runs = match pending {
         Some(count @ 1..) if !is_alone => {
-            runs.and(&format!(" {}", text::count(count)), scene.style(Role::NodeWarning))
+            let count = text::count(count);
+            let count = if is_named { format!(" {count}") } else { format!("({count})") };
+            runs.and(&count, scene.style(Role::NodeWarning))
         }
         Some(_) | None => runs,
     };
     runs.and(after, scene.style(role))
 }
 
-/// Number of tabs that show their name, counted from the first.
-fn named_tabs(tabs: &[Pane], shown: Pane, width: u16) -> usize {
-    let room = if tabs.len() > 2 { width / 4 * 3 } else { width };
+/// Number of tabs that show their name in this many cells, counted from the first.
+fn named_tabs(tabs: &[Pane], shown: Pane, room: usize) -> usize {
     let needed = |named: usize| -> usize {
         let of = |(place, tab): (usize, &Pane)| {
             if place < named || *tab == shown { text::width(tab.title()) + 4 } else { 3 }
         };
         tabs.iter().enumerate().map(of).sum()
     };
-    (1..=tabs.len()).rev().find(|named| needed(*named) <= usize::from(room)).unwrap_or(1)
+    (1..=tabs.len()).rev().find(|named| needed(*named) <= room).unwrap_or(1)
 }
 
 /// Notes about a pane with their priorities: state of its watches, filter, order. The title has this many cells.
