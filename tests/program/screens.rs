@@ -1506,6 +1506,19 @@ fn a_filter_without_a_match_says_what_would_match() {
 }
 
 #[test]
+fn a_filtered_list_counts_the_rows_that_match() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2<Enter>/edge<Enter>");
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    let shown = fixture.app.screen.pods.list.len();
+    assert!(screen.contains(&format!(" /edge ─ {shown} shown ")), "{screen}");
+    fixture.press("5/node<Enter>z");
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    let shown = fixture.app.screen.journal.len();
+    assert!(screen.contains(&format!(" /node ─ {shown} shown ")), "{screen}");
+}
+
+#[test]
 fn an_empty_pane_says_what_to_do_next() {
     let mut fixture = DashboardFixture::well();
     let mut said = |keys: &str| {

@@ -217,6 +217,7 @@ fn notes(scene: &Scene, pane: Pane, room: usize) -> Vec<(u8, Runs)> {
         notes.extend(events::note(scene).map(|note| (1, note)));
     }
     notes.extend(filter_note(scene, pane, room / 2).map(|note| (0, note)));
+    notes.extend(match_note(scene, pane).map(|note| (6, note)));
     let grouping = scene.screen.groups.grouping();
     if pane == Pane::Nodes && !grouping.is_none() {
         let note = format!("grouped by {}", grouping.as_str());
@@ -245,6 +246,14 @@ fn filter_note(scene: &Scene, pane: Pane, cells: usize) -> Option<Runs> {
         Runs::new(&text::cut(&typed, cells), scene.style(Role::Accent))
     };
     (!filter.is_empty()).then(note)
+}
+
+/// Number of rows that match the filter of a list; `None` without a filter. The nodes have it beside the number of all
+/// nodes.
+fn match_note(scene: &Scene, pane: Pane) -> Option<Runs> {
+    let is_list = pane == Pane::Journal || (pane != Pane::Nodes && Pane::LISTS.contains(&pane));
+    let note = || Runs::new(&format!("{} shown", text::count(rows(scene, pane))), scene.style(Role::Accent));
+    (is_list && !scene.screen.filter(pane).is_empty()).then(note)
 }
 
 fn rows(scene: &Scene, pane: Pane) -> usize {
