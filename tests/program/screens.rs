@@ -1494,6 +1494,11 @@ fn a_filter_without_a_match_says_what_would_match() {
     assert!(screen.contains(expected), "{screen}");
     let screen = said("/<Ctrl-u>pool in (a, b)<Enter>");
     assert!(screen.contains("no node matches; a label selector is -l pool in (a, b) (Esc"), "{screen}");
+    let screen = said("/<Ctrl-u>-l zone=b<Enter>");
+    let expected = "no node matches, but zone=b has 10: fields stand without -l (Esc clears the filter)";
+    assert!(screen.contains(expected), "{screen}");
+    let screen = said("/<Ctrl-u>plb03<Enter>");
+    assert!(screen.contains("no node matches, but ~plb03 has 1 (Esc clears the filter)"), "{screen}");
     let screen = said("/<Ctrl-u>pool-a|pool-b<Enter>");
     let expected = "no node matches; a regular expression is /pool-a|pool-b/ (Esc clears the filter)";
     assert!(screen.contains(expected), "{screen}");

@@ -450,6 +450,12 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
             format!("no node matches, but {pods}: `:pods {name}` shows where ({back} clears the filter)");
         return ("○", text, Role::Dim);
     }
+    if let Some((other, matches)) = scene.app.alternative_filter(pane) {
+        let why = if other.starts_with('~') { "" } else { ": fields stand without -l" };
+        let matches = text::count(matches);
+        let text = format!("no {row} matches, but {other} has {matches}{why} ({back} clears the filter)");
+        return ("○", text, Role::Dim);
+    }
     let text = match scene.app.near_miss(pane) {
         Some(NearMiss { without: Some((condition, matches)), .. }) => {
             format!(
