@@ -1669,6 +1669,15 @@ pub fn about_to_drain() -> DashboardFixture {
 }
 
 #[test]
+fn an_error_beside_a_typed_command_takes_the_rest_of_the_line() {
+    let mut fixture = DashboardFixture::well();
+    fixture.press(":sort xyz<Enter>");
+    let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+    assert!(screen.contains(":sort xyz"), "{screen}");
+    assert!(screen.contains("there is no column xyz: there are state, node, zone, roles, "), "{screen}");
+}
+
+#[test]
 fn a_command_is_found_by_words_and_its_errors_are_shown_beside_it() {
     let mut fixture = DashboardFixture::well();
     fixture.press(":zone");
