@@ -104,6 +104,11 @@ columns! {
 }
 
 columns! {
+    /// Columns of the pods that wait for a node. `For` has the longest waiting first.
+    PendingColumn { For = "for" 'A', Pod = "pod" 'N', Why = "why" 'S' }
+}
+
+columns! {
     /// Columns of the pods of a node.
     PodColumn {
         Name = "pod" 'N', Due = "eviction" 'E', Ready = "ready" 'R', Phase = "phase" 'S', Owner = "owner" 'W',

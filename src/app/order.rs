@@ -4,7 +4,9 @@ use std::{iter::Peekable, sync::Arc};
 
 use super::{
     App,
-    columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
+    columns::{
+        BudgetColumn, EvictionColumn, NodeColumn, PendingColumn, PodColumn, Sort, SortBasis, ZoneColumn,
+    },
     detail::DetailContext,
     filter::Filter,
     filter_fields::{
@@ -106,10 +108,7 @@ impl Screen {
         self.pods.list.replace(pods.unwrap_or_default());
         arrange_views(self, shown, operations, now);
         any |= self.arrange_lanes(shown);
-        if let Some(filter) = self.outdated(Pane::Pending, shown.unscheduled_changes()) {
-            self.pending.replace(pending_rows(shown, &filter));
-            any = true;
-        }
+        any |= self.arrange_pending(shown);
         if let Some(filter) = self.outdated(Pane::Departures, shown.departures.revision()) {
             let departures = shown.departures.newest().filter(|(_, entry)| filter.matches(*entry));
             let is_row =
@@ -155,6 +154,19 @@ impl Screen {
         }
         self.arranged.insert(pane, basis.clone());
         Some(basis.1)
+    }
+
+    /// Sorts and filters the pods that wait for a node. Returns whether the list was rebuilt.
+    fn arrange_pending(&mut self, shown: &Model) -> bool {
+        let filter = self.filter(Pane::Pending).clone();
+        let revision = Revision { unscheduled: shown.unscheduled_changes(), ..Revision::default() };
+        let basis = SortBasis { sort: self.pending.sort, filter, revision, taken: None };
+        if self.pending.arranged.as_ref() == Some(&basis) {
+            return false;
+        }
+        self.pending.list.replace(pending_rows(shown, &basis.filter, basis.sort));
+        self.pending.arranged = Some(basis);
+        true
     }
 
     /// Sorts and filters the budgets. Returns whether the list was rebuilt.
@@ -388,10 +400,15 @@ fn budgets(shown: &Model, filter: &Filter, sort: Sort<BudgetColumn>) -> Vec<Key>
     sorted(rows.collect(), sort.reversed)
 }
 
-/// Pods that wait for a node and pass a filter, longest waiting first.
-pub fn pending_rows(shown: &Model, filter: &Filter) -> Vec<Key> {
+/// Pods that wait for a node and pass a filter, sorted. Pods of equal rank are sorted by how long they wait.
+pub fn pending_rows(shown: &Model, filter: &Filter, sort: Sort<PendingColumn>) -> Vec<Key> {
     let pods = shown.pending_pods().into_iter().filter(|pod| filter.matches(&FilterablePod { shown, pod }));
-    pods.map(|pod| pod.key.clone()).collect()
+    let rank = |pod: &Pod| match sort.column {
+        PendingColumn::For => Rank::Place,
+        PendingColumn::Pod => Rank::Text(pod.key.to_string().into()),
+        PendingColumn::Why => Rank::Text(pod.pending_cause().into()),
+    };
+    sorted(pods.map(|pod| (rank(pod), pod.key.clone())).collect(), sort.reversed)
 }
 
 /// The pods that pass a filter, sorted. Pods of equal rank keep the order of `pods`.

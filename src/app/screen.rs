@@ -6,7 +6,9 @@ use ratatui::layout::Position;
 use tui_input::InputRequest;
 
 use super::{
-    columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
+    columns::{
+        BudgetColumn, EvictionColumn, NodeColumn, PendingColumn, PodColumn, Sort, SortBasis, ZoneColumn,
+    },
     detail::Detail,
     dialog::Dialog,
     filter::Filter,
@@ -90,8 +92,8 @@ pub struct Screen {
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,
     pub budgets: SortedList<Key, BudgetColumn>,
-    /// Pods that wait for a node, longest waiting first.
-    pub pending: Listing<Key>,
+    /// Pods that wait for a node.
+    pub pending: SortedList<Key, PendingColumn>,
     /// Identities of the findings of the audit, the most severe first.
     pub audit: Listing<String>,
     /// Pods that left, latest first.
@@ -453,7 +455,7 @@ impl Screen {
             Pane::Nodes => self.nodes.list.on_use(list_use),
             Pane::Pods => self.pods.list.on_use(list_use),
             Pane::Evictions => self.evictions.list.on_use(list_use),
-            Pane::Pending => self.pending.on_use(list_use),
+            Pane::Pending => self.pending.list.on_use(list_use),
             Pane::Budgets => self.budgets.list.on_use(list_use),
             Pane::Audit => self.audit.on_use(list_use),
             Pane::Departures => self.departures.on_use(list_use),
@@ -496,7 +498,7 @@ impl Screen {
             Pane::Nodes => self.nodes.list.choose_first(),
             Pane::Pods => self.pods.list.choose_first(),
             Pane::Evictions => self.evictions.list.choose_first(),
-            Pane::Pending => self.pending.choose_first(),
+            Pane::Pending => self.pending.list.choose_first(),
             Pane::Budgets => self.budgets.list.choose_first(),
             Pane::Audit => self.audit.choose_first(),
             Pane::Departures => self.departures.choose_first(),
@@ -522,7 +524,7 @@ impl Screen {
             Pane::Nodes => self.nodes.list.is_row_gone(),
             Pane::Pods => self.pods.list.is_row_gone(),
             Pane::Evictions => self.evictions.list.is_row_gone(),
-            Pane::Pending => self.pending.is_row_gone(),
+            Pane::Pending => self.pending.list.is_row_gone(),
             Pane::Budgets => self.budgets.list.is_row_gone(),
             Pane::Audit => self.audit.is_row_gone(),
             Pane::Departures => self.departures.is_row_gone(),
@@ -653,7 +655,7 @@ impl Screen {
             Pane::Nodes => self.nodes.list.step(step),
             Pane::Pods => self.pods.list.step(step),
             Pane::Evictions => self.evictions.list.step(step),
-            Pane::Pending => self.pending.step(step),
+            Pane::Pending => self.pending.list.step(step),
             Pane::Budgets => self.budgets.list.step(step),
             Pane::Audit => self.audit.step(step),
             Pane::Departures => self.departures.step(step),
@@ -674,7 +676,7 @@ impl Screen {
             Pane::Nodes => self.nodes.list.select_place(row),
             Pane::Pods => self.pods.list.select_place(row),
             Pane::Evictions => self.evictions.list.select_place(row),
-            Pane::Pending => self.pending.select_place(row),
+            Pane::Pending => self.pending.list.select_place(row),
             Pane::Budgets => self.budgets.list.select_place(row),
             Pane::Audit => self.audit.select_place(row),
             Pane::Departures => self.departures.select_place(row),
@@ -699,7 +701,7 @@ impl Screen {
                 Pane::Nodes => self.nodes.list.set_drawn(*rows),
                 Pane::Pods => self.pods.list.set_drawn(*rows),
                 Pane::Evictions => self.evictions.list.set_drawn(*rows),
-                Pane::Pending => self.pending.set_drawn(*rows),
+                Pane::Pending => self.pending.list.set_drawn(*rows),
                 Pane::Budgets => self.budgets.list.set_drawn(*rows),
                 Pane::Audit => self.audit.set_drawn(*rows),
                 Pane::Departures => self.departures.set_drawn(*rows),

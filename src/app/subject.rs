@@ -14,7 +14,7 @@ pub(super) fn subject_of_row(app: &App) -> Result<Option<DetailSubject>, String>
         Pane::Nodes => screen.selected_node().cloned().map(DetailSubject::Node),
         Pane::Pods => screen.pods.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Evictions => screen.evictions.list.selected().cloned().map(DetailSubject::Pod),
-        Pane::Pending => screen.pending.selected().cloned().map(DetailSubject::Pod),
+        Pane::Pending => screen.pending.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Forecast => {
             let lane = screen.forecast.selected();
             if lane.is_some_and(|lane| lane.fold == LaneFold::Zone) {

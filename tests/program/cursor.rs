@@ -264,7 +264,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Nodes => screen.nodes.list.selected().map(ToString::to_string),
         Pane::Pods => screen.pods.list.selected().map(ToString::to_string),
         Pane::Evictions => screen.evictions.list.selected().map(ToString::to_string),
-        Pane::Pending => screen.pending.selected().map(ToString::to_string),
+        Pane::Pending => screen.pending.list.selected().map(ToString::to_string),
         Pane::Departures => {
             let entry = fixture.app.model.departures.entry(*screen.departures.selected()?)?;
             Some(entry.pod.to_string())

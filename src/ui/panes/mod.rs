@@ -267,7 +267,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         }
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
-        Pane::Pending => screen.pending.len(),
+        Pane::Pending => screen.pending.list.len(),
         Pane::Departures => screen.departures.len(),
         Pane::Budgets => screen.budgets.list.len(),
         Pane::Audit => screen.audit.len(),

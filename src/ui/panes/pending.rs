@@ -2,9 +2,9 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, draw_cause, open, say_nothing, table_of};
+use super::{Nothing, column, draw_cause, open, say_nothing, sort_on_click, table_of};
 use crate::{
-    app::Pane,
+    app::{Pane, PendingColumn},
     k8s::feed::FeedKind,
     model::{PendingAdvice, pending_pods::pending_since},
     ui::{
@@ -26,7 +26,7 @@ use kordon_core::cluster::{Key, Pod};
 /// ```
 /// Draws the pods. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
-    let list = &scene.screen.pending;
+    let list = &scene.screen.pending.list;
     let inner = open(scene, Pane::Pending, area, facts(scene), buf);
     if list.is_empty() {
         say_nothing(scene, Pane::Pending, nothing(scene), inner, buf);
@@ -37,7 +37,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let page = TableWidget::page(inner);
     let choice = ColumnChoice::new(scene, Pane::Pending);
     let longest_pod = longest_pod(inner.width);
-    let shown = choice.columns(columns(longest_pod));
+    let shown = choice.columns(columns(scene, longest_pod));
     let table = table_of(scene, Pane::Pending, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
@@ -45,7 +45,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
             .unwrap_or_default()
     };
     scene.record(Pane::Pending, &table, cells_of);
-    table.render(inner, buf, cells_of);
+    let headings = table.render(inner, buf, cells_of);
+    sort_on_click(scene, Pane::Pending, headings);
     page
 }
 
@@ -77,11 +78,12 @@ const fn longest_pod(width: u16) -> u16 {
     }
 }
 
-fn columns(longest_pod: u16) -> Vec<Column> {
+fn columns(scene: &Scene, longest_pod: u16) -> Vec<Column> {
+    let sort = scene.screen.pending.sort;
     vec![
-        Column::plain("for", Width::Fit(5, 9)).right(),
-        Column::plain("pod", Width::Fit(16, longest_pod)),
-        Column::plain("why", Width::Grow(18, 2)),
+        column(sort, PendingColumn::For, "for", Width::Fit(5, 9)).right(),
+        column(sort, PendingColumn::Pod, "pod", Width::Fit(16, longest_pod)),
+        column(sort, PendingColumn::Why, "why", Width::Grow(18, 2)),
         Column::plain("what would help", Width::Grow(24, 3)),
     ]
 }
