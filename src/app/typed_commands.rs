@@ -110,6 +110,14 @@ impl App {
         Ok(())
     }
 
+    /// Names of the namespaces, and of those that only pods show.
+    pub(super) fn namespaces(&self) -> BTreeSet<&str> {
+        let cluster = &self.shown().cluster;
+        let of_pods = cluster.pods().iter().map(|pod| &*pod.key.namespace);
+        let known = cluster.namespaces().iter().map(|namespace| &*namespace.name);
+        known.chain(of_pods).collect()
+    }
+
     /// Checks that a namespace exists. A text with `*` or other conditions is not a name, and is not checked.
     ///
     /// # Errors
@@ -118,10 +126,7 @@ impl App {
         if name.is_empty() || name.contains(|letter: char| letter == '*' || letter.is_whitespace()) {
             return Ok(());
         }
-        let cluster = &self.shown().cluster;
-        let of_pods = cluster.pods().iter().map(|pod| &*pod.key.namespace);
-        let known = cluster.namespaces().iter().map(|namespace| &*namespace.name);
-        let known: BTreeSet<&str> = known.chain(of_pods).collect();
+        let known = self.namespaces();
         if known.is_empty() || known.contains(name.to_lowercase().as_str()) {
             return Ok(());
         }

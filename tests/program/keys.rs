@@ -454,6 +454,23 @@ fn the_filter_of_a_namespace_stands_in_the_title_of_every_pane_that_has_it() {
 }
 
 #[test]
+fn arguments_of_commands_about_lists_are_completed() {
+    for (keys, completed) in [
+        (":sort hear<Tab>", "sort heartbeat "),
+        (":sort -mem<Tab>", "sort -mem req "),
+        (":group po<Tab>", "group pool"),
+        (":ns ed<Tab>", "ns edge "),
+        (":nodes zo<Tab>", "nodes zone:"),
+        (":pods pool-c-1<Tab>", "pods pool-c-10 "),
+        (":zone b<Tab>", "zone b "),
+    ] {
+        let fixture = pressed(DashboardFixture::incident(), keys);
+        let palette = fixture.app.screen.overlays.palette().expect("the palette");
+        assert!(palette.input.value().starts_with(completed), "{keys}: {}", palette.input.value());
+    }
+}
+
+#[test]
 fn the_name_in_an_argument_is_completed_as_far_as_it_is_clear() {
     let mut fixture = pressed(DashboardFixture::incident(), "2:drain pool-c<Tab>");
     let typed = |fixture: &DashboardFixture| {
