@@ -1451,6 +1451,10 @@ fn a_theme_is_chosen_by_its_name() {
     let said = snapshot::plain(&drawn(&mut fixture, (120, 40)));
     assert!(said.contains("there is no theme solarised"), "{said}");
     assert_eq!(*fixture.app.screen.theme(), ThemeName::SolarizedLight);
+    fixture.press("<Esc>T");
+    let name = fixture.app.screen.theme().name();
+    assert_eq!(fixture.app.screen.message, Some(format!("theme {name}")));
+    assert_ne!(name, ThemeName::SolarizedLight.as_str());
 }
 
 #[test]
@@ -1867,6 +1871,7 @@ fn every_theme_draws_every_state() {
         while *fixture.app.screen.theme() != theme {
             fixture.press("T");
         }
+        fixture.app.screen.message = None;
         let buffer = drawn(&mut fixture, (160, 48));
         gallery(&format!("theme-{}", theme.as_str()), &buffer, Theme::bundled(theme));
         assert_eq!(
