@@ -8,8 +8,8 @@ use tui_input::InputRequest;
 use super::{
     chord::{Chord, ChordError},
     columns::{
-        BudgetColumn, EventColumn, EvictionColumn, NodeColumn, PendingColumn, PodColumn, SortColumn,
-        ZoneColumn,
+        AuditColumn, BudgetColumn, DepartureColumn, EventColumn, EvictionColumn, NodeColumn, PendingColumn,
+        PodColumn, SortColumn, ZoneColumn,
     },
     commands::{COMMANDS, Command, KeyContext, UserAction},
     key_presets::KeyPreset,
@@ -88,7 +88,9 @@ impl Keymap {
             sort_keys::<EvictionColumn>(&[Pane::Evictions], &mut bindings);
             sort_keys::<EventColumn>(&[Pane::Events], &mut bindings);
             sort_keys::<PendingColumn>(&[Pane::Pending], &mut bindings);
+            sort_keys::<DepartureColumn>(&[Pane::Departures], &mut bindings);
             sort_keys::<BudgetColumn>(&[Pane::Budgets], &mut bindings);
+            sort_keys::<AuditColumn>(&[Pane::Audit], &mut bindings);
         }
         Self { bindings, has_counts: preset.has_counts() }
     }
@@ -245,7 +247,9 @@ fn markdown() -> String {
     text += &columns_by_letter::<EvictionColumn>(Pane::Evictions);
     text += &columns_by_letter::<PendingColumn>(Pane::Pending);
     text += &columns_by_letter::<EventColumn>(Pane::Events);
+    text += &columns_by_letter::<DepartureColumn>(Pane::Departures);
     text += &columns_by_letter::<BudgetColumn>(Pane::Budgets);
+    text += &columns_by_letter::<AuditColumn>(Pane::Audit);
     text
 }
 

@@ -66,7 +66,7 @@ fn subject_of_entry(app: &App) -> Result<Option<DetailSubject>, String> {
 /// # Errors
 /// The pod is gone.
 fn subject_of_departure(app: &App) -> Result<Option<DetailSubject>, String> {
-    let (shown, selected) = (app.shown(), app.screen.departures.selected());
+    let (shown, selected) = (app.shown(), app.screen.departures.list.selected());
     let Some(entry) = selected.and_then(|id| shown.departures.entry(*id)) else { return Ok(None) };
     match shown.cluster.pod(&entry.pod) {
         Some(pod) if pod.uid == entry.uid => Ok(Some(DetailSubject::Pod(entry.pod.clone()))),
@@ -79,7 +79,7 @@ fn subject_of_departure(app: &App) -> Result<Option<DetailSubject>, String> {
 /// # Errors
 /// The node or pod is gone, or the finding concerns several pods or none.
 fn subject_of_finding(app: &App) -> Result<Option<DetailSubject>, String> {
-    let (shown, selected) = (app.shown(), app.screen.audit.selected());
+    let (shown, selected) = (app.shown(), app.screen.audit.list.selected());
     let Some((id, known)) = selected.zip(shown.predictions.audit()) else { return Ok(None) };
     let Some(finding) = known.audit.findings.iter().find(|finding| finding.id() == *id) else {
         return Ok(None);

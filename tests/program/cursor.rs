@@ -272,7 +272,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Forecast => screen.forecast.node().map(ToString::to_string),
         Pane::Zones => screen.zones.list.selected().map(ToString::to_string),
         Pane::Budgets => screen.budgets.list.selected().map(ToString::to_string),
-        Pane::Audit => screen.audit.selected().cloned(),
+        Pane::Audit => screen.audit.list.selected().cloned(),
         Pane::Plan => screen.overlays.plan()?.selected_pod().map(|pod| pod.to_string()),
         Pane::Detail | Pane::Progress | Pane::Journal | Pane::Events => None,
     }

@@ -356,6 +356,28 @@ fn pods_that_left_are_listed_with_who_removed_them_and_counted_by_kind() {
 }
 
 #[test]
+fn departures_and_findings_are_sorted_by_their_columns() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.remove_pods_in_every_way();
+    fixture.press("7:sort pod<Enter>");
+    fixture.run(1);
+    let shown = &fixture.app.model.departures;
+    let rows = fixture.app.screen.departures.list.keys().iter();
+    let pods: Vec<String> = rows.filter_map(|id| Some(shown.entry(*id)?.pod.to_string())).collect();
+    assert!(pods.len() > 2 && pods.is_sorted(), "{pods:?}");
+
+    let mut fixture = DashboardFixture::maintenance();
+    fixture.press("9");
+    fixture.run(1);
+    let findings = |fixture: &DashboardFixture| fixture.app.screen.audit.list.keys().to_vec();
+    let by_cause = findings(&fixture);
+    assert!(by_cause.len() > 1, "{by_cause:?}");
+    fixture.press("S");
+    fixture.run(1);
+    assert!(findings(&fixture).iter().eq(by_cause.iter().rev()), "{by_cause:?}");
+}
+
+#[test]
 fn every_outcome_of_an_eviction_is_shown_and_the_budgets_that_it_ignores() {
     let mut fixture = DashboardFixture::maintenance();
     fixture.fill("pool-a-01");

@@ -268,9 +268,9 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
         Pane::Pending => screen.pending.list.len(),
-        Pane::Departures => screen.departures.len(),
+        Pane::Departures => screen.departures.list.len(),
         Pane::Budgets => screen.budgets.list.len(),
-        Pane::Audit => screen.audit.len(),
+        Pane::Audit => screen.audit.list.len(),
         Pane::Forecast => screen.forecast.list.len(),
     }
 }
