@@ -6,7 +6,7 @@ use super::{
     App, Pane, TakenAlong,
     commands::TypedCommand,
     groups::Grouping,
-    preferences::{SavedView, list_named},
+    preferences::{SavedView, view_named},
     sorting::column_and_direction,
     typed_span::span,
 };
@@ -151,14 +151,15 @@ impl App {
         }
         let screen = &self.screen;
         let pane = screen.focus;
-        if !Pane::LISTS.contains(&pane) {
+        let name_of_pane = pane.title().to_lowercase();
+        if view_named(&name_of_pane).is_none() {
             return Err("no list has the focus".into());
         }
         let sort = screen.sort(pane).filter(|sort| !sort.is_default());
         let sort = sort.map(|sort| format!("{}{}", if sort.is_reversed() { "-" } else { "" }, sort.title()));
         let grouping = screen.groups.grouping();
         let view = SavedView {
-            pane: pane.title().to_lowercase(),
+            pane: name_of_pane,
             filter: screen.filter(pane).text().to_owned(),
             sort: sort.unwrap_or_default(),
             group: if pane == Pane::Nodes && !grouping.is_none() {
@@ -187,7 +188,7 @@ impl App {
                 }
             });
         };
-        let pane = list_named(&view.pane).unwrap_or_default();
+        let pane = view_named(&view.pane).unwrap_or_default();
         self.filter_pane(pane, &view.filter, now);
         if pane == Pane::Nodes {
             self.screen.group_by(Grouping::parse(&view.group));

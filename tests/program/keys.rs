@@ -8,7 +8,7 @@ use std::{
 use crossterm::event::{KeyCode, KeyEvent};
 use kordon::{
     app::{
-        HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction,
+        HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction, TakenAlong,
         chord::Chord,
         commands::{COMMANDS, Command, UserAction},
         detail::DetailSubject,
@@ -483,6 +483,16 @@ fn the_name_in_an_argument_is_completed_as_far_as_it_is_clear() {
     );
     fixture.press("10<Tab>");
     assert_eq!(typed(&fixture), "drain pool-c-10 ");
+}
+
+#[test]
+fn the_journal_is_kept_as_a_view() {
+    let fixture = pressed(DashboardFixture::incident(), "5/node<Enter>:save-view nodes-only<Enter>");
+    let Some(TakenAlong::View(name, view)) = &fixture.app.taken_along else {
+        panic!("{:?}", fixture.app.screen.message);
+    };
+    assert_eq!((name.as_str(), view.pane.as_str(), view.filter.as_str()), ("nodes-only", "journal", "node"));
+    assert_eq!(view.check(), Ok(()));
 }
 
 #[test]
