@@ -1,10 +1,11 @@
 //! Commands that are typed with an argument: `drain n-3`, `pods n-3`, `pods web`, `nodes zone:a`.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     App, Pane, TakenAlong,
     commands::{COMMANDS, TypedCommand, UserAction},
+    filter_fields::fields,
     maintenance::MaintenanceOption,
     preview::{PlanKind, PlanRequest, Targets},
 };
@@ -180,8 +181,13 @@ impl App {
             // The text is a search, unless it begins with the start of a name.
             return COMMANDS.iter().any(|command| command.takes.is_some() && command.name.starts_with(&name));
         };
-        let word = arguments.rsplit([' ', ',']).next().unwrap_or_default();
-        let cluster = &self.shown().cluster;
+        let word = match command.action {
+            // A column may have several words.
+            UserAction::Typed(TypedCommand::Sort) => arguments.trim_start_matches(['-', ' ']),
+            _ => arguments.rsplit([' ', ',']).next().unwrap_or_default(),
+        };
+        let shown = self.shown();
+        let cluster = &shown.cluster;
         let names: Box<dyn Iterator<Item = String>> = match command.action {
             UserAction::Plan(PlanKind::Evict | PlanKind::Delete) => {
                 Box::new(cluster.pods().iter().map(|pod| pod.key.to_string()))
@@ -193,11 +199,36 @@ impl App {
                 Box::new(self.screen.themes().iter().map(|theme| theme.name().to_owned()))
             }
             UserAction::Typed(TypedCommand::Context) => Box::new(self.contexts.iter().cloned()),
+            UserAction::Typed(TypedCommand::Zone) => {
+                let zones = shown.views.zones.iter();
+                Box::new(zones.map(|zone| shown.watchlist.zone_names().short(&zone.key)))
+            }
+            UserAction::Typed(TypedCommand::Namespace) => {
+                Box::new(self.namespaces().into_iter().map(str::to_owned))
+            }
+            UserAction::Typed(TypedCommand::Sort) => {
+                let columns =
+                    self.screen.sort(self.screen.focus).map(|sort| sort.columns()).unwrap_or_default();
+                Box::new(columns.into_iter().map(|(title, _)| title.to_owned()))
+            }
+            UserAction::Typed(TypedCommand::Group) => {
+                let labels = cluster.nodes().iter().flat_map(|node| node.labels.keys());
+                let mut names: BTreeSet<String> = labels.map(ToString::to_string).collect();
+                names.extend(["zone", "pool", "role"].map(str::to_owned));
+                Box::new(names.into_iter())
+            }
+            UserAction::Focus(digit) => {
+                // The nodes are filtered, also while something else takes their place.
+                let place = digit.checked_sub(1).filter(|_| digit != 2);
+                let pane = place.and_then(|place| self.screen.panes().get(place).copied());
+                let names = fields(pane.unwrap_or_default()).iter().map(|field| field.name);
+                Box::new(names.filter(|name| !name.starts_with('-')).map(|name| format!("{name}:")))
+            }
             _ => return true,
         };
         let candidates: Vec<String> = names.filter(|name| name.starts_with(word)).collect();
         let Some(common) = common_start(&candidates) else { return true };
-        let end = if candidates.len() == 1 { " " } else { "" };
+        let end = if candidates.len() == 1 && !common.ends_with(':') { " " } else { "" };
         let completed = format!("{}{common}{end}", &text[..text.len() - word.len()]);
         if let Some(palette) = self.screen.overlays.palette_mut() {
             palette.set_text(completed);

@@ -104,6 +104,21 @@ columns! {
 }
 
 columns! {
+    /// Columns of the pods that wait for a node. `For` has the longest waiting first.
+    PendingColumn { For = "for" 'A', Pod = "pod" 'N', Why = "why" 'S' }
+}
+
+columns! {
+    /// Columns of the pods that left. `Ago` has the latest first, `Kind` the most severe.
+    DepartureColumn { Ago = "ago" 'A', Kind = "kind" 'K', Pod = "pod" 'N', Node = "node" 'O' }
+}
+
+columns! {
+    /// Columns of the findings of the audit. `Cause` sorts by severity.
+    AuditColumn { Cause = "cause" 'S', Object = "object" 'N', Pods = "pods" 'P', Nodes = "nodes" 'O' }
+}
+
+columns! {
     /// Columns of the pods of a node.
     PodColumn {
         Name = "pod" 'N', Due = "eviction" 'E', Ready = "ready" 'R', Phase = "phase" 'S', Owner = "owner" 'W',

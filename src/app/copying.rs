@@ -54,7 +54,7 @@ impl App {
                 let view = self.screen.overlays.event_list();
                 view.and_then(|view| view.list.selected()).map(|row| name("object", row.about.to_string()))
             }
-            Pane::Audit => self.screen.audit.selected().map(|finding| name("finding", finding.clone())),
+            Pane::Audit => self.screen.audit.list.selected().map(|finding| name("finding", finding.clone())),
             Pane::Departures => self.departure_to_copy(),
             Pane::Journal => self.entry_to_copy(),
             Pane::Zones => self.screen.zones.list.selected().map(|zone| name("zone", zone.to_string())),
@@ -82,7 +82,7 @@ impl App {
     /// The pod of the selected departure. Its name is copied although the pod is gone, because that is what the pane
     /// lists.
     fn departure_to_copy(&self) -> Option<Copied> {
-        let entry = self.shown().departures.entry(*self.screen.departures.selected()?)?;
+        let entry = self.shown().departures.entry(*self.screen.departures.list.selected()?)?;
         Some(name("pod", entry.pod.to_string()))
     }
 

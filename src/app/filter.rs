@@ -259,6 +259,17 @@ impl Filter {
         is_selector.then_some(self.text.as_str())
     }
 
+    /// The fields that a label selector seems to mean, as in `zone=b` for `-l zone=b`, or a plain word as a fuzzy one, as
+    /// in `~gnrl` for `gnrl`; `None` for other filters.
+    pub fn alternative(&self) -> Option<String> {
+        let text = self.text.trim();
+        if let Some(selector) = text.strip_prefix("-l ") {
+            return Some(selector.replace(',', " ").trim().to_owned());
+        }
+        let is_word = matches!(&self.terms[..], [Term { is_negated: false, test: Test::Contains(_) }]);
+        (is_word && !text.contains('"')).then(|| format!("~{text}"))
+    }
+
     /// Whether the rows that match may change merely because time passes or pods come and go.
     pub fn is_volatile(&self) -> bool {
         self.terms.iter().any(|term| matches!(term.test, Test::Compares { .. }))
@@ -645,6 +656,16 @@ mod tests {
         let selector = |text: &str| Filter::parse(text).selector_without_sign().map(str::to_owned);
         assert_eq!(selector("tier in (a, b)"), Some("tier in (a, b)".into()));
         assert_eq!((selector("-l tier in (a)"), selector("in the (zone")), (None, None));
+    }
+
+    #[test]
+    fn a_selector_has_fields_and_a_word_its_letters_as_alternative() {
+        let alternative = |text: &str| Filter::parse(text).alternative().unwrap_or_default();
+        assert_eq!(alternative("-l zone=b,role=etcd"), "zone=b role=etcd");
+        assert_eq!(alternative("gnrl"), "~gnrl");
+        for text in ["", "~gnrl", "!gnrl", "a b", "zone=b"] {
+            assert_eq!(alternative(text), "", "{text}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ const SHARED: Changes = &[
 ];
 
 const K9S: Changes = &[
-    ("previous-place", &[Chord::letter('['), Chord::letter('-')]),
+    ("previous-place", &[Chord::letter('['), Chord::letter('-'), Chord::ctrl('o')]),
     ("next-place", &[Chord::letter(']')]),
     ("previous-moment", &[Chord::letter('(')]),
     ("next-moment", &[Chord::letter(')')]),
@@ -89,6 +89,15 @@ impl KeyPreset {
 mod tests {
     use super::*;
     use crate::app::commands::COMMANDS;
+
+    #[test]
+    fn one_key_goes_back_in_every_preset() {
+        let back = COMMANDS.iter().find(|command| command.name == "previous-place").expect("a command");
+        for preset in KeyPreset::ALL {
+            let keys = preset.keys(back.name).unwrap_or(back.keys);
+            assert!(keys.contains(&Chord::ctrl('o')), "{preset:?}");
+        }
+    }
 
     #[test]
     fn presets_change_commands_that_exist() {

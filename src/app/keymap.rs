@@ -7,7 +7,10 @@ use tui_input::InputRequest;
 
 use super::{
     chord::{Chord, ChordError},
-    columns::{BudgetColumn, EventColumn, EvictionColumn, NodeColumn, PodColumn, SortColumn, ZoneColumn},
+    columns::{
+        AuditColumn, BudgetColumn, DepartureColumn, EventColumn, EvictionColumn, NodeColumn, PendingColumn,
+        PodColumn, SortColumn, ZoneColumn,
+    },
     commands::{COMMANDS, Command, KeyContext, UserAction},
     key_presets::KeyPreset,
     pane::{KeyFocus, Pane},
@@ -84,7 +87,10 @@ impl Keymap {
             sort_keys::<PodColumn>(&[Pane::Pods], &mut bindings);
             sort_keys::<EvictionColumn>(&[Pane::Evictions], &mut bindings);
             sort_keys::<EventColumn>(&[Pane::Events], &mut bindings);
+            sort_keys::<PendingColumn>(&[Pane::Pending], &mut bindings);
+            sort_keys::<DepartureColumn>(&[Pane::Departures], &mut bindings);
             sort_keys::<BudgetColumn>(&[Pane::Budgets], &mut bindings);
+            sort_keys::<AuditColumn>(&[Pane::Audit], &mut bindings);
         }
         Self { bindings, has_counts: preset.has_counts() }
     }
@@ -239,8 +245,11 @@ fn markdown() -> String {
     text += &columns_by_letter::<ZoneColumn>(Pane::Zones);
     text += &columns_by_letter::<PodColumn>(Pane::Pods);
     text += &columns_by_letter::<EvictionColumn>(Pane::Evictions);
+    text += &columns_by_letter::<PendingColumn>(Pane::Pending);
     text += &columns_by_letter::<EventColumn>(Pane::Events);
+    text += &columns_by_letter::<DepartureColumn>(Pane::Departures);
     text += &columns_by_letter::<BudgetColumn>(Pane::Budgets);
+    text += &columns_by_letter::<AuditColumn>(Pane::Audit);
     text
 }
 

@@ -72,7 +72,8 @@ pub mod update;
 pub use aliases::Aliases;
 pub use chosen_columns::{ChosenColumn, PaneColumns};
 pub use columns::{
-    BudgetColumn, EventColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn,
+    AuditColumn, BudgetColumn, DepartureColumn, EventColumn, EvictionColumn, NodeColumn, PendingColumn,
+    PodColumn, Sort, SortColumn, ZoneColumn,
 };
 pub use commands::{Command, UserAction};
 pub use contexts::{Elsewhere, ScreenMemory};

@@ -1,6 +1,7 @@
 //! The mouse: a click focuses a pane or tab, selects a row or the node of a cell, or sorts by a heading. A double click
-//! opens the row. A border between panes can be dragged. The wheel moves through the rows under the pointer, and
-//! leaves the focus where it is. A click never confirms anything: questions take keys only.
+//! opens the row. A click on a command of the palette types its name. A border between panes can be dragged. The wheel
+//! moves through the rows under the pointer, and leaves the focus where it is. A click never confirms anything:
+//! questions take keys only.
 
 use ratatui::layout::Position;
 
@@ -9,6 +10,7 @@ use super::{
     commands::UserAction,
     groups::NodeRow,
     listing::{ListUse, Movement},
+    overlays::Overlay,
     screen_part::{MouseTarget, ScreenPart},
     update::update,
 };
@@ -36,6 +38,11 @@ impl App {
             return;
         }
         self.screen.message = None;
+        if let ScreenPart::Proposals { first } = part {
+            let palette = self.screen.overlays.palette_mut();
+            palette.into_iter().for_each(|palette| palette.take(first + usize::from(at.y - area.y)));
+            return;
+        }
         self.screen.record_place();
         self.screen.before_key(now);
         match part {
@@ -44,6 +51,7 @@ impl App {
                 self.screen.focus_on(pane);
                 self.screen.select_row(pane, first + usize::from(at.y - area.y));
             }
+            ScreenPart::Proposals { .. } => {}
             ScreenPart::Border(index) => {
                 self.screen.dragged = Some(index);
                 let panes = self.screen.targets.iter().filter(|target| target.area.contains(at));
@@ -87,7 +95,10 @@ impl App {
             ScreenPart::Pane(pane) | ScreenPart::Heading { pane, .. } | ScreenPart::Rows { pane, .. } => {
                 Some(pane)
             }
-            ScreenPart::Tab(_) | ScreenPart::Border(_) | ScreenPart::NodeCells { .. } => None,
+            ScreenPart::Tab(_)
+            | ScreenPart::Border(_)
+            | ScreenPart::NodeCells { .. }
+            | ScreenPart::Proposals { .. } => None,
         });
         let Some(pane) = under.filter(|pane| *pane != self.screen.focus) else {
             for _ in 0..NOTCH {
@@ -103,13 +114,19 @@ impl App {
         self.screen.after_key();
     }
 
-    /// The part of the screen at a position; `None` while an overlay covers the panes.
+    /// The part of the screen at a position; `None` while an overlay covers the panes, except for the commands of the
+    /// palette.
     fn target_at(&self, at: Position) -> Option<MouseTarget> {
-        if self.screen.overlays.top().is_some_and(|overlay| overlay.pane().is_none()) {
-            return None;
-        }
+        let top = self.screen.overlays.top();
+        let covers = top.is_some_and(|overlay| overlay.pane().is_none());
+        let is_palette = matches!(top, Some(Overlay::Palette(_)));
+        let is_reachable = |part: &ScreenPart| match part {
+            ScreenPart::Proposals { .. } => is_palette,
+            _ => !covers,
+        };
         // Parts of the screen that were drawn later are on top.
-        self.screen.targets.iter().rev().find(|target| target.area.contains(at)).copied()
+        let mut targets = self.screen.targets.iter().rev();
+        targets.find(|target| target.area.contains(at) && is_reachable(&target.part)).copied()
     }
 
     /// Selects the node with the most urgent state among the nodes that a clicked cell stands for.

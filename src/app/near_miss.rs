@@ -27,6 +27,27 @@ impl App {
         Some(NearMiss { all, without })
     }
 
+    /// Another filter that matches rows where that of the pane matches none, with the number of these rows.
+    pub fn alternative_filter(&self, pane: Pane) -> Option<(String, usize)> {
+        let text = self.screen.filter(pane).alternative()?;
+        let is_fuzzy = text.starts_with('~');
+        let has_names = match pane {
+            Pane::Zones | Pane::Nodes | Pane::Pods | Pane::Evictions | Pane::Pending | Pane::Budgets => true,
+            // In sentences, letters that stand apart are found by chance.
+            Pane::Events
+            | Pane::Departures
+            | Pane::Audit
+            | Pane::Journal
+            | Pane::Forecast
+            | Pane::Detail
+            | Pane::Plan
+            | Pane::Progress => !is_fuzzy,
+        };
+        let matches = || self.count_matches(pane, &Filter::parse(&text)).filter(|matches| *matches > 0);
+        let matches = has_names.then(matches)??;
+        Some((text, matches))
+    }
+
     /// Number of pods that `:pods` finds by this text; `None` if it finds none, or if there are too many pods to count.
     pub fn count_pods_like(&self, text: &str) -> Option<usize> {
         if self.shown().cluster.pods().len() > MOST_ROWS {

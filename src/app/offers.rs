@@ -164,7 +164,10 @@ impl App {
             Pane::Nodes => !screen.nodes.list.is_empty(),
             Pane::Pods => !screen.pods.list.is_empty(),
             Pane::Evictions => !screen.evictions.list.is_empty(),
+            Pane::Pending => !screen.pending.list.is_empty(),
+            Pane::Departures => !screen.departures.list.is_empty(),
             Pane::Budgets => !screen.budgets.list.is_empty(),
+            Pane::Audit => !screen.audit.list.is_empty(),
             Pane::Events => screen.overlays.event_list().is_some_and(|view| !view.list.is_empty()),
             _ => false,
         }

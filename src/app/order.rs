@@ -4,7 +4,10 @@ use std::{iter::Peekable, sync::Arc};
 
 use super::{
     App,
-    columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
+    columns::{
+        AuditColumn, BudgetColumn, DepartureColumn, EvictionColumn, NodeColumn, PendingColumn, PodColumn,
+        Sort, SortBasis, SortColumn, ZoneColumn,
+    },
     detail::DetailContext,
     filter::Filter,
     filter_fields::{
@@ -15,10 +18,11 @@ use super::{
     operations::Operations,
     overlays::Overlay,
     pane::Pane,
-    screen::Screen,
+    screen::{Screen, SortedList},
 };
 use crate::model::{
-    BudgetList, BudgetRow, DepartureId, EvictionRow, Finding, Model, NextEvent, NodeState, Revision,
+    BudgetList, BudgetRow, DepartureEntry, DepartureId, EvictionRow, Finding, Model, NextEvent, NodeState,
+    Revision,
 };
 use kordon_core::{
     cluster::{Key, Name, Node, NodeName, Pod, ZoneKey},
@@ -106,30 +110,23 @@ impl Screen {
         self.pods.list.replace(pods.unwrap_or_default());
         arrange_views(self, shown, operations, now);
         any |= self.arrange_lanes(shown);
-        if let Some(filter) = self.outdated(Pane::Pending, shown.unscheduled_changes()) {
-            self.pending.replace(pending_rows(shown, &filter));
-            any = true;
-        }
-        if let Some(filter) = self.outdated(Pane::Departures, shown.departures.revision()) {
-            let departures = shown.departures.newest().filter(|(_, entry)| filter.matches(*entry));
-            let is_row =
-                |id: &DepartureId| !filter.is_empty() || shown.views.loops.departures_in_row(*id).is_some();
-            self.departures.replace(departures.map(|(id, _)| id).filter(is_row).collect());
-            any = true;
-        }
+        let filter = self.filter(Pane::Pending).clone();
+        let revision = Revision { unscheduled: shown.unscheduled_changes(), ..Revision::default() };
+        any |= self.pending.arrange(filter, revision, |filter, sort| pending_rows(shown, filter, sort));
+        let filter = self.filter(Pane::Departures).clone();
+        let revision = Revision { departures: shown.departures.revision(), ..Revision::default() };
+        any |= self.departures.arrange(filter, revision, |filter, sort| departure_rows(shown, filter, sort));
         if let Some(filter) = self.outdated(Pane::Journal, shown.journal.revision()) {
             let entries = shown.journal.newest().into_iter().filter(|(_, entry)| filter.matches(*entry));
             self.journal.replace(entries.map(|(number, _)| number).collect());
             any = true;
         }
-        any |= self.arrange_budgets(shown);
-        if let Some(filter) = self.outdated(Pane::Audit, shown.predictions.audit_revision()) {
-            let known = shown.predictions.audit().into_iter();
-            let findings = known.flat_map(|known| &known.audit.findings);
-            self.audit
-                .replace(findings.filter(|finding| filter.matches(*finding)).map(Finding::id).collect());
-            any = true;
-        }
+        let filter = self.filter(Pane::Budgets).clone();
+        let revision = Revision { results: shown.predictions.budgets_revision(), ..Revision::default() };
+        any |= self.budgets.arrange(filter, revision, |filter, sort| budgets(shown, filter, sort));
+        let filter = self.filter(Pane::Audit).clone();
+        let revision = Revision { results: shown.predictions.audit_revision(), ..Revision::default() };
+        any |= self.audit.arrange(filter, revision, |filter, sort| finding_rows(shown, filter, sort));
         let is_empty = [
             (Pane::Budgets, shown.cluster.budgets().is_empty()),
             (Pane::Evictions, shown.views.leaving.evictions.is_empty()),
@@ -155,19 +152,6 @@ impl Screen {
         }
         self.arranged.insert(pane, basis.clone());
         Some(basis.1)
-    }
-
-    /// Sorts and filters the budgets. Returns whether the list was rebuilt.
-    fn arrange_budgets(&mut self, shown: &Model) -> bool {
-        let filter = self.filter(Pane::Budgets);
-        let revision = Revision { results: shown.predictions.budgets_revision(), ..Revision::default() };
-        let basis = SortBasis { sort: self.budgets.sort, filter: filter.clone(), revision, taken: None };
-        if self.budgets.arranged.as_ref() == Some(&basis) {
-            return false;
-        }
-        self.budgets.list.replace(budgets(shown, filter, basis.sort));
-        self.budgets.arranged = Some(basis);
-        true
     }
 
     fn is_forecast_empty(&self, shown: &Model) -> bool {
@@ -201,6 +185,25 @@ impl Screen {
         let lanes: Vec<_> = passing.map(|lane| lane.with_nowhere(nowhere)).collect();
         self.forecast.replace(forecast::fold(&lanes, basis.room, horizon.alike()));
         self.forecast.arranged = Some(basis);
+        true
+    }
+}
+
+impl<K: PartialEq + Clone, C: SortColumn> SortedList<K, C> {
+    /// Sorts and filters the list if it was made with another filter, in another order or from another revision.
+    /// Returns whether it was.
+    fn arrange(
+        &mut self,
+        filter: Filter,
+        revision: Revision,
+        rows: impl FnOnce(&Filter, Sort<C>) -> Vec<K>,
+    ) -> bool {
+        let basis = SortBasis { sort: self.sort, filter, revision, taken: None };
+        if self.arranged.as_ref() == Some(&basis) {
+            return false;
+        }
+        self.list.replace(rows(&basis.filter, basis.sort));
+        self.arranged = Some(basis);
         true
     }
 }
@@ -388,10 +391,44 @@ fn budgets(shown: &Model, filter: &Filter, sort: Sort<BudgetColumn>) -> Vec<Key>
     sorted(rows.collect(), sort.reversed)
 }
 
-/// Pods that wait for a node and pass a filter, longest waiting first.
-pub fn pending_rows(shown: &Model, filter: &Filter) -> Vec<Key> {
+/// Pods that left and pass a filter, sorted. Pods of equal rank are sorted by when they left, latest first.
+fn departure_rows(shown: &Model, filter: &Filter, sort: Sort<DepartureColumn>) -> Vec<DepartureId> {
+    let is_row = |id: DepartureId| !filter.is_empty() || shown.views.loops.departures_in_row(id).is_some();
+    let rank = |entry: &DepartureEntry| match sort.column {
+        DepartureColumn::Ago => Rank::Place,
+        DepartureColumn::Kind => Rank::Number(entry.departure.kind as i64),
+        DepartureColumn::Pod => Rank::Text(entry.pod.to_string().into()),
+        DepartureColumn::Node => {
+            Rank::Text(entry.node.as_ref().map(|node| node.0.clone()).unwrap_or_default())
+        }
+    };
+    let rows = shown.departures.newest().filter(|(id, entry)| filter.matches(*entry) && is_row(*id));
+    sorted(rows.map(|(id, entry)| (rank(entry), id)).collect(), sort.reversed)
+}
+
+/// Identities of the findings of the audit that pass a filter, sorted. Findings of equal rank are sorted by severity.
+fn finding_rows(shown: &Model, filter: &Filter, sort: Sort<AuditColumn>) -> Vec<String> {
+    let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
+    let rank = |finding: &Finding| match sort.column {
+        AuditColumn::Cause => Rank::Place,
+        AuditColumn::Object => Rank::Text(finding.subject.to_string().into()),
+        AuditColumn::Pods => number(finding.pods.len()),
+        AuditColumn::Nodes => number(finding.nodes.len()),
+    };
+    let findings = shown.predictions.audit().into_iter().flat_map(|known| &known.audit.findings);
+    let rows = findings.filter(|finding| filter.matches(*finding));
+    sorted(rows.map(|finding| (rank(finding), finding.id())).collect(), sort.reversed)
+}
+
+/// Pods that wait for a node and pass a filter, sorted. Pods of equal rank are sorted by how long they wait.
+pub fn pending_rows(shown: &Model, filter: &Filter, sort: Sort<PendingColumn>) -> Vec<Key> {
     let pods = shown.pending_pods().into_iter().filter(|pod| filter.matches(&FilterablePod { shown, pod }));
-    pods.map(|pod| pod.key.clone()).collect()
+    let rank = |pod: &Pod| match sort.column {
+        PendingColumn::For => Rank::Place,
+        PendingColumn::Pod => Rank::Text(pod.key.to_string().into()),
+        PendingColumn::Why => Rank::Text(pod.pending_cause().into()),
+    };
+    sorted(pods.map(|pod| (rank(pod), pod.key.clone())).collect(), sort.reversed)
 }
 
 /// The pods that pass a filter, sorted. Pods of equal rank keep the order of `pods`.

@@ -88,6 +88,14 @@ impl Palette {
         self.set_text(format!("{}{behind}", command.name));
     }
 
+    /// Chooses the command at this index, and replaces the text with its name.
+    pub(super) fn take(&mut self, place: usize) {
+        if place < self.found.len() {
+            self.chosen = place;
+            self.complete();
+        }
+    }
+
     /// Replaces the typed text.
     pub(super) fn set_text(&mut self, text: String) {
         self.input = Input::new(text);

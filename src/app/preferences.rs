@@ -53,7 +53,7 @@ pub struct Preferences {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SavedView {
     /// The pane that has the focus.
-    #[schemars(extend("enum" = list_names()))]
+    #[schemars(extend("enum" = view_names()))]
     pub pane: String,
     /// Filter of the list, as it is typed.
     pub filter: String,
@@ -76,7 +76,7 @@ impl SavedView {
     /// # Errors
     /// The key with the error, and what is wrong.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
-        let pane = list_named(&self.pane).unwrap_or_default();
+        let pane = view_named(&self.pane).unwrap_or_default();
         if let Some(why) = Filter::parse(&self.filter).error(fields(pane)) {
             return Err(("filter", why));
         }
@@ -184,6 +184,20 @@ pub fn list_names() -> Vec<String> {
 /// The list with this name.
 pub fn list_named(name: &str) -> Option<Pane> {
     Pane::LISTS.into_iter().find(|pane| pane.title().to_lowercase() == name)
+}
+
+/// The panes that a view can show: the lists, and the journal, whose order is fixed.
+fn view_panes() -> impl Iterator<Item = Pane> {
+    Pane::LISTS.into_iter().chain([Pane::Journal])
+}
+
+fn view_names() -> Vec<String> {
+    view_panes().map(|pane| pane.title().to_lowercase()).collect()
+}
+
+/// The pane with this name, if a view can show it.
+pub fn view_named(name: &str) -> Option<Pane> {
+    view_panes().find(|pane| pane.title().to_lowercase() == name)
 }
 
 #[cfg(test)]

@@ -6,7 +6,10 @@ use ratatui::layout::Position;
 use tui_input::InputRequest;
 
 use super::{
-    columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
+    columns::{
+        AuditColumn, BudgetColumn, DepartureColumn, EvictionColumn, NodeColumn, PendingColumn, PodColumn,
+        Sort, SortBasis, ZoneColumn,
+    },
     detail::Detail,
     dialog::Dialog,
     filter::Filter,
@@ -90,18 +93,17 @@ pub struct Screen {
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,
     pub budgets: SortedList<Key, BudgetColumn>,
-    /// Pods that wait for a node, longest waiting first.
-    pub pending: Listing<Key>,
-    /// Identities of the findings of the audit, the most severe first.
-    pub audit: Listing<String>,
-    /// Pods that left, latest first.
-    pub departures: Listing<DepartureId>,
+    /// Pods that wait for a node.
+    pub pending: SortedList<Key, PendingColumn>,
+    /// Identities of the findings of the audit.
+    pub audit: SortedList<String, AuditColumn>,
+    /// Pods that left.
+    pub departures: SortedList<DepartureId, DepartureColumn>,
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
     /// Panes that the last frame showed.
     pub(super) drawn: BTreeSet<Pane>,
-    /// For the panes of pending pods, departures and the journal: revision and filter for which the rows were last
-    /// listed.
+    /// For the journal: revision and filter for which the rows were last listed.
     pub(super) arranged: BTreeMap<Pane, (u64, Filter)>,
     pub forecast: ForecastLanes,
     /// The frozen moment that is shown instead of the present; `None` if the screen is not frozen.
@@ -453,10 +455,10 @@ impl Screen {
             Pane::Nodes => self.nodes.list.on_use(list_use),
             Pane::Pods => self.pods.list.on_use(list_use),
             Pane::Evictions => self.evictions.list.on_use(list_use),
-            Pane::Pending => self.pending.on_use(list_use),
+            Pane::Pending => self.pending.list.on_use(list_use),
             Pane::Budgets => self.budgets.list.on_use(list_use),
-            Pane::Audit => self.audit.on_use(list_use),
-            Pane::Departures => self.departures.on_use(list_use),
+            Pane::Audit => self.audit.list.on_use(list_use),
+            Pane::Departures => self.departures.list.on_use(list_use),
             Pane::Forecast => self.forecast.list.on_use(list_use),
             Pane::Plan => self.overlays.plan_mut().into_iter().for_each(|plan| plan.list.on_use(list_use)),
             Pane::Progress => {
@@ -496,10 +498,10 @@ impl Screen {
             Pane::Nodes => self.nodes.list.choose_first(),
             Pane::Pods => self.pods.list.choose_first(),
             Pane::Evictions => self.evictions.list.choose_first(),
-            Pane::Pending => self.pending.choose_first(),
+            Pane::Pending => self.pending.list.choose_first(),
             Pane::Budgets => self.budgets.list.choose_first(),
-            Pane::Audit => self.audit.choose_first(),
-            Pane::Departures => self.departures.choose_first(),
+            Pane::Audit => self.audit.list.choose_first(),
+            Pane::Departures => self.departures.list.choose_first(),
             Pane::Forecast => self.forecast.list.choose_first(),
             Pane::Plan => self.overlays.plan_mut().into_iter().for_each(Preview::choose_first),
             Pane::Progress => {
@@ -522,10 +524,10 @@ impl Screen {
             Pane::Nodes => self.nodes.list.is_row_gone(),
             Pane::Pods => self.pods.list.is_row_gone(),
             Pane::Evictions => self.evictions.list.is_row_gone(),
-            Pane::Pending => self.pending.is_row_gone(),
+            Pane::Pending => self.pending.list.is_row_gone(),
             Pane::Budgets => self.budgets.list.is_row_gone(),
-            Pane::Audit => self.audit.is_row_gone(),
-            Pane::Departures => self.departures.is_row_gone(),
+            Pane::Audit => self.audit.list.is_row_gone(),
+            Pane::Departures => self.departures.list.is_row_gone(),
             Pane::Forecast => self.forecast.list.is_row_gone(),
             Pane::Plan => self.overlays.plan().is_some_and(|plan| plan.list.is_row_gone()),
             Pane::Progress => self.overlays.progress().is_some_and(|progress| progress.list.is_row_gone()),
@@ -653,10 +655,10 @@ impl Screen {
             Pane::Nodes => self.nodes.list.step(step),
             Pane::Pods => self.pods.list.step(step),
             Pane::Evictions => self.evictions.list.step(step),
-            Pane::Pending => self.pending.step(step),
+            Pane::Pending => self.pending.list.step(step),
             Pane::Budgets => self.budgets.list.step(step),
-            Pane::Audit => self.audit.step(step),
-            Pane::Departures => self.departures.step(step),
+            Pane::Audit => self.audit.list.step(step),
+            Pane::Departures => self.departures.list.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
             Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {
@@ -674,10 +676,10 @@ impl Screen {
             Pane::Nodes => self.nodes.list.select_place(row),
             Pane::Pods => self.pods.list.select_place(row),
             Pane::Evictions => self.evictions.list.select_place(row),
-            Pane::Pending => self.pending.select_place(row),
+            Pane::Pending => self.pending.list.select_place(row),
             Pane::Budgets => self.budgets.list.select_place(row),
-            Pane::Audit => self.audit.select_place(row),
-            Pane::Departures => self.departures.select_place(row),
+            Pane::Audit => self.audit.list.select_place(row),
+            Pane::Departures => self.departures.list.select_place(row),
             Pane::Journal => self.journal.select_place(row),
             Pane::Forecast => self.forecast.list.select_place(row),
             Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {
@@ -699,10 +701,10 @@ impl Screen {
                 Pane::Nodes => self.nodes.list.set_drawn(*rows),
                 Pane::Pods => self.pods.list.set_drawn(*rows),
                 Pane::Evictions => self.evictions.list.set_drawn(*rows),
-                Pane::Pending => self.pending.set_drawn(*rows),
+                Pane::Pending => self.pending.list.set_drawn(*rows),
                 Pane::Budgets => self.budgets.list.set_drawn(*rows),
-                Pane::Audit => self.audit.set_drawn(*rows),
-                Pane::Departures => self.departures.set_drawn(*rows),
+                Pane::Audit => self.audit.list.set_drawn(*rows),
+                Pane::Departures => self.departures.list.set_drawn(*rows),
                 Pane::Journal => self.journal.set_drawn(*rows),
                 Pane::Forecast => self.forecast.set_drawn(*rows),
                 Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {

@@ -31,6 +31,10 @@ pub enum ScreenPart {
         nodes_a_cell: usize,
         indent: u16,
     },
+    /// Commands of the palette, one per line, from the command with this index on.
+    Proposals {
+        first: usize,
+    },
     /// Rows of a list, one per line, from the row with this index on.
     Rows {
         pane: Pane,

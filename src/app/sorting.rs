@@ -3,7 +3,8 @@
 use super::{
     Screen,
     columns::{
-        BudgetColumn, EventColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn,
+        AuditColumn, BudgetColumn, DepartureColumn, EventColumn, EvictionColumn, NodeColumn, PendingColumn,
+        PodColumn, Sort, SortColumn, ZoneColumn,
     },
     pane::Pane,
 };
@@ -56,16 +57,12 @@ pub fn check_sort(pane: Pane, text: &str) -> Result<(), String> {
         Pane::Nodes => Sort::<NodeColumn>::default().set(title, is_reversed),
         Pane::Pods => Sort::<PodColumn>::default().set(title, is_reversed),
         Pane::Evictions => Sort::<EvictionColumn>::default().set(title, is_reversed),
+        Pane::Pending => Sort::<PendingColumn>::default().set(title, is_reversed),
+        Pane::Departures => Sort::<DepartureColumn>::default().set(title, is_reversed),
+        Pane::Audit => Sort::<AuditColumn>::default().set(title, is_reversed),
         Pane::Budgets => Sort::<BudgetColumn>::default().set(title, is_reversed),
         Pane::Events => Sort::<EventColumn>::default().set(title, is_reversed),
-        Pane::Detail
-        | Pane::Plan
-        | Pane::Progress
-        | Pane::Journal
-        | Pane::Forecast
-        | Pane::Pending
-        | Pane::Departures
-        | Pane::Audit => Err(fixed_order(pane)),
+        Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => Err(fixed_order(pane)),
     }
 }
 
@@ -119,16 +116,12 @@ impl Screen {
             Pane::Nodes => &self.nodes.sort,
             Pane::Pods => &self.pods.sort,
             Pane::Evictions => &self.evictions.sort,
+            Pane::Pending => &self.pending.sort,
+            Pane::Departures => &self.departures.sort,
+            Pane::Audit => &self.audit.sort,
             Pane::Budgets => &self.budgets.sort,
             Pane::Events => return self.overlays.event_list().map(|view| &view.sort as &dyn PaneSort),
-            Pane::Detail
-            | Pane::Plan
-            | Pane::Progress
-            | Pane::Journal
-            | Pane::Forecast
-            | Pane::Pending
-            | Pane::Departures
-            | Pane::Audit => return None,
+            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => return None,
         })
     }
 
@@ -138,18 +131,14 @@ impl Screen {
             Pane::Nodes => &mut self.nodes.sort,
             Pane::Pods => &mut self.pods.sort,
             Pane::Evictions => &mut self.evictions.sort,
+            Pane::Pending => &mut self.pending.sort,
+            Pane::Departures => &mut self.departures.sort,
+            Pane::Audit => &mut self.audit.sort,
             Pane::Budgets => &mut self.budgets.sort,
             Pane::Events => {
                 return self.overlays.event_list_mut().map(|view| &mut view.sort as &mut dyn PaneSort);
             }
-            Pane::Detail
-            | Pane::Plan
-            | Pane::Progress
-            | Pane::Journal
-            | Pane::Forecast
-            | Pane::Pending
-            | Pane::Departures
-            | Pane::Audit => return None,
+            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => return None,
         })
     }
 

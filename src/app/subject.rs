@@ -14,7 +14,7 @@ pub(super) fn subject_of_row(app: &App) -> Result<Option<DetailSubject>, String>
         Pane::Nodes => screen.selected_node().cloned().map(DetailSubject::Node),
         Pane::Pods => screen.pods.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Evictions => screen.evictions.list.selected().cloned().map(DetailSubject::Pod),
-        Pane::Pending => screen.pending.selected().cloned().map(DetailSubject::Pod),
+        Pane::Pending => screen.pending.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Forecast => {
             let lane = screen.forecast.selected();
             if lane.is_some_and(|lane| lane.fold == LaneFold::Zone) {
@@ -66,7 +66,7 @@ fn subject_of_entry(app: &App) -> Result<Option<DetailSubject>, String> {
 /// # Errors
 /// The pod is gone.
 fn subject_of_departure(app: &App) -> Result<Option<DetailSubject>, String> {
-    let (shown, selected) = (app.shown(), app.screen.departures.selected());
+    let (shown, selected) = (app.shown(), app.screen.departures.list.selected());
     let Some(entry) = selected.and_then(|id| shown.departures.entry(*id)) else { return Ok(None) };
     match shown.cluster.pod(&entry.pod) {
         Some(pod) if pod.uid == entry.uid => Ok(Some(DetailSubject::Pod(entry.pod.clone()))),
@@ -79,7 +79,7 @@ fn subject_of_departure(app: &App) -> Result<Option<DetailSubject>, String> {
 /// # Errors
 /// The node or pod is gone, or the finding concerns several pods or none.
 fn subject_of_finding(app: &App) -> Result<Option<DetailSubject>, String> {
-    let (shown, selected) = (app.shown(), app.screen.audit.selected());
+    let (shown, selected) = (app.shown(), app.screen.audit.list.selected());
     let Some((id, known)) = selected.zip(shown.predictions.audit()) else { return Ok(None) };
     let Some(finding) = known.audit.findings.iter().find(|finding| finding.id() == *id) else {
         return Ok(None);

@@ -6,7 +6,7 @@ use super::{
     App, Pane, TakenAlong,
     commands::TypedCommand,
     groups::Grouping,
-    preferences::{SavedView, list_named},
+    preferences::{SavedView, view_named},
     sorting::column_and_direction,
     typed_span::span,
 };
@@ -110,6 +110,14 @@ impl App {
         Ok(())
     }
 
+    /// Names of the namespaces, and of those that only pods show.
+    pub(super) fn namespaces(&self) -> BTreeSet<&str> {
+        let cluster = &self.shown().cluster;
+        let of_pods = cluster.pods().iter().map(|pod| &*pod.key.namespace);
+        let known = cluster.namespaces().iter().map(|namespace| &*namespace.name);
+        known.chain(of_pods).collect()
+    }
+
     /// Checks that a namespace exists. A text with `*` or other conditions is not a name, and is not checked.
     ///
     /// # Errors
@@ -118,10 +126,7 @@ impl App {
         if name.is_empty() || name.contains(|letter: char| letter == '*' || letter.is_whitespace()) {
             return Ok(());
         }
-        let cluster = &self.shown().cluster;
-        let of_pods = cluster.pods().iter().map(|pod| &*pod.key.namespace);
-        let known = cluster.namespaces().iter().map(|namespace| &*namespace.name);
-        let known: BTreeSet<&str> = known.chain(of_pods).collect();
+        let known = self.namespaces();
         if known.is_empty() || known.contains(name.to_lowercase().as_str()) {
             return Ok(());
         }
@@ -146,14 +151,15 @@ impl App {
         }
         let screen = &self.screen;
         let pane = screen.focus;
-        if !Pane::LISTS.contains(&pane) {
+        let name_of_pane = pane.title().to_lowercase();
+        if view_named(&name_of_pane).is_none() {
             return Err("no list has the focus".into());
         }
         let sort = screen.sort(pane).filter(|sort| !sort.is_default());
         let sort = sort.map(|sort| format!("{}{}", if sort.is_reversed() { "-" } else { "" }, sort.title()));
         let grouping = screen.groups.grouping();
         let view = SavedView {
-            pane: pane.title().to_lowercase(),
+            pane: name_of_pane,
             filter: screen.filter(pane).text().to_owned(),
             sort: sort.unwrap_or_default(),
             group: if pane == Pane::Nodes && !grouping.is_none() {
@@ -182,7 +188,7 @@ impl App {
                 }
             });
         };
-        let pane = list_named(&view.pane).unwrap_or_default();
+        let pane = view_named(&view.pane).unwrap_or_default();
         self.filter_pane(pane, &view.filter, now);
         if pane == Pane::Nodes {
             self.screen.group_by(Grouping::parse(&view.group));

@@ -102,7 +102,10 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
             app.arrange(now);
             return before.map_or(Reaction::Draw, Reaction::Thaw);
         }
-        UserAction::Theme => app.screen.next_theme(),
+        UserAction::Theme => {
+            app.screen.next_theme();
+            app.screen.message = Some(format!("theme {}", app.screen.theme().name()));
+        }
         UserAction::Mark => mark(app),
         UserAction::MarkAll => mark_all(app),
         UserAction::MarkRange => mark_range(app),

@@ -13,7 +13,7 @@ use super::{
     table::PageTable,
 };
 use crate::{
-    app::{Filter, Pane, order::pending_rows},
+    app::{Filter, Pane, Sort, order::pending_rows},
     k8s::feed::FeedKind,
     model::{Model, PendingAdvice, pending_pods::pending_since},
     ui::text,
@@ -95,7 +95,7 @@ struct PendingPodReport {
 impl PendingReport {
     fn new(model: &Model, filter: Filter, at: Timestamp) -> Self {
         let gaps = model.cluster.gaps(FeedKind::PREDICTION);
-        let keys = pending_rows(model, &filter);
+        let keys = pending_rows(model, &filter, Sort::default());
         let pods = keys.iter().filter_map(|key| model.cluster.pod(key));
         Self {
             schema: "kordon.pending/v1",

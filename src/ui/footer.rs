@@ -29,10 +29,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         let room = usize::from(area.width / 2).saturating_sub(HINTS_OF_FILTER);
         line = line.right(1, Runs::new(&text::cut(&words, room), scene.style(Role::Dim)));
     }
-    if let Some(message) = fault.as_ref().or(scene.screen.message.as_ref()) {
-        // While the user types, the typed text takes the left half of the footer.
-        let room =
-            if typing { usize::from(area.width / 2).saturating_sub(3) } else { usize::from(area.width) };
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let message = fault.as_ref().or(scene.screen.message.as_ref());
+    let taken = typed.map_or(0, |(_, input)| input_width(input, message, inner.width));
+    if let Some(message) = message {
+        let gap = if typing { 2 } else { 0 };
+        let room = usize::from(inner.width - taken).saturating_sub(gap);
         let runs = Runs::new(&text::cut(message, room), scene.style(Role::LevelWarning));
         line = if typing { line.right(1, runs) } else { line.left(0, runs) };
     }
@@ -71,12 +73,18 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         let text = format!(" FROZEN at {} ", text::clock(scene.now));
         line = line.right(0, Runs::new(&text, scene.style(Role::ModeReadOnly)));
     }
-    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    // The typed filter or command takes the left half of the footer.
-    let taken = if typing { inner.width / 2 } else { 0 };
     let room = Rect { x: inner.x + taken, width: inner.width - taken, ..inner };
     line.render(room, &Span::styled("  ", scene.style(Role::Dim)), buf);
-    draw_input(scene, typed?, inner, buf)
+    draw_input(scene, typed?, Rect { width: taken, ..inner }, buf)
+}
+
+/// Width of the typed filter or command: the left half of the footer, or less beside a message that needs more than the
+/// right half.
+fn input_width(input: &Input, message: Option<&String>, room: u16) -> u16 {
+    let cells = |width: usize| u16::try_from(width).unwrap_or(u16::MAX);
+    let needed = cells(text::width(input.value()) + 3);
+    let left = message.map_or(room, |message| room.saturating_sub(cells(text::width(message) + 2)));
+    left.max(needed).min(room / 2)
 }
 
 /// Maximum number of words that are proposed.
@@ -112,18 +120,17 @@ fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
     })
 }
 
-/// Draws the typed filter or command in the left half.
+/// Draws the typed filter or command.
 fn draw_input(
     scene: &Scene,
     (lead, input): (&str, &Input),
     area: Rect,
     buf: &mut Buffer,
 ) -> Option<(u16, u16)> {
-    let width = area.width / 2;
     let style = scene.style(Role::Input);
-    buf.set_style(Rect { width, ..area }, style);
-    buf.set_string(area.x, area.y, " ".repeat(usize::from(width)), style);
+    buf.set_style(area, style);
+    buf.set_string(area.x, area.y, " ".repeat(usize::from(area.width)), style);
     buf.set_string(area.x, area.y, lead, scene.style(Role::Key));
-    let room = Rect { x: area.x + 1, width: width.saturating_sub(2), height: 1, ..area };
+    let room = Rect { x: area.x + 1, width: area.width.saturating_sub(2), height: 1, ..area };
     Some((field(input, style, false, room, buf), area.y))
 }

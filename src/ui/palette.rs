@@ -7,7 +7,7 @@ use super::{
     theme::Role,
     widgets::{Cell, Column, TableWidget, Width, segments::Runs, sheet},
 };
-use crate::app::{Command, palette::Palette};
+use crate::app::{Command, palette::Palette, screen_part::ScreenPart};
 use kordon_core::visible;
 
 /// Maximum number of commands shown at a time.
@@ -42,6 +42,8 @@ pub fn draw(scene: &Scene, palette: &Palette, footer: Rect, area: Rect, buf: &mu
         return;
     }
     let column = |width, priority| Column::plain("", width).gives_way(priority);
+    let first = (palette.chosen + 1).saturating_sub(shown);
+    scene.can_click(inner, ScreenPart::Proposals { first });
     let table = TableWidget {
         columns: vec![
             column(Width::Fit(10, 24), 0),
@@ -50,7 +52,7 @@ pub fn draw(scene: &Scene, palette: &Palette, footer: Rect, area: Rect, buf: &mu
         ],
         refills: false,
         rows,
-        first: (palette.chosen + 1).saturating_sub(shown),
+        first,
         selected: Some(palette.chosen),
         looks: scene.looks(scene.screen.focus),
     };

@@ -12,7 +12,7 @@ use super::{
     shown_rows::ShownRows,
     text,
     theme::{Role, Theme},
-    widgets::{Cell, TableWidget, Urgency, table::Looks},
+    widgets::{Cell, Column, TableWidget, Urgency, table::Looks},
 };
 use crate::{
     app::{
@@ -60,7 +60,12 @@ impl<'a> Scene<'a> {
     /// Records the rows of a pane's table, if this pane is to be recorded.
     pub fn record(&self, pane: Pane, table: &TableWidget, mut row: impl FnMut(usize) -> Vec<Cell>) {
         let Some((_, rows)) = self.recorder.filter(|(wanted, _)| *wanted == pane) else { return };
-        let heads: Vec<String> = table.columns.iter().map(|column| column.title.trim().to_owned()).collect();
+        // Two columns may have the same heading, and some have none. Their names differ.
+        let head = |column: &Column| match column.name {
+            "" => column.title.trim().to_owned(),
+            name => name.to_owned(),
+        };
+        let heads: Vec<String> = table.columns.iter().map(head).collect();
         *rows.borrow_mut() = ShownRows {
             heads: if heads.iter().any(|head| !head.is_empty()) { heads } else { Vec::new() },
             rows: (0..table.rows).map(|place| row(place).iter().map(Cell::text).collect()).collect(),

@@ -7,7 +7,7 @@ use super::exported_table::{ExportFormat, ExportedTable};
 /// A table as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShownRows {
-    /// Headings of the columns; empty for a list without headings.
+    /// Names of the columns, mostly their headings; empty for a list whose columns have no names.
     pub heads: Vec<String>,
     /// Cells of the rows, in the order of the headings. A row may have fewer cells.
     pub rows: Vec<Vec<String>>,

@@ -300,7 +300,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Nodes => screen.nodes.list.selected().map(ToString::to_string),
         Pane::Pods => screen.pods.list.selected().map(ToString::to_string),
         Pane::Evictions => screen.evictions.list.selected().map(ToString::to_string),
-        Pane::Pending => screen.pending.selected().map(ToString::to_string),
+        Pane::Pending => screen.pending.list.selected().map(ToString::to_string),
         Pane::Departures => {
             let entry = fixture.app.model.departures.entry(*screen.departures.selected()?)?;
             Some(entry.pod.to_string())
@@ -308,7 +308,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Forecast => screen.forecast.node().map(ToString::to_string),
         Pane::Zones => screen.zones.list.selected().map(ToString::to_string),
         Pane::Budgets => screen.budgets.list.selected().map(ToString::to_string),
-        Pane::Audit => screen.audit.selected().cloned(),
+        Pane::Audit => screen.audit.list.selected().cloned(),
         Pane::Plan => screen.overlays.plan()?.selected_pod().map(|pod| pod.to_string()),
         Pane::Journal => screen.journal.selected().map(ToString::to_string),
         Pane::Events => screen.overlays.event_list()?.list.selected().map(|row| format!("{row:?}")),

@@ -8,7 +8,7 @@ use std::{
 use crossterm::event::{KeyCode, KeyEvent};
 use kordon::{
     app::{
-        HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction,
+        HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction, TakenAlong,
         chord::Chord,
         commands::{COMMANDS, Command, UserAction},
         detail::DetailSubject,
@@ -454,6 +454,23 @@ fn the_filter_of_a_namespace_stands_in_the_title_of_every_pane_that_has_it() {
 }
 
 #[test]
+fn arguments_of_commands_about_lists_are_completed() {
+    for (keys, completed) in [
+        (":sort hear<Tab>", "sort heartbeat "),
+        (":sort -mem<Tab>", "sort -mem req "),
+        (":group po<Tab>", "group pool"),
+        (":ns ed<Tab>", "ns edge "),
+        (":nodes zo<Tab>", "nodes zone:"),
+        (":pods pool-c-1<Tab>", "pods pool-c-10 "),
+        (":zone b<Tab>", "zone b "),
+    ] {
+        let fixture = pressed(DashboardFixture::incident(), keys);
+        let palette = fixture.app.screen.overlays.palette().expect("the palette");
+        assert!(palette.input.value().starts_with(completed), "{keys}: {}", palette.input.value());
+    }
+}
+
+#[test]
 fn the_name_in_an_argument_is_completed_as_far_as_it_is_clear() {
     let mut fixture = pressed(DashboardFixture::incident(), "2:drain pool-c<Tab>");
     let typed = |fixture: &DashboardFixture| {
@@ -466,6 +483,16 @@ fn the_name_in_an_argument_is_completed_as_far_as_it_is_clear() {
     );
     fixture.press("10<Tab>");
     assert_eq!(typed(&fixture), "drain pool-c-10 ");
+}
+
+#[test]
+fn the_journal_is_kept_as_a_view() {
+    let fixture = pressed(DashboardFixture::incident(), "5/node<Enter>:save-view nodes-only<Enter>");
+    let Some(TakenAlong::View(name, view)) = &fixture.app.taken_along else {
+        panic!("{:?}", fixture.app.screen.message);
+    };
+    assert_eq!((name.as_str(), view.pane.as_str(), view.filter.as_str()), ("nodes-only", "journal", "node"));
+    assert_eq!(view.check(), Ok(()));
 }
 
 #[test]

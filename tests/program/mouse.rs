@@ -131,6 +131,17 @@ fn a_click_on_a_cell_of_the_strip_or_of_a_zone_selects_its_node() {
 }
 
 #[test]
+fn a_click_on_a_command_of_the_palette_types_it_and_runs_nothing() {
+    let mut fixture = about_to_drain();
+    fixture.press(":unc");
+    click(&mut fixture, "uncordon [");
+    let palette = fixture.app.screen.overlays.palette().expect("it stays open");
+    assert_eq!(palette.input.value().trim_end(), "uncordon");
+    click(&mut fixture, "2 Plan");
+    assert!(fixture.app.screen.overlays.palette().is_some(), "what it covers takes no clicks");
+}
+
+#[test]
 fn a_question_takes_no_clicks() {
     let mut fixture = about_to_drain();
     fixture.press("A");

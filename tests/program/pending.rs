@@ -2,10 +2,18 @@
 
 use std::sync::Arc;
 
-use kordon::model::PendingAdvice;
+use kordon::{
+    app::{Pane, screen_part::ScreenPart},
+    model::PendingAdvice,
+    ui::snapshot,
+};
 use kordon_core::cluster::{FeedKind, Key, Phase, Requests, WorkloadKind};
+use kordon_time::ClusterTime;
 
-use crate::dashboard_fixture::{DashboardFixture, Withheld};
+use crate::{
+    dashboard_fixture::{DashboardFixture, Withheld},
+    screens::drawn,
+};
 
 fn advice(fixture: &DashboardFixture, pod: &str) -> Option<PendingAdvice> {
     fixture.app.model.predictions.pending_advice(&Key::new("shop", pod)).cloned()
@@ -68,7 +76,7 @@ fn a_cordon_that_keeps_a_pod_waiting_is_named() {
 fn a_pod_is_listed_from_its_creation_until_it_has_a_node_those_that_wait_longest_first() {
     let mut fixture = DashboardFixture::well();
     let listed = |fixture: &DashboardFixture| {
-        fixture.app.screen.pending.keys().iter().map(|key| key.name.to_string()).collect::<Vec<_>>()
+        fixture.app.screen.pending.list.keys().iter().map(|key| key.name.to_string()).collect::<Vec<_>>()
     };
     assert!(listed(&fixture).is_empty());
     fixture.add_waiting_pods();
@@ -80,6 +88,46 @@ fn a_pod_is_listed_from_its_creation_until_it_has_a_node_those_that_wait_longest
     fixture.change_pod("shop/huge-1", |pod| pod.phase = Phase::Failed);
     fixture.run(1);
     assert!(listed(&fixture).is_empty());
+}
+
+#[test]
+fn a_small_screen_shows_why_a_pod_waits_and_all_that_would_help() {
+    let mut fixture = DashboardFixture::well();
+    fixture.add_waiting_pods();
+    let (long, created) = ("shop/checkout-7d4b9c8f6d-x2x5k", ClusterTime::new(fixture.now));
+    fixture.add_pod(long, "", WorkloadKind::ReplicaSet, Vec::new(), 100, 64);
+    fixture.change_pod(long, |pod| {
+        (pod.node, pod.phase, pod.ready, pod.created) = (None, Phase::Pending, None, created);
+    });
+    fixture.run(1);
+    fixture.press("6");
+    let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("1.9 CPU more on pool-b-01; a new node with 9 CPU free"), "{screen}");
+    assert!(words.contains("30 Insufficient cpu 1.9 CPU more on pool-b-01"), "{screen}");
+    assert!(words.contains("…f6d-x2x5k"), "{screen}");
+}
+
+#[test]
+fn pods_are_sorted_by_the_columns_and_by_a_click_on_their_headings() {
+    let mut fixture = DashboardFixture::well();
+    fixture.add_waiting_pods();
+    let listed = |fixture: &DashboardFixture| {
+        fixture.app.screen.pending.list.keys().iter().map(|key| key.name.to_string()).collect::<Vec<_>>()
+    };
+    fixture.press("6:sort pod<Enter>");
+    fixture.run(1);
+    assert_eq!(listed(&fixture), ["huge-1", "new-1", "picky-1"]);
+    fixture.press("S");
+    fixture.run(1);
+    assert_eq!(listed(&fixture), ["picky-1", "new-1", "huge-1"]);
+    drawn(&mut fixture, (120, 40));
+    let why = ScreenPart::Heading { pane: Pane::Pending, column: "why" };
+    let target = fixture.app.screen.targets.iter().find(|target| target.part == why).expect("the heading");
+    let at = target.area.as_position();
+    fixture.app.on_click(at, fixture.now, fixture.now);
+    fixture.run(1);
+    assert_eq!(listed(&fixture), ["huge-1", "picky-1", "new-1"]);
 }
 
 #[test]

@@ -307,6 +307,22 @@ fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
 }
 
 #[test]
+fn tabs_have_their_names_where_the_line_has_room_and_a_count_is_no_number_of_a_tab() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.add_waiting_pods();
+    let tabs = |fixture: &mut DashboardFixture, size| {
+        let screen = snapshot::plain(&drawn(fixture, size));
+        screen.lines().find(|line| line.contains("3 Evictions")).expect("the tabs").to_owned()
+    };
+    fixture.press("3");
+    let shown = tabs(&mut fixture, (80, 24));
+    assert!(shown.contains(" 6(3)  7  8  9 "), "{shown}");
+    fixture.press("6");
+    let shown = tabs(&mut fixture, (120, 40));
+    assert!(shown.contains("[6 Pending 3] 7 Departures  8 Budgets  9 "), "{shown}");
+}
+
+#[test]
 fn the_audit_lists_causes_with_what_would_help() {
     let mut fixture = DashboardFixture::maintenance();
     fixture.press("9");
@@ -337,6 +353,28 @@ fn pods_that_left_are_listed_with_who_removed_them_and_counted_by_kind() {
     }
     fixture.press("<Home>d");
     expect(&mut fixture, "departures-detail", (120, 40));
+}
+
+#[test]
+fn departures_and_findings_are_sorted_by_their_columns() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.remove_pods_in_every_way();
+    fixture.press("7:sort pod<Enter>");
+    fixture.run(1);
+    let shown = &fixture.app.model.departures;
+    let rows = fixture.app.screen.departures.list.keys().iter();
+    let pods: Vec<String> = rows.filter_map(|id| Some(shown.entry(*id)?.pod.to_string())).collect();
+    assert!(pods.len() > 2 && pods.is_sorted(), "{pods:?}");
+
+    let mut fixture = DashboardFixture::maintenance();
+    fixture.press("9");
+    fixture.run(1);
+    let findings = |fixture: &DashboardFixture| fixture.app.screen.audit.list.keys().to_vec();
+    let by_cause = findings(&fixture);
+    assert!(by_cause.len() > 1, "{by_cause:?}");
+    fixture.press("S");
+    fixture.run(1);
+    assert!(findings(&fixture).iter().eq(by_cause.iter().rev()), "{by_cause:?}");
 }
 
 #[test]
@@ -547,6 +585,16 @@ fn the_detail_tells_the_story_of_a_node_and_of_a_pod_and_goes_back_where_it_came
         (fixture.app.screen.focus, fixture.app.screen.overlays.detail().is_none()),
         (Pane::Evictions, true)
     );
+}
+
+#[test]
+fn the_detail_on_a_small_screen_has_most_of_the_width_for_its_text() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2d");
+    let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+    let line = screen.lines().find(|line| line.contains("last heartbeat")).expect("a step of the chain");
+    let label = line.split("last heartbeat").next().expect("the text before it");
+    assert!(label.chars().count() <= 32 && label.contains(" ago "), "{screen}");
 }
 
 #[test]
@@ -771,6 +819,18 @@ fn a_drain_is_refused_until_its_options_are_turned_and_then_tells_each_pods_fate
     fixture.press("<Esc>z<Down>r");
     let drain = &fixture.app.screen.overlays.plan().expect("another plan").request.drain;
     assert!(!drain.force && drain.ignore_daemonsets, "every plan begins with the defaults");
+}
+
+#[test]
+fn a_small_screen_shows_all_that_a_drain_loses() {
+    let mut fixture = at_work();
+    fixture.press("r");
+    let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+    assert!(screen.contains(" with the options marked !: 1 lost · 1 lose data"), "{screen}");
+    for (pod, loss) in [("shop/debug-0", " lost · "), ("shop/cart-00", " loses data · ")] {
+        let is_shown = |line: &str| line.contains(pod) && line.contains(loss);
+        assert!(screen.lines().any(is_shown), "{pod}{loss}\n{screen}");
+    }
 }
 
 #[test]
@@ -1413,6 +1473,10 @@ fn a_theme_is_chosen_by_its_name() {
     let said = snapshot::plain(&drawn(&mut fixture, (120, 40)));
     assert!(said.contains("there is no theme solarised"), "{said}");
     assert_eq!(*fixture.app.screen.theme(), ThemeName::SolarizedLight);
+    fixture.press("<Esc>T");
+    let name = fixture.app.screen.theme().name();
+    assert_eq!(fixture.app.screen.message, Some(format!("theme {name}")));
+    assert_ne!(name, ThemeName::SolarizedLight.as_str());
 }
 
 #[test]
@@ -1456,6 +1520,11 @@ fn a_filter_without_a_match_says_what_would_match() {
     assert!(screen.contains(expected), "{screen}");
     let screen = said("/<Ctrl-u>pool in (a, b)<Enter>");
     assert!(screen.contains("no node matches; a label selector is -l pool in (a, b) (Esc"), "{screen}");
+    let screen = said("/<Ctrl-u>-l zone=b<Enter>");
+    let expected = "no node matches, but zone=b has 10: fields stand without -l (Esc clears the filter)";
+    assert!(screen.contains(expected), "{screen}");
+    let screen = said("/<Ctrl-u>plb03<Enter>");
+    assert!(screen.contains("no node matches, but ~plb03 has 1 (Esc clears the filter)"), "{screen}");
     let screen = said("/<Ctrl-u>pool-a|pool-b<Enter>");
     let expected = "no node matches; a regular expression is /pool-a|pool-b/ (Esc clears the filter)";
     assert!(screen.contains(expected), "{screen}");
@@ -1465,6 +1534,19 @@ fn a_filter_without_a_match_says_what_would_match() {
     assert!(screen.contains("no entry matches (Esc clears the filter: "), "{screen}");
     let screen = said("<Esc>4/nowhere<Enter>");
     assert!(screen.contains("no lane matches (Esc clears the filter: "), "{screen}");
+}
+
+#[test]
+fn a_filtered_list_counts_the_rows_that_match() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2<Enter>/edge<Enter>");
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    let shown = fixture.app.screen.pods.list.len();
+    assert!(screen.contains(&format!(" /edge ─ {shown} shown ")), "{screen}");
+    fixture.press("5/node<Enter>z");
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    let shown = fixture.app.screen.journal.len();
+    assert!(screen.contains(&format!(" /node ─ {shown} shown ")), "{screen}");
 }
 
 #[test]
@@ -1610,6 +1692,15 @@ pub fn about_to_drain() -> DashboardFixture {
     let mut fixture = at_work();
     fixture.press(":reason new kernel<Enter>:enforce 30m<Enter>rDEF");
     fixture
+}
+
+#[test]
+fn an_error_beside_a_typed_command_takes_the_rest_of_the_line() {
+    let mut fixture = DashboardFixture::well();
+    fixture.press(":sort xyz<Enter>");
+    let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+    assert!(screen.contains(":sort xyz"), "{screen}");
+    assert!(screen.contains("there is no column xyz: there are state, node, zone, roles, "), "{screen}");
 }
 
 #[test]
@@ -1820,6 +1911,7 @@ fn every_theme_draws_every_state() {
         while *fixture.app.screen.theme() != theme {
             fixture.press("T");
         }
+        fixture.app.screen.message = None;
         let buffer = drawn(&mut fixture, (160, 48));
         gallery(&format!("theme-{}", theme.as_str()), &buffer, Theme::bundled(theme));
         assert_eq!(

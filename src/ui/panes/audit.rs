@@ -2,9 +2,9 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, draw_cause, open, say_nothing, table_of};
+use super::{Nothing, column, draw_cause, open, say_nothing, sort_on_click, table_of};
 use crate::{
-    app::Pane,
+    app::{AuditColumn, Pane},
     k8s::feed::FeedKind,
     model::{Finding, FindingSeverity, audit::nothing_found},
     ui::{
@@ -28,7 +28,7 @@ const NAMED: usize = 8;
 /// ```
 /// Draws the findings. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
-    let list = &scene.screen.audit;
+    let list = &scene.screen.audit.list;
     let inner = open(scene, Pane::Audit, area, facts(scene), buf);
     if list.is_empty() {
         say_nothing(scene, Pane::Audit, nothing(scene), inner, buf);
@@ -38,14 +38,15 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Audit, selected.map(why), inner, buf);
     let page = TableWidget::page(inner);
     let choice = ColumnChoice::new(scene, Pane::Audit);
-    let shown = choice.columns(columns());
+    let shown = choice.columns(columns(scene));
     let table = table_of(scene, Pane::Audit, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let finding = list.keys().get(row).and_then(|id: &String| find(scene, id));
         finding.map(|finding| choice.own_cells(scene, cells(scene, finding))).unwrap_or_default()
     };
     scene.record(Pane::Audit, &table, cells_of);
-    table.render(inner, buf, cells_of);
+    let headings = table.render(inner, buf, cells_of);
+    sort_on_click(scene, Pane::Audit, headings);
     page
 }
 
@@ -77,12 +78,14 @@ fn facts(scene: &Scene) -> Runs {
         .and(&age, scene.style(Role::Dim))
 }
 
-fn columns() -> Vec<Column> {
+fn columns(scene: &Scene) -> Vec<Column> {
+    use AuditColumn as By;
+    let sort = scene.screen.audit.sort;
     vec![
-        Column::plain("  object", Width::Fit(18, 48)),
-        Column::plain("cause", Width::Fit(18, 46)).gives_way(2),
-        Column::plain("pods", Width::Fit(4, 7)).right().gives_way(3),
-        Column::plain("nodes", Width::Fit(5, 7)).right(),
+        column(sort, By::Object, "  object", Width::Fit(18, 48)),
+        column(sort, By::Cause, "cause", Width::Fit(18, 46)).gives_way(2),
+        column(sort, By::Pods, "pods", Width::Fit(4, 7)).right().gives_way(3),
+        column(sort, By::Nodes, "nodes", Width::Fit(5, 7)).right(),
         Column::plain("what", Width::Grow(12, 3)).gives_way(1),
     ]
 }

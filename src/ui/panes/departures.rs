@@ -2,9 +2,11 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span};
 
-use super::{Nothing, draw_cause, journal::sign, object_name, open, say_nothing, table_of};
+use super::{
+    Nothing, column, draw_cause, journal::sign, object_name, open, say_nothing, sort_on_click, table_of,
+};
 use crate::{
-    app::Pane,
+    app::{DepartureColumn, Pane},
     k8s::feed::FeedKind,
     model::{DepartureEntry, DepartureStage},
     ui::{
@@ -41,7 +43,7 @@ const ROOM_FOR_KINDS: u16 = 10;
 /// ```
 /// Draws the kinds and the departures, newest first. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
-    let list = &scene.screen.departures;
+    let list = &scene.screen.departures.list;
     let inner = open(scene, Pane::Departures, area, facts(scene), buf);
     if list.is_empty() {
         say_nothing(scene, Pane::Departures, nothing(scene), inner, buf);
@@ -52,7 +54,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_counts(scene, inner, buf);
     let page = TableWidget::page(inner);
     let choice = ColumnChoice::new(scene, Pane::Departures);
-    let shown = choice.columns(columns(inner.width));
+    let shown = choice.columns(columns(scene, inner.width));
     let table = table_of(scene, Pane::Departures, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let entry = list.keys().get(row).and_then(|id| scene.shown.departures.entry(*id));
@@ -60,7 +62,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         entry.map(cells_of).unwrap_or_default()
     };
     scene.record(Pane::Departures, &table, cells_of);
-    table.render(inner, buf, cells_of);
+    let headings = table.render(inner, buf, cells_of);
+    sort_on_click(scene, Pane::Departures, headings);
     page
 }
 
@@ -72,7 +75,7 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
 /// Caption of the bars that show the departures per minute.
 pub(super) fn note(scene: &Scene) -> Option<Runs> {
     let text = format!("per minute, last {MINUTES}");
-    (!scene.screen.departures.is_empty()).then(|| Runs::new(&text, scene.style(Role::Dim)))
+    (!scene.screen.departures.list.is_empty()).then(|| Runs::new(&text, scene.style(Role::Dim)))
 }
 
 /// Number of departures: `41 in 2h`.
@@ -173,24 +176,26 @@ fn take_line(area: &mut Rect) -> Rect {
     line
 }
 
-fn columns(width: u16) -> Vec<Column> {
+fn columns(scene: &Scene, width: u16) -> Vec<Column> {
+    use DepartureColumn as By;
     // A narrow pane cuts pods' names sooner, so that the name of the node still fits.
     let longest_pod = match width {
         0..100 => 30,
         _ => 44,
     };
+    let sort = scene.screen.departures.sort;
     vec![
-        Column::plain("ago", Width::Fit(5, 9)).right(),
-        Column::plain("kind", Width::Fit(24, 34)),
-        Column::plain("pod", Width::Fit(16, longest_pod)),
-        Column::plain("node", Width::Fit(6, 24)).gives_way(1),
+        column(sort, By::Ago, "ago", Width::Fit(5, 9)).right(),
+        column(sort, By::Kind, "kind", Width::Fit(24, 34)),
+        column(sort, By::Pod, "pod", Width::Fit(16, longest_pod)),
+        column(sort, By::Node, "node", Width::Fit(6, 24)).gives_way(1),
         Column::plain("evidence", Width::Grow(16, 1)).gives_way(2),
     ]
 }
 
 /// Number of departures that a row stands for. In a filtered list, each departure has its own row.
 fn in_row(scene: &Scene, row: usize) -> usize {
-    let id = scene.screen.departures.keys().get(row);
+    let id = scene.screen.departures.list.keys().get(row);
     let is_filtered = !scene.screen.filter(Pane::Departures).is_empty();
     id.filter(|_| !is_filtered).and_then(|id| scene.shown.views.loops.departures_in_row(*id)).unwrap_or(1)
 }

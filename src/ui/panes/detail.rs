@@ -1,6 +1,6 @@
 //! The detail of a node, a pod or a budget.
 
-use ratatui::{buffer::Buffer, layout::Rect};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
 use super::{draw_below, open, say, table_of};
 use crate::{
@@ -27,6 +27,9 @@ use kordon_core::{
     why::{Step, Tense},
 };
 use kordon_time::{Span, Timestamp};
+
+/// Width of the pane, in cells, below which labels and times share a column.
+const NARROW: u16 = 100;
 
 /// ```text
 /// ─ 2 Detail  node n-3 ───────────────────────────────────────────────────
@@ -58,16 +61,30 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, "○", "no longer in the cluster: Esc goes back", Role::Dim, inner, buf);
         return page;
     }
-    let columns = vec![
-        Column::plain("", Width::Fixed(22)),
-        Column::plain("", Width::Fixed(10)).right(),
-        Column::plain("", Width::Grow(20, 1)),
-    ];
+    let is_narrow = inner.width < NARROW;
+    let text = Column::plain("", Width::Grow(20, 1));
+    let columns = if is_narrow {
+        vec![Column::plain("", Width::Fit(14, 28)), text]
+    } else {
+        vec![Column::plain("", Width::Fixed(22)), Column::plain("", Width::Fixed(10)).right(), text]
+    };
     let table = table_of(scene, Pane::Detail, &detail.list, columns, inner);
     let cells_of = |place| row(place).map(|row| cells(scene, row)).unwrap_or_default();
     scene.record(Pane::Detail, &table, cells_of);
-    table.render_bare(inner, buf, cells_of);
+    table.render_bare(inner, buf, |place| {
+        let cells = cells_of(place);
+        if is_narrow { joined(cells) } else { cells }
+    });
     page
+}
+
+/// Joins the label and the time of a row, so that its text has more of a narrow pane.
+fn joined(cells: Vec<Cell>) -> Vec<Cell> {
+    match <[Cell; 3]>::try_from(cells) {
+        Ok([label, time, text]) if time.is_empty() => vec![label, text],
+        Ok([label, time, text]) => vec![label.and(" ", Style::new()).join(time), text],
+        Err(cells) => cells,
+    }
 }
 
 fn title(scene: &Scene, detail: &Detail) -> Runs {

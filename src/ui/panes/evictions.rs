@@ -108,7 +108,7 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
 /// Totals: `44 to be evicted · 5 stuck · 10 Pending · 29 move · 3 terminating · 2 stuck, not evicted · 8 stay`. The
 /// outcomes after the first number add up to it. If space is short, the last parts are left out.
 fn facts(scene: &Scene, area: Rect) -> Runs {
-    let titles: usize = tabs(scene, Pane::Evictions).iter().map(|(_, title)| title.width()).sum();
+    let titles: usize = tabs(scene, Pane::Evictions, 0).iter().map(|(_, title)| title.width()).sum();
     let room = usize::from(area.width).saturating_sub(6 + titles);
     let counts = &scene.shown.views.counts;
     let outcomes = |outcomes: OutcomeCounts| {

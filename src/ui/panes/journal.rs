@@ -42,8 +42,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     // Width of the text: the inner width without the times, the gap between columns, and the scroll thumb.
     let room = usize::from(inner.width).saturating_sub(times + 4);
     let columns = vec![
-        Column::plain("", Width::Fixed(u16::try_from(times).unwrap_or(8))),
-        Column::plain("", Width::Grow(20, 1)),
+        Column::plain("", Width::Fixed(u16::try_from(times).unwrap_or(8))).named("time"),
+        Column::plain("", Width::Grow(20, 1)).named("entry"),
     ];
     let table = table_of(scene, Pane::Journal, list, columns, inner);
     let cells_of = |row| {

@@ -109,7 +109,10 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
     let rule =
         Rect { x: area.x + 2, width: area.width.saturating_sub(4), height: area.height.min(1), ..area };
     let plain = Style::new();
-    let tabs = tabs(scene, pane);
+    let room = usize::from(rule.width);
+    let notes = notes(scene, pane, room);
+    let beside = notes.iter().fold(facts.width(), |cells, (_, note)| cells + note.width() + 3);
+    let tabs = tabs(scene, pane, room.saturating_sub(beside + 4));
     // A line keeps the facts apart from the last tab: a number would look like another tab.
     let gap = if tabs.len() > 1 { Runs::new("─ ", scene.style(border)) } else { Runs::new(" ", plain) };
     let facts = if facts.is_empty() { facts } else { gap.join(facts).and(" ", plain) };
@@ -121,12 +124,11 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
         scene.can_click(area.intersection(rule), ScreenPart::Tab(tab));
         title = title.join(runs);
     }
-    let room = usize::from(rule.width);
     // Facts give way to the filter: the rows that it hides would otherwise seem not to exist.
     let filter = filter_note(scene, pane, room / 2).map_or(0, |note| note.width() + 3);
     let title = title.join(facts).fitted(room.saturating_sub(filter));
     let mut line = Segments::default().left(0, title);
-    for (priority, note) in notes(scene, pane, room) {
+    for (priority, note) in notes {
         line = line.right(priority, Runs::new(" ", plain).join(note).and(" ", plain));
     }
     line.render(rule, &dash, buf);
@@ -136,12 +138,15 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
 
 /// Titles of a pane and of the panes that share its area as tabs, always in the same order: ` 2 Nodes `,
 /// ` 4 Forecast [5 Journal]`. If all titles would leave no space for facts, the last tabs are reduced to their digits.
-/// The shown tab always has its title.
-fn tabs(scene: &Scene, pane: Pane) -> Vec<(Pane, Runs)> {
+/// The shown tab always has its title. `free` is the number of cells that facts and notes leave free.
+fn tabs(scene: &Scene, pane: Pane, free: usize) -> Vec<(Pane, Runs)> {
     let slot = scene.slots.iter().find(|slot| slot.active == pane);
     let alone = [pane];
     let tabs = slot.map_or(alone.as_slice(), |slot| &slot.tabs);
-    let named = named_tabs(tabs, pane, slot.map_or(u16::MAX, |slot| slot.area.width));
+    let width = usize::from(slot.map_or(u16::MAX, |slot| slot.area.width));
+    let count = text::count(scene.shown.cluster.unscheduled_count()).len() + 2;
+    let room = if tabs.len() > 2 { (width / 4 * 3).max(free.saturating_sub(count)) } else { width };
+    let named = named_tabs(tabs, pane, room);
     let title = |(place, tab): (usize, &Pane)| {
         let is_named = place < named || *tab == pane;
         (*tab, tab_title(scene, *tab, *tab == pane, tabs.len() == 1, is_named))
@@ -149,7 +154,8 @@ fn tabs(scene: &Scene, pane: Pane) -> Vec<(Pane, Runs)> {
     tabs.iter().enumerate().map(title).collect()
 }
 
-/// Title of one tab: ` 4 Forecast `, `[5 Journal]` if it is shown beside others, ` 6 ` without its name.
+/// Title of one tab: ` 4 Forecast `, `[5 Journal]` if it is shown beside others, ` 6 ` without its name. The number of
+/// Pending pods follows the name, or stands in parentheses: ` 6 Pending 10 `, ` 6(10) `.
 fn tab_title(scene: &Scene, tab: Pane, is_shown: bool, is_alone: bool, is_named: bool) -> Runs {
     let (before, after) = if is_shown && !is_alone { ("[", "]") } else { (" ", " ") };
     let role = match tab {
@@ -165,23 +171,24 @@ fn tab_title(scene: &Scene, tab: Pane, is_shown: bool, is_alone: bool, is_named:
     let pending = Some(scene.shown.cluster.unscheduled_count()).filter(|_| tab == Pane::Pending);
     let runs = match pending {
         Some(count @ 1..) if !is_alone => {
-            runs.and(&format!(" {}", text::count(count)), scene.style(Role::NodeWarning))
+            let count = text::count(count);
+            let count = if is_named { format!(" {count}") } else { format!("({count})") };
+            runs.and(&count, scene.style(Role::NodeWarning))
         }
         Some(_) | None => runs,
     };
     runs.and(after, scene.style(role))
 }
 
-/// Number of tabs that show their name, counted from the first.
-fn named_tabs(tabs: &[Pane], shown: Pane, width: u16) -> usize {
-    let room = if tabs.len() > 2 { width / 4 * 3 } else { width };
+/// Number of tabs that show their name in this many cells, counted from the first.
+fn named_tabs(tabs: &[Pane], shown: Pane, room: usize) -> usize {
     let needed = |named: usize| -> usize {
         let of = |(place, tab): (usize, &Pane)| {
             if place < named || *tab == shown { text::width(tab.title()) + 4 } else { 3 }
         };
         tabs.iter().enumerate().map(of).sum()
     };
-    (1..=tabs.len()).rev().find(|named| needed(*named) <= usize::from(room)).unwrap_or(1)
+    (1..=tabs.len()).rev().find(|named| needed(*named) <= room).unwrap_or(1)
 }
 
 /// Notes about a pane with their priorities: state of its watches, filter, order. The title has this many cells.
@@ -210,6 +217,7 @@ fn notes(scene: &Scene, pane: Pane, room: usize) -> Vec<(u8, Runs)> {
         notes.extend(events::note(scene).map(|note| (1, note)));
     }
     notes.extend(filter_note(scene, pane, room / 2).map(|note| (0, note)));
+    notes.extend(match_note(scene, pane).map(|note| (6, note)));
     let grouping = scene.screen.groups.grouping();
     if pane == Pane::Nodes && !grouping.is_none() {
         let note = format!("grouped by {}", grouping.as_str());
@@ -240,6 +248,14 @@ fn filter_note(scene: &Scene, pane: Pane, cells: usize) -> Option<Runs> {
     (!filter.is_empty()).then(note)
 }
 
+/// Number of rows that match the filter of a list; `None` without a filter. The nodes have it beside the number of all
+/// nodes.
+fn match_note(scene: &Scene, pane: Pane) -> Option<Runs> {
+    let is_list = pane == Pane::Journal || (pane != Pane::Nodes && Pane::LISTS.contains(&pane));
+    let note = || Runs::new(&format!("{} shown", text::count(rows(scene, pane))), scene.style(Role::Accent));
+    (is_list && !scene.screen.filter(pane).is_empty()).then(note)
+}
+
 fn rows(scene: &Scene, pane: Pane) -> usize {
     let screen = scene.screen;
     match pane {
@@ -251,10 +267,10 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         }
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
-        Pane::Pending => screen.pending.len(),
-        Pane::Departures => screen.departures.len(),
+        Pane::Pending => screen.pending.list.len(),
+        Pane::Departures => screen.departures.list.len(),
         Pane::Budgets => screen.budgets.list.len(),
-        Pane::Audit => screen.audit.len(),
+        Pane::Audit => screen.audit.list.len(),
         Pane::Forecast => screen.forecast.list.len(),
     }
 }
@@ -434,6 +450,12 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
             format!("no node matches, but {pods}: `:pods {name}` shows where ({back} clears the filter)");
         return ("○", text, Role::Dim);
     }
+    if let Some((other, matches)) = scene.app.alternative_filter(pane) {
+        let why = if other.starts_with('~') { "" } else { ": fields stand without -l" };
+        let matches = text::count(matches);
+        let text = format!("no {row} matches, but {other} has {matches}{why} ({back} clears the filter)");
+        return ("○", text, Role::Dim);
+    }
     let text = match scene.app.near_miss(pane) {
         Some(NearMiss { without: Some((condition, matches)), .. }) => {
             format!(
@@ -512,6 +534,18 @@ fn draw_full_text(scene: &Scene, pane: Pane, full: Option<String>, area: Rect, b
     draw_below(scene, pane, "", full.map(|full| text::brief(&full)), area, buf)
 }
 
+/// Number of lines that the rows of a list leave free; 0 for panes with more than a heading and one line for each row.
+fn free_lines(scene: &Scene, pane: Pane, area: Rect) -> usize {
+    let heading = match pane {
+        Pane::Pods | Pane::Events | Pane::Evictions | Pane::Pending | Pane::Budgets | Pane::Audit => 1,
+        Pane::Detail | Pane::Journal => 0,
+        Pane::Zones | Pane::Nodes | Pane::Plan | Pane::Progress | Pane::Forecast | Pane::Departures => {
+            return 0;
+        }
+    };
+    usize::from(area.height).saturating_sub(rows(scene, pane) + heading)
+}
+
 fn draw_below(
     scene: &Scene,
     pane: Pane,
@@ -526,7 +560,9 @@ fn draw_below(
     }
     let indent = u16::try_from(label.len()).unwrap_or(0);
     let room = usize::from(area.width.saturating_sub(indent));
-    let lines = text::wrap(&visible::text(&text), room, if area.height >= 12 { 2 } else { 1 });
+    // What would help a Pending pod rarely fits one line.
+    let least = if area.height >= 12 || pane == Pane::Pending { 2 } else { 1 };
+    let lines = text::wrap(&visible::text(&text), room, least.max(free_lines(scene, pane, area)));
     let height = u16::try_from(lines.len()).unwrap_or(1);
     let top = area.bottom() - height;
     buf.set_string(area.x, top, label, scene.style(Role::Heading));

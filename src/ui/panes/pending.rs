@@ -2,9 +2,9 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, draw_cause, object_name, open, say_nothing, table_of};
+use super::{Nothing, column, draw_cause, open, say_nothing, sort_on_click, table_of};
 use crate::{
-    app::Pane,
+    app::{Pane, PendingColumn},
     k8s::feed::FeedKind,
     model::{PendingAdvice, pending_pods::pending_since},
     ui::{
@@ -15,7 +15,7 @@ use crate::{
         widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
 };
-use kordon_core::cluster::Pod;
+use kordon_core::cluster::{Key, Pod};
 
 /// ```text
 /// ─  3 Evictions [6 Pending 2] ─────────────────────────────────────────────────────────────
@@ -26,7 +26,7 @@ use kordon_core::cluster::Pod;
 /// ```
 /// Draws the pods. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
-    let list = &scene.screen.pending;
+    let list = &scene.screen.pending.list;
     let inner = open(scene, Pane::Pending, area, facts(scene), buf);
     if list.is_empty() {
         say_nothing(scene, Pane::Pending, nothing(scene), inner, buf);
@@ -36,14 +36,17 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Pending, why, inner, buf);
     let page = TableWidget::page(inner);
     let choice = ColumnChoice::new(scene, Pane::Pending);
-    let shown = choice.columns(columns());
+    let longest_pod = longest_pod(inner.width);
+    let shown = choice.columns(columns(scene, longest_pod));
     let table = table_of(scene, Pane::Pending, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
-        pod.map(|pod| choice.cells_of_pod(scene, Some(pod), cells(scene, pod))).unwrap_or_default()
+        pod.map(|pod| choice.cells_of_pod(scene, Some(pod), cells(scene, pod, longest_pod)))
+            .unwrap_or_default()
     };
     scene.record(Pane::Pending, &table, cells_of);
-    table.render(inner, buf, cells_of);
+    let headings = table.render(inner, buf, cells_of);
+    sort_on_click(scene, Pane::Pending, headings);
     page
 }
 
@@ -66,16 +69,26 @@ fn facts(scene: &Scene) -> Runs {
     }
 }
 
-fn columns() -> Vec<Column> {
+/// Maximum width of a pod's name, so that the reason and what would help keep the most of a narrow pane.
+const fn longest_pod(width: u16) -> u16 {
+    match width {
+        0..100 => 20,
+        100..150 => 34,
+        _ => 48,
+    }
+}
+
+fn columns(scene: &Scene, longest_pod: u16) -> Vec<Column> {
+    let sort = scene.screen.pending.sort;
     vec![
-        Column::plain("for", Width::Fit(5, 9)).right(),
-        Column::plain("pod", Width::Fit(16, 48)),
-        Column::plain("why", Width::Grow(18, 2)),
+        column(sort, PendingColumn::For, "for", Width::Fit(5, 9)).right(),
+        column(sort, PendingColumn::Pod, "pod", Width::Fit(16, longest_pod)),
+        column(sort, PendingColumn::Why, "why", Width::Grow(18, 2)),
         Column::plain("what would help", Width::Grow(24, 3)),
     ]
 }
 
-fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
+fn cells(scene: &Scene, pod: &Pod, longest_pod: u16) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     let gaps = scene.shown.pending_gaps();
     let (help, role) = match scene.shown.predictions.pending_advice(&pod.key) {
@@ -88,10 +101,23 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
             &text::age(scene.now, pending_since(&scene.shown.cluster, pod)),
             scene.style(Role::NodeWarning),
         ),
-        object_name(scene, &pod.key, Role::Base),
+        pod_name(scene, &pod.key, longest_pod.into()),
         Cell::new(&text::brief(&pod.pending_cause()), dim),
         Cell::new(&help, scene.style(role)),
     ]
+}
+
+/// Namespace and name of a pod in this many cells. A longer name is cut in the middle: pods of one workload differ in
+/// their ends.
+fn pod_name(scene: &Scene, key: &Key, cells: usize) -> Cell {
+    let whole = key.to_string();
+    let shown = text::cut_middle(&whole, cells);
+    let (namespace, name) = shown.split_once('/').unwrap_or(("", &*shown));
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    Cell::new(namespace, scene.style(Role::Dim))
+        .and(slash, scene.style(Role::Faint))
+        .and(name, scene.style(Role::Base))
+        .copied_as(&whole)
 }
 
 /// Why a pod waits, and all that would help.

@@ -141,11 +141,12 @@ fn names<T: std::fmt::Display>(
 /// Draws the numbers of pods by outcome as text, and as a bar if there is space.
 fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
     let room = usize::from(area.width);
-    let lines = match preview.outcome() {
+    let lines: Vec<Runs> = match preview.outcome() {
         Some(PreviewOutcome::Plan(view)) if area.height >= ROWS_BELOW_BAR && view.plan.pods.len() > 1 => {
-            vec![summary::stacked_bar(scene, view, room), summary::legend(scene, view)]
+            let bar = summary::stacked_bar(scene, view, room);
+            [bar].into_iter().chain(summary::legend(scene, view, room)).collect()
         }
-        Some(PreviewOutcome::Plan(view)) => vec![summary::legend(scene, view)],
+        Some(PreviewOutcome::Plan(view)) => summary::legend(scene, view, room),
         Some(PreviewOutcome::Failure(view)) => vec![summary::failure_totals(scene, &view.impact)],
         Some(PreviewOutcome::Fault(_)) | None => Vec::new(),
     };

@@ -148,18 +148,31 @@ fn pod(scene: &Scene, pod: &PodPlan, made: Timestamp) -> EventRow {
         since_made(scene, pod.leaves.likely, made, "never")
     };
     let because = pod.verdict.details();
-    let mut text = Cell::new(&text::brief(&because), if stays { dim } else { scene.style(Role::Base) });
+    let losses = losses(pod);
+    let mut text = losses.iter().fold(Cell::default(), |text, loss| {
+        text.and(loss, scene.style(Role::NodeNotice)).and(" · ", scene.style(Role::Faint))
+    });
+    text = text.and(&text::brief(&because), if stays { dim } else { scene.style(Role::Base) });
     if let Some(Landing::Node { node, .. }) = &pod.landing {
         text = text.and(" → ", dim).and(node, dim);
     }
     if let Some(outcome) = &pod.if_it_leaves {
         text = text.and(" · ", dim).and(&words::if_it_leaves(&outcome.short()), dim);
     }
-    for note in pod.notes() {
+    for note in pod.notes().into_iter().filter(|note| !losses.contains(&note.as_str())) {
         text = text.and(" · ", scene.style(Role::Faint)).and(&note, scene.style(Role::NodeNotice));
     }
     let state = Cell::new(pod.verdict.column(), scene.style(verdict_role(&pod.verdict)));
     EventRow { when, subject: pod_name(scene, &pod.pod), state, text }
+}
+
+/// What is lost if the pod leaves, in few words. They come first, because a narrow row cuts its end.
+fn losses(pod: &PodPlan) -> Vec<&'static str> {
+    if !pod.verdict.as_if_granted().may_leave() {
+        return Vec::new();
+    }
+    let data = pod.warnings.iter().any(|warning| warning.loses_data()).then_some("loses data");
+    pod.lost.map(|why| why.risk()).into_iter().chain(data).collect()
 }
 
 const fn verdict_role(verdict: &Verdict) -> Role {

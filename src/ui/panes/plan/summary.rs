@@ -54,7 +54,7 @@ pub fn totals(scene: &Scene, plan: &Plan) -> Runs {
     for (part, number) in parts(&plan.pods, plan.made) {
         runs = count(scene, runs, number, part.words(), role(part));
     }
-    with_consequences(scene, runs, &plan.totals)
+    with_consequences(scene, runs, consequences(scene, &plan.totals))
 }
 
 /// Numbers of nodes and pods: `3 nodes · 1 refused · 12 pods`.
@@ -67,15 +67,22 @@ fn sizes(scene: &Scene, totals: &PlanTotals) -> Runs {
     count(scene, runs, totals.pods, if totals.pods == 1 { "pod" } else { "pods" }, Role::Base)
 }
 
-/// Appends the consequences of the plan: `1 lost · 1 lose data`. A wider gap separates them from the parts: a pod that
-/// is lost is also counted there. Refused pods count as if they left.
-fn with_consequences(scene: &Scene, runs: Runs, totals: &PlanTotals) -> Runs {
+/// Consequences of the plan: `with the options marked !: 1 lost · 1 lose data`. Refused pods count as if they left.
+fn consequences(scene: &Scene, totals: &PlanTotals) -> Runs {
     let consequences = totals
         .consequences()
         .into_iter()
         .fold(Runs::default(), |runs, (part, number)| count(scene, runs, number, part.words(), role(part)));
-    let gap = if totals.refused_pods > 0 { "   with the options marked !: " } else { "   " };
-    if consequences.is_empty() { runs } else { runs.and(gap, scene.style(Role::Dim)).join(consequences) }
+    if consequences.is_empty() || totals.refused_pods == 0 {
+        return consequences;
+    }
+    Runs::new("with the options marked !: ", scene.style(Role::Dim)).join(consequences)
+}
+
+/// Appends the consequences of the plan. A wider gap separates them from the parts: a pod that is lost is also counted
+/// there.
+fn with_consequences(scene: &Scene, runs: Runs, consequences: Runs) -> Runs {
+    if consequences.is_empty() { runs } else { runs.and("   ", scene.style(Role::Dim)).join(consequences) }
 }
 
 /// Maximum width in cells of the bar of pods.
@@ -91,15 +98,18 @@ pub fn stacked_bar(scene: &Scene, view: &PlanView, room: usize) -> Runs {
     })
 }
 
-/// Legend of the bar: `9 pods: █ 6 leave now · ▓ 1 leave later · ✖ 2 blocked   1 lost · 1 lose data`.
-pub fn legend(scene: &Scene, view: &PlanView) -> Runs {
+/// Legend of the bar: `9 pods: █ 6 leave now · ▓ 1 leave later · ✖ 2 blocked   1 lost · 1 lose data`. If both do not fit
+/// `room` cells, the consequences have their own line.
+pub fn legend(scene: &Scene, view: &PlanView, room: usize) -> Vec<Runs> {
     let mut runs = sizes(scene, &view.plan.totals);
     for (place, (part, number)) in view.parts.iter().enumerate() {
         let (gap, style) = (if place == 0 { ": " } else { " · " }, scene.style(role(*part)));
         runs = runs.and(gap, scene.style(Role::Faint)).and(glyph(*part), style);
         runs = runs.and(&format!(" {} {}", text::count(*number), part.words()), style);
     }
-    with_consequences(scene, runs, &view.plan.totals)
+    let consequences = consequences(scene, &view.plan.totals);
+    let line = with_consequences(scene, runs.clone(), consequences.clone());
+    if line.width() <= room { vec![line] } else { vec![runs, consequences] }
 }
 
 /// Numbers of pods by outcome: `3 leave now, 1 blocked`.
