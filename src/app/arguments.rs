@@ -41,6 +41,13 @@ impl App {
                 self.filter_pane(pane.unwrap_or_default(), argument, now);
             }
             UserAction::Events => self.filter_pane(Pane::Events, argument, now),
+            UserAction::Filter => {
+                let pane = self.screen.focus;
+                self.screen.set_filter(pane, argument);
+                self.arrange(now);
+                let fault = self.filter_fault(pane);
+                self.screen.keep_filter(fault);
+            }
             UserAction::Enter => self.show_pods_of(argument, now)?,
             UserAction::Copy => {
                 self.taken_along = Some(match argument {

@@ -346,7 +346,7 @@ const MARKED: &[Pane] = &[Pane::Nodes, Pane::Pods];
 const MARK: &str = "Mark the selected row for the next plan, or unmark it.";
 const MARK_ALL: &str = "Mark all shown rows, or unmark them if all are marked.";
 
-/// Argument of commands that focus a pane: a filter of the pane's rows.
+/// Argument of commands that focus or filter a pane: a filter of the pane's rows.
 const FILTER: &str = "[FILTER]";
 
 const ENTER: &[Chord] = &[key(KeyCode::Enter)];
@@ -539,7 +539,7 @@ pub const COMMANDS: &[Command] = &[
     view("back", "Go back one step: close help, clear the filter, close a detail, plan or progress, clear the marks, leave a node, end the zoom.",
         "back", &[key(KeyCode::Esc)], UserAction::Back),
     view("filter", "Filter the focused pane: words, `!word`, `/regex/`, `~fuzzy`, `zone:a`, `taint=*NoExecute`, `age<2h`, `cpu>80%`.",
-        "filter", &[char('/')], UserAction::Filter),
+        "filter", &[char('/')], UserAction::Filter).takes(FILTER),
     view("sort", "Sort the focused pane by the next column; a letter that follows names one.",
         "sort", &[char('s')], UserAction::Typed(TypedCommand::Sort)).takes("[COLUMN]"),
     view("sort-direction", "Reverse the order.", "", &[char('S')], UserAction::FlipSort),

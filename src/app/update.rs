@@ -127,6 +127,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
             Some(help) => help.is_typing = false,
             None => {
                 let fault = app.filter_fault(app.screen.focus);
+                app.screen.overlays.close_top();
                 app.screen.keep_filter(fault);
             }
         },

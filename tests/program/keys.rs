@@ -8,7 +8,7 @@ use std::{
 use crossterm::event::{KeyCode, KeyEvent};
 use kordon::{
     app::{
-        HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction,
+        Aliases, HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction,
         chord::Chord,
         commands::{COMMANDS, Command, UserAction},
         detail::DetailSubject,
@@ -390,6 +390,25 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
     fixture.press(":ns data<Enter>3");
     let evicted = fixture.app.screen.evictions.list.keys();
     assert!(!evicted.is_empty() && evicted.iter().all(|pod| *pod.namespace == *"data"), "{evicted:?}");
+}
+
+#[test]
+fn a_filter_is_typed_as_the_argument_of_a_command_and_filters_the_focused_list() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2");
+    let all = fixture.app.screen.listed_nodes().len();
+    let own = BTreeMap::from([("bad".to_owned(), "filter state!=Ready".to_owned())]);
+    fixture.app.preferences.aliases = Aliases::new(own);
+    fixture.press(":bad<Enter>");
+    assert_eq!(fixture.app.screen.filter(Pane::Nodes).text(), "state!=Ready");
+    assert!((1..all).contains(&fixture.app.screen.listed_nodes().len()));
+    let fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter>:filter ns=data<Enter>");
+    assert_eq!(
+        (fixture.app.screen.focus, fixture.app.screen.filter(Pane::Pods).text()),
+        (Pane::Pods, "ns=data")
+    );
+    let fixture = pressed(DashboardFixture::incident(), "2:filter zoen=a<Enter>");
+    let message = fixture.app.screen.message.as_deref();
+    assert_eq!(message, Some("zoen is no field here; did you mean zone?"));
 }
 
 #[test]
