@@ -52,17 +52,28 @@ impl Aliases {
         Self { own }
     }
 
-    /// Checks that the text for which an alias stands begins with a command.
+    /// Checks that the text for which an alias stands can be run: it begins with a command, or with the start of its
+    /// name, and has an argument only if that command takes one.
     ///
     /// # Errors
-    /// There is no such command; the text names the nearest one.
+    /// There is no such command, it takes no argument, or it must be written in full.
     pub fn check(meant: &str) -> Result<(), String> {
-        let name = meant.split_whitespace().next().unwrap_or_default().to_lowercase();
-        if COMMANDS.iter().any(|command| command.name.starts_with(&name)) {
-            return Ok(());
+        let mut words = meant.split_whitespace();
+        let name = words.next().unwrap_or_default().to_lowercase();
+        let has_argument = words.next().is_some();
+        let typed = || COMMANDS.iter().filter(|command| command.is_typed());
+        let named: Vec<_> = typed().filter(|command| command.name.starts_with(&name)).collect();
+        let Some(first) = named.first() else {
+            let nearest = nearest(&name, typed().map(|command| command.name));
+            return Err(format!("there is no command {name:?}{}", did_you_mean(nearest)));
+        };
+        if has_argument && !named.iter().any(|command| command.takes_argument()) {
+            return Err(format!("{} takes no argument", first.name));
         }
-        let nearest = nearest(&name, COMMANDS.iter().map(|command| command.name));
-        Err(format!("there is no command {name:?}{}", did_you_mean(nearest)))
+        if named.iter().all(|command| command.is_guarded() && command.name != name) {
+            return Err(format!("{} unlocks writes: write its name in full", first.name));
+        }
+        Ok(())
     }
 
     /// Replaces an alias at the start of a text with its command. The rest of the text stays.
@@ -85,6 +96,22 @@ mod tests {
         let is_command = |name: &str| COMMANDS.iter().any(|command| command.name == name);
         for (alias, meant) in BUILT_IN {
             assert!(is_command(meant) && !is_command(alias), "{alias}");
+        }
+    }
+
+    #[test]
+    fn what_an_alias_stands_for_can_be_run() {
+        for meant in ["filter state!=Ready", "drain n-1", "dra n-1", "nodes zone:a", "quit", "enforce 1h"] {
+            assert_eq!(Aliases::check(meant), Ok(()), "{meant}");
+        }
+        for (meant, expected) in [
+            ("drian x", "there is no command \"drian\"; did you mean drain?"),
+            ("quit now", "quit takes no argument"),
+            ("dry-run 1h", "dry-run takes no argument"),
+            ("keep-filter", "there is no command \"keep-filter\""),
+            ("enf 1h", "enforce unlocks writes: write its name in full"),
+        ] {
+            assert_eq!(Aliases::check(meant), Err(expected.to_owned()), "{meant}");
         }
     }
 

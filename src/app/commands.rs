@@ -322,6 +322,23 @@ impl Command {
         Self { context: KeyContext::Tour, ..self }
     }
 
+    /// Whether the command can be run from the palette.
+    pub(super) fn is_typed(&self) -> bool {
+        let needs_overlay =
+            matches!(self.context, KeyContext::Typing | KeyContext::TypingOf(_) | KeyContext::Tour);
+        !needs_overlay && self.name != "palette"
+    }
+
+    /// Whether the command must be typed in full, so that it cannot be chosen by mistake.
+    pub(super) const fn is_guarded(&self) -> bool {
+        matches!(self.danger, Danger::Unlocks)
+    }
+
+    /// Whether the command takes an argument when it is typed.
+    pub(super) fn takes_argument(&self) -> bool {
+        self.takes.is_some_and(|takes| !takes.is_empty())
+    }
+
     const fn with_danger(self, danger: Danger) -> Self {
         Self { danger, ..self }
     }

@@ -97,7 +97,7 @@ impl Keymap {
             let meant = nearest(name, COMMANDS.iter().map(|command| command.name));
             return Err(KeymapError::Unknown { name: name.to_owned(), meant });
         };
-        if !argument.is_empty() && command.takes.is_none_or(str::is_empty) {
+        if !argument.is_empty() && !command.takes_argument() {
             return Err(KeymapError::NoArgument { command: command.name });
         }
         self.bindings.retain(|binding| binding.command != command || binding.argument != argument);

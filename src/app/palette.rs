@@ -4,7 +4,7 @@ use tui_input::{Input, InputRequest};
 
 use super::{
     aliases::Aliases,
-    commands::{COMMANDS, Command, Danger, KeyContext},
+    commands::{COMMANDS, Command},
     pane::KeyFocus,
 };
 use kordon_core::cluster::nearest::nearest;
@@ -80,11 +80,11 @@ impl Palette {
     /// Replaces the text with the name of the chosen command.
     pub fn complete(&mut self) {
         let Some(command) = self.found.get(self.chosen).copied() else { return };
-        if is_guarded(command) {
+        if command.is_guarded() {
             self.fault = Some(in_full(command));
             return;
         }
-        let behind = if command.takes.is_some_and(|takes| !takes.is_empty()) { " " } else { "" };
+        let behind = if command.takes_argument() { " " } else { "" };
         self.set_text(format!("{}{behind}", command.name));
     }
 
@@ -118,7 +118,7 @@ impl Palette {
             let found = self.found.first().map(|command| format!("; Tab takes {}", command.name));
             return Err(format!("no command matches: {text}{}", found.unwrap_or_default()));
         };
-        if is_guarded(command) && head != command.name {
+        if command.is_guarded() && head != command.name {
             return Err(in_full(command));
         }
         let argument = if names(command) { argument.trim().to_owned() } else { String::new() };
@@ -144,11 +144,6 @@ impl Palette {
     }
 }
 
-/// Whether the command must be typed in full, so that it cannot be chosen by mistake.
-fn is_guarded(command: &Command) -> bool {
-    command.danger == Danger::Unlocks
-}
-
 fn in_full(command: &Command) -> String {
     format!("type {} in full: it unlocks writes", command.name)
 }
@@ -159,7 +154,7 @@ fn found(text: &str, focus: KeyFocus) -> Vec<&'static Command> {
     let head = text.split_whitespace().next().unwrap_or_default();
     // If an argument follows the name, only the name is compared with the commands.
     let takes_argument = |command: &&Command| {
-        text != head && command.takes.is_some_and(|takes| !takes.is_empty()) && command.name.starts_with(head)
+        text != head && command.takes_argument() && command.name.starts_with(head)
     };
     let named = COMMANDS.iter().filter(takes_argument).min_by_key(|command| command.name != head);
     if let Some(command) = named {
@@ -168,7 +163,7 @@ fn found(text: &str, focus: KeyFocus) -> Vec<&'static Command> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut found: Vec<(u8, &'static Command)> = COMMANDS
         .iter()
-        .filter(is_typed)
+        .filter(|command| command.is_typed())
         .filter_map(|command| Some((rank(command, &text, &words, focus)?, command)))
         .collect();
     found.sort_by_key(|(rank, _)| *rank);
@@ -180,15 +175,8 @@ fn found(text: &str, focus: KeyFocus) -> Vec<&'static Command> {
 
 /// The command that was probably meant by a misspelt name.
 fn misspelt(name: &str) -> Option<&'static Command> {
-    let meant = nearest(name, COMMANDS.iter().filter(is_typed).map(|command| command.name))?;
+    let meant = nearest(name, COMMANDS.iter().filter(|command| command.is_typed()).map(|command| command.name))?;
     COMMANDS.iter().find(|command| command.name == meant)
-}
-
-/// Whether the command can be run from the palette.
-fn is_typed(command: &&Command) -> bool {
-    let needs_overlay =
-        matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_) | KeyContext::Tour);
-    !needs_overlay && command.name != "palette"
 }
 
 /// Rank of a command that matches the text, lower for better matches; `None` if a searched word occurs neither in the
@@ -210,7 +198,7 @@ fn rank(command: &Command, text: &str, words: &[&str], focus: KeyFocus) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::pane::Pane;
+    use crate::app::{commands::KeyContext, pane::Pane};
 
     fn typed(text: &str) -> Palette {
         let mut palette = Palette::new(KeyFocus::Pane(Pane::Nodes), Aliases::default(), Vec::new());
