@@ -40,6 +40,53 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("screendump", "export"),
 ];
 
+/// Commands of k9s that kordon does not have, and what to use instead.
+const ONLY_K9S: &[(&[&str], &str)] = &[
+    (&["logs", "log"], "kubectl logs shows them"),
+    (&["shell", "sh", "attach"], "kubectl exec opens one"),
+    (&["pf", "portforward", "port-forward"], "kubectl port-forward opens one"),
+    (&["top"], "wide shows what nodes use, kordon pressure how near they are to evictions"),
+    (&["xray", "dir", "rbac", "helm", "crd", "crds"], "k9s shows it"),
+    (
+        &[
+            "svc",
+            "services",
+            "dp",
+            "deploy",
+            "deployments",
+            "ds",
+            "daemonsets",
+            "sts",
+            "statefulsets",
+            "rs",
+            "replicasets",
+            "job",
+            "jobs",
+            "cj",
+            "cronjobs",
+            "cm",
+            "configmaps",
+            "sec",
+            "secrets",
+            "ing",
+            "ingresses",
+            "ep",
+            "endpoints",
+            "pv",
+            "pvc",
+            "sa",
+            "hpa",
+        ],
+        "kordon lists nodes, pods, budgets and Events",
+    ),
+];
+
+/// Message for the name of a command that k9s has and kordon does not; `None` for other names.
+pub fn of_k9s(name: &str) -> Option<String> {
+    let (_, instead) = ONLY_K9S.iter().find(|(names, _)| names.contains(&name))?;
+    Some(format!("kordon has no {name}: {instead}"))
+}
+
 /// Aliases of commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aliases {
@@ -96,6 +143,10 @@ mod tests {
         let is_command = |name: &str| COMMANDS.iter().any(|command| command.name == name);
         for (alias, meant) in BUILT_IN {
             assert!(is_command(meant) && !is_command(alias), "{alias}");
+        }
+        for name in ONLY_K9S.iter().flat_map(|(names, _)| *names) {
+            let is_built_in = BUILT_IN.iter().any(|(alias, _)| alias == name);
+            assert!(!is_command(name) && !is_built_in, "{name}");
         }
     }
 
