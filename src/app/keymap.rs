@@ -226,7 +226,7 @@ fn markdown() -> String {
         text += &format!("| {} | {name} | {doc} | {context} |\n", quoted(&keymap, command));
     }
     text += "\n## Presets\n\nWith `preset = \"k9s\"` or `\"vim\"`, capital letters sort by a column (again: the other way \
-             round), digits before\na move repeat it (`5j`; `7G` goes to the seventh row) if it follows within 0.7 s, in the \
+             round), digits before\na move repeat it (`5j`; `7G` and `:7` go to the seventh row) if it follows within 0.7 s, in the \
              pane that had the focus before, and these\ncommands have other keys:\n\n| command | k9s | vim |\n| --- | --- | --- |\n";
     for command in COMMANDS {
         let keys = [&keymap, &k9s, &vim].map(|keymap| quoted(keymap, command));

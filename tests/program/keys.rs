@@ -291,6 +291,8 @@ fn digits_before_a_move_repeat_it_and_others_focus_a_pane() {
     assert_eq!(row(&fixture), 29, "G goes to the end");
     fixture.press("7G");
     assert_eq!(row(&fixture), 6, "and to a row by its number");
+    fixture.press(":9<Enter>");
+    assert_eq!((row(&fixture), fixture.app.screen.overlays.palette().is_none()), (8, true));
     let mut fixture = pressed(DashboardFixture::incident(), "2g5j");
     assert_eq!(fixture.app.screen.focus, Pane::Journal, "kordon's own keys have no counts");
     fixture.press("2");
@@ -372,6 +374,9 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
     let palette = fixture.app.screen.overlays.palette().expect("the line stays");
     let expected = "there is no node pool-a-0x; did you mean pool-a-01?";
     assert_eq!(palette.fault.as_deref(), Some(expected));
+    fixture.press("<Esc>:drian pool-a-01<Enter>");
+    let palette = fixture.app.screen.overlays.palette().expect("the corrected line is not run");
+    assert_eq!(palette.input.value(), "drain pool-a-01");
     fixture.press("<Esc>:no state=Silent<Enter>");
     assert_eq!(fixture.app.screen.focus, Pane::Nodes);
     assert_eq!(fixture.app.screen.listed_nodes().len(), 1);
