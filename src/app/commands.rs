@@ -598,7 +598,7 @@ pub const COMMANDS: &[Command] = &[
         "keep", ENTER, UserAction::KeepFilter).while_typing(InputTarget::Filter),
     typing("drop-filter", "Clear the filter and go back to the list.",
         "clear", ESC, UserAction::Back).while_typing(InputTarget::Filter),
-    typing("complete-field", "Complete the name of a field or label, or its value.",
+    typing("complete-field", "Complete the name of a field or label, or its value; again, with the next candidate.",
         "complete", &[key(KeyCode::Tab)], UserAction::Complete).while_typing(InputTarget::Filter),
     typing("complete", "Complete the word as proposed.",
         "complete", &[key(KeyCode::Tab)], UserAction::Complete).while_typing(InputTarget::Edits),

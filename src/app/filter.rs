@@ -138,12 +138,7 @@ impl Filter {
         let word = name_typed(text);
         let mut meant = fields.iter().filter(|field| !word.is_empty() && field.name.starts_with(word));
         let (Some(field), None) = (meant.next(), meant.next()) else { return None };
-        let sign = match field.kind {
-            FieldKind::Word => ":",
-            FieldKind::Number | FieldKind::Share | FieldKind::Time => ">",
-            FieldKind::Selector => " ",
-        };
-        Some(format!("{}{}{sign}", text.strip_suffix(word)?, field.name))
+        Some(format!("{}{}{}", text.strip_suffix(word)?, field.name, field.kind.sign()))
     }
 
     /// Names of the fields that start with the last word of a text; empty if that word already has a value.
@@ -291,6 +286,15 @@ pub enum FieldKind {
 }
 
 impl FieldKind {
+    /// The sign between the name of a field of this kind and its value.
+    pub(super) const fn sign(self) -> &'static str {
+        match self {
+            Self::Word => ":",
+            Self::Number | Self::Share | Self::Time => ">",
+            Self::Selector => " ",
+        }
+    }
+
     /// Description of a value of this kind, for errors in comparisons.
     const fn example(self) -> &'static str {
         match self {

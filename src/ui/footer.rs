@@ -25,9 +25,13 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let mut line = Segments::default();
     let fault = scene.screen.overlays.palette().and_then(|palette| palette.fault.clone());
     let fault = fault.or_else(|| scene.app.typed_filter_fault());
-    if let Some(words) = proposals(scene).filter(|_| fault.is_none()) {
-        let room = usize::from(area.width / 2).saturating_sub(HINTS_OF_FILTER);
-        line = line.right(1, Runs::new(&text::cut(&words, room), scene.style(Role::Dim)));
+    let proposals = proposals(scene).filter(|_| fault.is_none() && scene.screen.message.is_none());
+    if let Some(words) = &proposals {
+        // The words are the hint of the key that completes. They take the room of the other hints.
+        let key = scene.app.preferences.keymap.key_for(UserAction::Complete);
+        let room = usize::from(area.width / 2).saturating_sub(4 + text::width(&key));
+        let runs = Runs::new(&key, scene.style(Role::Key)).and(" ", scene.style(Role::Dim));
+        line = line.right(1, runs.and(&text::cut(words, room), scene.style(Role::Dim)));
     }
     if let Some(message) = fault.as_ref().or(scene.screen.message.as_ref()) {
         // While the user types, the typed text takes the left half of the footer.
@@ -51,6 +55,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
             _ => command.hint,
         };
         let runs = runs.and(hint, scene.style(Role::Dim));
+        if command.action == UserAction::Complete && proposals.is_some() {
+            continue;
+        }
         // If space is short, help and quit are dropped last, because help leads to all other commands. In the history,
         // the key that returns to the present is also dropped last.
         let is_kept = returns || matches!(command.name, "help" | "quit");
@@ -81,9 +88,6 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
 
 /// Maximum number of words that are proposed.
 const PROPOSALS: usize = 30;
-
-/// Width of the keys that end or complete a filter.
-const HINTS_OF_FILTER: usize = 40;
 
 /// Words that may complete the last word of the typed filter.
 fn proposals(scene: &Scene) -> Option<String> {

@@ -1590,6 +1590,30 @@ fn values_and_names_of_labels_are_completed_in_a_filter() {
 }
 
 #[test]
+fn tab_goes_through_the_candidates_of_a_filter_where_none_is_clear() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2/");
+    let last_line = |fixture: &mut DashboardFixture| {
+        let screen = snapshot::plain(&drawn(fixture, (80, 24)));
+        screen.lines().last().unwrap_or_default().to_owned()
+    };
+    assert!(last_line(&mut fixture).contains("Tab node zone state role"));
+    for (key, typed, listed) in [
+        ("<Tab>", "node:", "Tab node zone state role"),
+        ("<Tab>", "zone:", "Tab zone state role ready"),
+        ("b<Ctrl-u>zone=eu-1/<Tab>", "zone=eu-1/a", "Tab eu-1/a eu-1/b eu-1/c"),
+        ("<Tab>", "zone=eu-1/b", "Tab eu-1/b eu-1/c eu-1/a"),
+    ] {
+        fixture.press(key);
+        assert_eq!(fixture.app.screen.filter(Pane::Nodes).text(), typed, "{key}");
+        let line = last_line(&mut fixture);
+        assert!(line.contains(listed), "{key}: {line}");
+    }
+    fixture.press("<Ctrl-u>nothing-like-it<Tab>");
+    assert_eq!(fixture.app.screen.message.as_deref(), Some("Tab does nothing here"));
+}
+
+#[test]
 fn a_plan_reads_without_colours() {
     let mut fixture = at_work();
     while *fixture.app.screen.theme() != ThemeName::Mono {
