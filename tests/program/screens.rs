@@ -1529,8 +1529,18 @@ fn a_filter_compares_and_says_what_is_wrong_beside_it() {
         snapshot::plain(&drawn(&mut fixture, (160, 48)))
     };
     assert!(say("2/cpu>80").contains("cpu is compared with a share, such as 80%"));
+    assert!(
+        say("2/mem>40").contains("memory is compared with a share, such as 80%"),
+        "mem is in its heading"
+    );
     let fields = say("2/");
     assert!(fields.contains("node zone state role"), "{fields}");
+    for (filter, rows) in [("cpu>300m", 2), ("memory>512Mi", 2), ("!mem>=1Gi !cpu>=1", 2), ("cpu>=1", 1)] {
+        let mut fixture = DashboardFixture::incident();
+        fixture.press(&format!("2/pool-b-02<Enter><Enter>/{filter}<Enter>"));
+        assert_eq!(fixture.app.screen.pods.list.len(), rows, "{filter}");
+        assert_eq!(fixture.app.screen.message, None, "{filter}");
+    }
     assert!(say("2/hear<Tab>").contains("/heartbeat>"));
 }
 
