@@ -188,9 +188,9 @@ impl Palette {
         true
     }
 
-    /// Whether the command can be run with the present focus.
+    /// Whether the command can be run with the present focus. The pods of the selected node can be shown from anywhere.
     pub fn applies(&self, command: &Command) -> bool {
-        command.context.applies(self.focus)
+        command.context.applies(self.focus) || command.name == "pods"
     }
 
     fn search(&mut self) {

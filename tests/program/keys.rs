@@ -438,6 +438,25 @@ fn a_pod_is_found_by_its_name() {
 }
 
 #[test]
+fn the_pods_of_the_selected_node_are_shown_from_every_pane() {
+    let place = |fixture: &DashboardFixture| {
+        let screen = &fixture.app.screen;
+        (screen.focus, screen.pods_of.as_ref().map(ToString::to_string))
+    };
+    let pods = (Pane::Pods, Some("pool-b-02".to_owned()));
+    let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter>1:po<Enter>");
+    assert_eq!(place(&fixture), pods);
+    fixture.press("d5:pods<Enter>");
+    assert_eq!(place(&fixture), pods, "they were covered by a detail");
+    let mut fixture = pressed(DashboardFixture::incident(), "2Gg:pods<Enter>");
+    let fault = fixture.app.screen.overlays.palette().and_then(|palette| palette.fault.clone());
+    let expected = "no node is selected: :pods NAME shows those of a node, kordon pods those of all";
+    assert_eq!(fault.as_deref(), Some(expected), "a group is selected");
+    fixture.press("<Esc>");
+    assert!(fixture.app.screen.nodes.list.len() > 3, "the group is not folded");
+}
+
+#[test]
 fn a_filter_of_nodes_names_the_command_for_pods_only_if_it_finds_some() {
     let mut fixture = pressed(DashboardFixture::incident(), "2/REPORT-00<Enter>");
     let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
