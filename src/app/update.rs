@@ -95,6 +95,10 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
             Err(why) => app.screen.message = Some(why),
         },
         UserAction::Yaml => toggle_yaml(app),
+        UserAction::Back if app.is_frozen() && !app.screen.can_go_back() => {
+            let key = app.preferences.keymap.key_for(UserAction::Freeze);
+            app.screen.message = Some(format!("frozen: {key} returns to the present"));
+        }
         UserAction::Back => app.screen.back(),
         UserAction::Horizon => app.screen.forecast.horizon = app.screen.forecast.horizon.next(),
         UserAction::Wide => app.screen.wide = !app.screen.wide,

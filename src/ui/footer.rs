@@ -48,9 +48,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         let is_missing = scene.app.missing_right(command.action).is_some();
         let role = if is_missing { Role::Dim } else { Role::Key };
         let runs = Runs::new(&key, scene.style(role)).and(" ", scene.style(Role::Dim));
-        let returns = command.action == UserAction::Freeze && scene.app.is_in_history();
+        let returns =
+            command.action == UserAction::Freeze && (scene.app.is_frozen() || scene.app.is_in_history());
         let hint = match command.action {
-            UserAction::Freeze if returns => "live",
+            UserAction::Freeze if scene.app.is_in_history() => "live",
+            UserAction::Freeze if returns => "resume",
             UserAction::Pause if scene.app.resumes_by_pause() => "resume",
             _ => command.hint,
         };
@@ -58,8 +60,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         if command.action == UserAction::Complete && proposals.is_some() {
             continue;
         }
-        // If space is short, help and quit are dropped last, because help leads to all other commands. In the history,
-        // the key that returns to the present is also dropped last.
+        // If space is short, help and quit are dropped last, because help leads to all other commands. While the screen is
+        // frozen, the key that returns to the present is also dropped last.
         let is_kept = returns || matches!(command.name, "help" | "quit");
         // During playback, the keys of the playback come first.
         let plays = scene.app.playback.is_some() && command.action.is_of_playback();

@@ -261,6 +261,19 @@ fn a_finding_leads_to_its_pod_and_a_budget_to_its_detail() {
     }
 }
 
+#[test]
+fn a_frozen_screen_names_its_way_out_in_every_list() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2f");
+    for pane in ["1", "2", "3", "4", "5", "6", "7", "8", "9"] {
+        fixture.press(pane);
+        let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+        let footer = screen.lines().last().unwrap_or_default();
+        assert!(footer.contains("f resume") && footer.contains("FROZEN"), "{pane}: {footer}");
+        fixture.press("<Esc>");
+        assert_eq!(fixture.app.screen.message.as_deref(), Some("frozen: f returns to the present"));
+    }
+}
+
 /// A fixture with the keys of a preset.
 fn with_preset(preset: KeyPreset) -> DashboardFixture {
     let mut fixture = pressed(DashboardFixture::incident(), "2");
