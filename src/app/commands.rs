@@ -434,7 +434,7 @@ pub const COMMANDS: &[Command] = &[
     view("edit", "Edit the taints, labels or annotations again.", "", ENTER, UserAction::Enter).within(&[Pane::Plan]),
     view("mark", MARK, "mark", &[char(' ')], UserAction::Mark).within(MARKED),
     view("mark-all", MARK_ALL, "", &[char('M')], UserAction::MarkAll).within(MARKED),
-    view("mark-range", "Mark the rows from the one marked last to the selected one.",
+    view("mark-range", "Mark the rows from the one marked last to the selected one; where none is marked, start a range.",
         "", &[char('v')], UserAction::MarkRange).within(MARKED),
     plan(NODES, "cordon", "Plan to cordon the marked nodes, or the selected one.", &[char('c')], PlanKind::Cordon),
     plan(NODES, "uncordon", "Plan to uncordon the marked nodes, or the selected one.",

@@ -521,25 +521,49 @@ fn mark_all(app: &mut App) {
     }
 }
 
-/// Marks the rows from the one marked last to the selected one.
+/// Marks the rows from the one marked last to the selected one. Where nothing is marked, the selected row is the first
+/// of a range.
 fn mark_range(app: &mut App) {
     let screen = &mut app.screen;
     let count = match screen.focus {
         Pane::Nodes => {
-            let rows = screen.last_marked.0.as_ref().map_or(&[][..], |last| screen.nodes.list.range(last));
+            let last = screen.last_marked.0.as_ref().filter(|_| !screen.marked_nodes.is_empty());
+            let rows = last.map_or(&[][..], |last| screen.nodes.list.range(last));
             let nodes = rows.iter().filter_map(NodeRow::node).cloned();
             screen.marked_nodes.extend(nodes);
             rows.len()
         }
         _ => {
-            let rows = screen.last_marked.1.as_ref().map_or(&[][..], |last| screen.pods.list.range(last));
+            let last = screen.last_marked.1.as_ref().filter(|_| !screen.marked_pods.is_empty());
+            let rows = last.map_or(&[][..], |last| screen.pods.list.range(last));
             screen.marked_pods.extend(rows.iter().cloned());
             rows.len()
         }
     };
     if count == 0 {
-        screen.message = Some("mark the first row of the range before its last".into());
+        start_range(app);
     }
+}
+
+/// Marks the selected row as the first of a range.
+fn start_range(app: &mut App) {
+    if app.screen.is_row_gone() {
+        return say_gone(app);
+    }
+    let screen = &mut app.screen;
+    match screen.focus {
+        Pane::Nodes => {
+            let nodes = screen.selected_nodes().to_vec();
+            screen.marked_nodes.extend(nodes);
+            screen.last_marked.0 = screen.nodes.list.selected().cloned();
+        }
+        _ => {
+            screen.marked_pods.extend(screen.pods.list.selected().cloned());
+            screen.last_marked.1 = screen.pods.list.selected().cloned();
+        }
+    }
+    let key = app.preferences.keymap.key_for(UserAction::MarkRange);
+    app.screen.message = Some(format!("a range starts here: {key} at its other end marks it"));
 }
 
 fn toggle<K: Ord + Clone>(marked: &mut BTreeSet<K>, key: &K) {

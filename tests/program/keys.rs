@@ -367,10 +367,15 @@ fn a_place_whose_node_is_gone_is_left_out() {
 
 #[test]
 fn a_range_of_rows_is_marked_from_the_last_mark_on() {
-    let mut fixture = pressed(DashboardFixture::incident(), "2gv");
+    let mut fixture = with_preset(KeyPreset::Vim);
+    fixture.press("gV");
     let message = fixture.app.screen.message.clone();
-    assert_eq!(message.as_deref(), Some("mark the first row of the range before its last"));
-    fixture.press("<Space>jjv");
+    assert_eq!(message.as_deref(), Some("a range starts here: v at its other end marks it"));
+    fixture.press("jjV");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 3, "where nothing is marked, the range starts");
+    fixture.press("<Esc>jv");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 1, "the marks of before are cleared");
+    let fixture = pressed(DashboardFixture::incident(), "2g<Space>jjv");
     let (marked, rows) = (&fixture.app.screen.marked_nodes, fixture.app.screen.nodes.list.keys());
     assert_eq!(marked.len(), 4, "the mark moved on by one");
     let is_marked = |row: &NodeRow| row.node().is_some_and(|node| marked.contains(node));
