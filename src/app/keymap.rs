@@ -238,7 +238,9 @@ fn markdown() -> String {
             text += &format!("| {} | {} | {} |\n", command.name, keys[1], keys[2]);
         }
     }
-    text += "\nColumns by their letters; in kordon's own keys a small letter after `s` does the same:\n\n";
+    text += "\nColumns by their letters; in kordon's own keys a small letter after `s` does the same. `↑` in a \
+             heading: its values rise from row to row,\n`↓`: they fall. Times are compared as they are shown, states \
+             by their urgency:\n\n";
     text += &columns_by_letter::<NodeColumn>(Pane::Nodes);
     text += &columns_by_letter::<ZoneColumn>(Pane::Zones);
     text += &columns_by_letter::<PodColumn>(Pane::Pods);

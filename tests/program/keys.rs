@@ -339,6 +339,76 @@ fn a_letter_after_the_sort_key_chooses_the_column() {
     assert_eq!(sorted(&fixture), ("age", true));
 }
 
+/// Checks that the rows of a pane rise or fall by each column as the arrow says. `value` returns the value of a row in
+/// a column; `None` for columns that are not compared.
+fn check_arrows<V: PartialOrd + std::fmt::Debug>(
+    fixture: &mut DashboardFixture,
+    pane: Pane,
+    value: impl Fn(&DashboardFixture, &str) -> Option<Vec<V>>,
+) {
+    let columns = fixture.app.screen.sort(pane).expect("a table").columns();
+    for (title, _) in columns {
+        fixture.press(&format!(":sort -{title}<Enter>"));
+        for keys in ["", "S"] {
+            fixture.press(keys);
+            let is_descending = fixture.app.screen.sort(pane).expect("a table").is_descending();
+            let screen = snapshot::plain(&drawn(fixture, (220, 60)));
+            let arrow = format!("by {title} {}", if is_descending { "↓" } else { "↑" });
+            let is_default = fixture.app.screen.sort(pane).is_some_and(|sort| sort.is_default());
+            assert!(is_default || screen.contains(&arrow), "{arrow}: {screen}");
+            let Some(values) = value(fixture, title) else { continue };
+            let follows = |pair: &[V]| if is_descending { pair[0] >= pair[1] } else { pair[0] <= pair[1] };
+            assert!(values.windows(2).all(follows), "{arrow}: {values:?}");
+        }
+    }
+}
+
+#[test]
+fn the_arrow_of_a_sorted_list_says_whether_its_values_rise_or_fall() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2");
+    check_arrows(&mut fixture, Pane::Nodes, |fixture, title| {
+        let model = &fixture.app.model;
+        let names = fixture.app.screen.listed_nodes();
+        let nodes = names.iter().filter_map(|name| model.cluster.node(name));
+        let number = |number: i64| (number, String::new());
+        let values = nodes.map(|node| {
+            let load = model.cluster.load(&node.name);
+            Some(match title {
+                "state" => number(-(model.watchlist.state(&node.name)? as i64)),
+                "node" => (0, node.name.to_string()),
+                "zone" => (0, node.zone().to_string()),
+                "pods" => number(i64::try_from(load.unfinished()).expect("few")),
+                "cpu req" => number(load.requested.cpu_milli),
+                "mem req" => number(load.requested.memory_bytes),
+                "taints" => number(i64::try_from(node.taints.len()).expect("few")),
+                "address" => (0, node.address.to_string()),
+                "kubelet" => (0, node.kubelet_version.to_string()),
+                "age" => number(-node.created.as_nanos()),
+                _ => return None,
+            })
+        });
+        values.collect()
+    });
+    let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter>");
+    check_arrows(&mut fixture, Pane::Pods, |fixture, title| {
+        let cluster = &fixture.app.model.cluster;
+        let pods = fixture.app.screen.pods.list.keys().iter().filter_map(|key| cluster.pod(key));
+        let values = pods.map(|pod| match title {
+            "ready" => Some(i64::from(pod.is_ready())),
+            "priority" => Some(i64::from(pod.priority)),
+            "cpu" => Some(pod.requests().cpu_milli),
+            "memory" => Some(pod.requests().memory_bytes),
+            "age" => Some(-pod.created.as_nanos()),
+            _ => None,
+        });
+        values.collect()
+    });
+    for (pane, keys) in [(Pane::Zones, "1z"), (Pane::Evictions, "3z")] {
+        let mut fixture = pressed(DashboardFixture::incident(), keys);
+        check_arrows(&mut fixture, pane, |_, _| None::<Vec<i64>>);
+    }
+}
+
 #[test]
 fn one_can_go_back_to_where_one_was_and_forward_again() {
     let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter>d5");
