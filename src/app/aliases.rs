@@ -40,6 +40,53 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("screendump", "export"),
 ];
 
+/// Commands of k9s that kordon does not have, and what to use instead.
+const ONLY_K9S: &[(&[&str], &str)] = &[
+    (&["logs", "log"], "kubectl logs shows them"),
+    (&["shell", "sh", "attach"], "kubectl exec opens one"),
+    (&["pf", "portforward", "port-forward"], "kubectl port-forward opens one"),
+    (&["top"], "wide shows what nodes use, kordon pressure how near they are to evictions"),
+    (&["xray", "dir", "rbac", "helm", "crd", "crds"], "k9s shows it"),
+    (
+        &[
+            "svc",
+            "services",
+            "dp",
+            "deploy",
+            "deployments",
+            "ds",
+            "daemonsets",
+            "sts",
+            "statefulsets",
+            "rs",
+            "replicasets",
+            "job",
+            "jobs",
+            "cj",
+            "cronjobs",
+            "cm",
+            "configmaps",
+            "sec",
+            "secrets",
+            "ing",
+            "ingresses",
+            "ep",
+            "endpoints",
+            "pv",
+            "pvc",
+            "sa",
+            "hpa",
+        ],
+        "kordon lists nodes, pods, budgets and Events",
+    ),
+];
+
+/// Message for the name of a command that k9s has and kordon does not; `None` for other names.
+pub fn of_k9s(name: &str) -> Option<String> {
+    let (_, instead) = ONLY_K9S.iter().find(|(names, _)| names.contains(&name))?;
+    Some(format!("kordon has no {name}: {instead}"))
+}
+
 /// Aliases of commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aliases {
@@ -52,17 +99,28 @@ impl Aliases {
         Self { own }
     }
 
-    /// Checks that the text for which an alias stands begins with a command.
+    /// Checks that the text for which an alias stands can be run: it begins with a command, or with the start of its
+    /// name, and has an argument only if that command takes one.
     ///
     /// # Errors
-    /// There is no such command; the text names the nearest one.
+    /// There is no such command, it takes no argument, or it must be written in full.
     pub fn check(meant: &str) -> Result<(), String> {
-        let name = meant.split_whitespace().next().unwrap_or_default().to_lowercase();
-        if COMMANDS.iter().any(|command| command.name.starts_with(&name)) {
-            return Ok(());
+        let mut words = meant.split_whitespace();
+        let name = words.next().unwrap_or_default().to_lowercase();
+        let has_argument = words.next().is_some();
+        let typed = || COMMANDS.iter().filter(|command| command.is_typed());
+        let named: Vec<_> = typed().filter(|command| command.name.starts_with(&name)).collect();
+        let Some(first) = named.first() else {
+            let nearest = nearest(&name, typed().map(|command| command.name));
+            return Err(format!("there is no command {name:?}{}", did_you_mean(nearest)));
+        };
+        if has_argument && !named.iter().any(|command| command.takes_argument()) {
+            return Err(format!("{} takes no argument", first.name));
         }
-        let nearest = nearest(&name, COMMANDS.iter().map(|command| command.name));
-        Err(format!("there is no command {name:?}{}", did_you_mean(nearest)))
+        if named.iter().all(|command| command.is_guarded() && command.name != name) {
+            return Err(format!("{} unlocks writes: write its name in full", first.name));
+        }
+        Ok(())
     }
 
     /// Replaces an alias at the start of a text with its command. The rest of the text stays.
@@ -85,6 +143,26 @@ mod tests {
         let is_command = |name: &str| COMMANDS.iter().any(|command| command.name == name);
         for (alias, meant) in BUILT_IN {
             assert!(is_command(meant) && !is_command(alias), "{alias}");
+        }
+        for name in ONLY_K9S.iter().flat_map(|(names, _)| *names) {
+            let is_built_in = BUILT_IN.iter().any(|(alias, _)| alias == name);
+            assert!(!is_command(name) && !is_built_in, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_an_alias_stands_for_can_be_run() {
+        for meant in ["filter state!=Ready", "drain n-1", "dra n-1", "nodes zone:a", "quit", "enforce 1h"] {
+            assert_eq!(Aliases::check(meant), Ok(()), "{meant}");
+        }
+        for (meant, expected) in [
+            ("drian x", "there is no command \"drian\"; did you mean drain?"),
+            ("quit now", "quit takes no argument"),
+            ("dry-run 1h", "dry-run takes no argument"),
+            ("keep-filter", "there is no command \"keep-filter\""),
+            ("enf 1h", "enforce unlocks writes: write its name in full"),
+        ] {
+            assert_eq!(Aliases::check(meant), Err(expected.to_owned()), "{meant}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{
     App, Pane, TakenAlong,
     commands::{COMMANDS, TypedCommand, UserAction},
+    detail::DetailSubject,
     filter_fields::fields,
     maintenance::MaintenanceOption,
     preview::{PlanKind, PlanRequest, Targets},
@@ -42,6 +43,13 @@ impl App {
                 self.filter_pane(pane.unwrap_or_default(), argument, now);
             }
             UserAction::Events => self.filter_pane(Pane::Events, argument, now),
+            UserAction::Filter => {
+                let pane = self.screen.focus;
+                self.screen.set_filter(pane, argument);
+                self.arrange(now);
+                let fault = self.filter_fault(pane);
+                self.screen.keep_filter(fault);
+            }
             UserAction::Enter => self.show_pods_of(argument, now)?,
             UserAction::Copy => {
                 self.taken_along = Some(match argument {
@@ -98,11 +106,14 @@ impl App {
     }
 
     /// Shows the pods of a node. If the name is not that of a node, shows the node of a pod whose namespace and name
-    /// contain it, and selects this pod.
+    /// contain it, and selects this pod. Without a name, shows the pods of the selected node.
     ///
     /// # Errors
-    /// There is neither such a node nor such a pod on a node.
-    fn show_pods_of(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
+    /// There is neither such a node nor such a pod on a node, or no node is selected.
+    pub(super) fn show_pods_of(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
+        if name.is_empty() {
+            return self.show_pods_here(now);
+        }
         let missing = match self.named_node(name) {
             Ok(node) => {
                 self.screen.show_pods(node);
@@ -122,6 +133,28 @@ impl App {
         self.screen.show_pods(node);
         self.arrange(now);
         self.screen.pods.list.select(&key);
+        Ok(())
+    }
+
+    /// Shows the pods of the node whose pods or detail are open, or of the selected node.
+    ///
+    /// # Errors
+    /// No node is selected.
+    fn show_pods_here(&mut self, now: Timestamp) -> Result<(), String> {
+        if self.screen.pods_of.is_some() {
+            self.screen.overlays.close_views();
+            self.screen.focus_on(Pane::Pods);
+            return Ok(());
+        }
+        let of_detail = match self.screen.overlays.shown_detail().map(|detail| &detail.subject) {
+            Some(DetailSubject::Node(node)) => Some(node),
+            Some(DetailSubject::Pod(_) | DetailSubject::Budget(_)) | None => None,
+        };
+        let node = of_detail.or(self.screen.selected_node()).cloned();
+        let node =
+            node.ok_or("no node is selected: :pods NAME shows those of a node, kordon pods those of all")?;
+        self.screen.show_pods(node);
+        self.arrange(now);
         Ok(())
     }
 

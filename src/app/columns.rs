@@ -21,12 +21,21 @@ impl<C: SortColumn> Sort<C> {
     pub fn flip(&mut self) {
         self.reversed = !self.reversed;
     }
+
+    /// Whether the values of the column fall from row to row.
+    pub fn is_descending(&self) -> bool {
+        C::DESCENDING.contains(&self.column) != self.reversed
+    }
 }
 
 /// A column that a list can be sorted by.
 pub trait SortColumn: Copy + Default + PartialEq + 'static {
     /// All columns of the table, in the order in which the sort key cycles through them.
     const ALL: &'static [Self];
+
+    /// Columns whose natural direction is descending: the largest number, share or amount, the longest time since, and
+    /// the most urgent state come first.
+    const DESCENDING: &'static [Self];
 
     fn title(self) -> &'static str;
 
@@ -38,15 +47,17 @@ pub trait SortColumn: Copy + Default + PartialEq + 'static {
     }
 }
 
-/// Declares the columns of one table with their titles and letters.
+/// Declares the columns of one table with their titles and letters, and those that are descending by nature.
 macro_rules! columns {
-    ($(#[$doc:meta])* $type:ident { $first:ident = $first_title:literal $first_letter:literal, $($variant:ident = $title:literal $letter:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $type:ident { $first:ident = $first_title:literal $first_letter:literal, $($variant:ident = $title:literal $letter:literal),+ $(,)? } $(descending: $($falling:ident),+)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $type { #[default] $first, $($variant),+ }
 
         impl SortColumn for $type {
             const ALL: &'static [Self] = &[Self::$first, $(Self::$variant),+];
+
+            const DESCENDING: &'static [Self] = &[$($(Self::$falling),+)?];
 
             fn title(self) -> &'static str {
                 match self {
@@ -73,6 +84,7 @@ columns! {
         Conditions = "conditions" 'O', Address = "address" 'I', Version = "kubelet" 'K', Kernel = "kernel" 'L',
         Kind = "type" 'D', Age = "age" 'A',
     }
+    descending: State, Heartbeat, Pods, Cpu, Memory, Taints, Conditions
 }
 
 columns! {
@@ -81,11 +93,13 @@ columns! {
         Zone = "zone" 'N', State = "state" 'S', Size = "size" 'Z', NotReady = "not ready" 'O', Rate = "rate" 'R',
         Queue = "queue" 'Q',
     }
+    descending: State, Size, NotReady, Queue
 }
 
 columns! {
     /// Columns of the evictions.
     EvictionColumn { Due = "in" 'I', Pod = "pod" 'N', Node = "node" 'O', Outcome = "outcome" 'S' }
+    descending: Outcome
 }
 
 columns! {
@@ -94,6 +108,7 @@ columns! {
         Last = "last" 'A', Type = "type" 'T', Reason = "reason" 'R', Object = "object" 'N', Count = "count" 'C',
         Source = "source" 'S',
     }
+    descending: Type, Count
 }
 
 columns! {
@@ -101,6 +116,7 @@ columns! {
     BudgetColumn {
         Room = "room" 'R', Name = "budget" 'N', Pods = "pods" 'P', Blocks = "blocks" 'O', Drains = "drains" 'D',
     }
+    descending: Pods, Blocks, Drains
 }
 
 columns! {
@@ -124,6 +140,7 @@ columns! {
         Name = "pod" 'N', Due = "eviction" 'E', Ready = "ready" 'R', Phase = "phase" 'S', Owner = "owner" 'W',
         Priority = "priority" 'P', Cpu = "cpu" 'C', Memory = "memory" 'M', Age = "age" 'A',
     }
+    descending: Priority, Cpu, Memory
 }
 
 /// Inputs of a list's order. The list is sorted again only when an input changes. Moving the selection changes no

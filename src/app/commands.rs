@@ -322,6 +322,23 @@ impl Command {
         Self { context: KeyContext::Tour, ..self }
     }
 
+    /// Whether the command can be run from the palette.
+    pub(super) fn is_typed(&self) -> bool {
+        let needs_overlay =
+            matches!(self.context, KeyContext::Typing | KeyContext::TypingOf(_) | KeyContext::Tour);
+        !needs_overlay && self.name != "palette"
+    }
+
+    /// Whether the command must be typed in full, so that it cannot be chosen by mistake.
+    pub(super) const fn is_guarded(&self) -> bool {
+        matches!(self.danger, Danger::Unlocks)
+    }
+
+    /// Whether the command takes an argument when it is typed.
+    pub(super) fn takes_argument(&self) -> bool {
+        self.takes.is_some_and(|takes| !takes.is_empty())
+    }
+
     const fn with_danger(self, danger: Danger) -> Self {
         Self { danger, ..self }
     }
@@ -346,7 +363,7 @@ const MARKED: &[Pane] = &[Pane::Nodes, Pane::Pods];
 const MARK: &str = "Mark the selected row for the next plan, or unmark it.";
 const MARK_ALL: &str = "Mark all shown rows, or unmark them if all are marked.";
 
-/// Argument of commands that focus a pane: a filter of the pane's rows.
+/// Argument of commands that focus or filter a pane: a filter of the pane's rows.
 const FILTER: &str = "[FILTER]";
 
 const ENTER: &[Chord] = &[key(KeyCode::Enter)];
@@ -417,7 +434,7 @@ pub const COMMANDS: &[Command] = &[
     view("edit", "Edit the taints, labels or annotations again.", "", ENTER, UserAction::Enter).within(&[Pane::Plan]),
     view("mark", MARK, "mark", &[char(' ')], UserAction::Mark).within(MARKED),
     view("mark-all", MARK_ALL, "", &[char('M')], UserAction::MarkAll).within(MARKED),
-    view("mark-range", "Mark the rows from the one marked last to the selected one.",
+    view("mark-range", "Mark the rows from the one marked last to the selected one; where none is marked, start a range.",
         "", &[char('v')], UserAction::MarkRange).within(MARKED),
     plan(NODES, "cordon", "Plan to cordon the marked nodes, or the selected one.", &[char('c')], PlanKind::Cordon),
     plan(NODES, "uncordon", "Plan to uncordon the marked nodes, or the selected one.",
@@ -539,7 +556,7 @@ pub const COMMANDS: &[Command] = &[
     view("back", "Go back one step: close help, clear the filter, close a detail, plan or progress, clear the marks, leave a node, end the zoom.",
         "back", &[key(KeyCode::Esc)], UserAction::Back),
     view("filter", "Filter the focused pane: words, `!word`, `/regex/`, `~fuzzy`, `zone:a`, `taint=*NoExecute`, `age<2h`, `cpu>80%`.",
-        "filter", &[char('/')], UserAction::Filter),
+        "filter", &[char('/')], UserAction::Filter).takes(FILTER),
     view("sort", "Sort the focused pane by the next column; a letter that follows names one.",
         "sort", &[char('s')], UserAction::Typed(TypedCommand::Sort)).takes("[COLUMN]"),
     view("sort-direction", "Reverse the order.", "", &[char('S')], UserAction::FlipSort),
@@ -581,7 +598,7 @@ pub const COMMANDS: &[Command] = &[
         "keep", ENTER, UserAction::KeepFilter).while_typing(InputTarget::Filter),
     typing("drop-filter", "Clear the filter and go back to the list.",
         "clear", ESC, UserAction::Back).while_typing(InputTarget::Filter),
-    typing("complete-field", "Complete the name of a field or label, or its value.",
+    typing("complete-field", "Complete the name of a field or label, or its value; again, with the next candidate.",
         "complete", &[key(KeyCode::Tab)], UserAction::Complete).while_typing(InputTarget::Filter),
     typing("complete", "Complete the word as proposed.",
         "complete", &[key(KeyCode::Tab)], UserAction::Complete).while_typing(InputTarget::Edits),

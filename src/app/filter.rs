@@ -3,16 +3,17 @@
 //! All terms must hold; `!` negates a term. A term is a word that occurs in any text of a row, a
 //! `/regular expression/`, a fuzzy word (`~gnrl` finds general), or a test of a field: `zone:a` (a word of the field
 //! starts or ends with the value), `state=Silent` and `taint=*NoExecute` (the value equals the field or one of its
-//! words, `*` stands for any characters), `!=`, and `<`, `<=`, `>`, `>=` for numbers, shares and times (`pods>20`,
-//! `cpu>80%`, `age<2h`). A name that is not a field is a label of nodes and pods. Case does not matter, except in a
-//! label selector, which follows `-l` as in kubectl (`-l app=web,tier in (a, b),!legacy`).
+//! words, `*` stands for any characters), `!=`, and `<`, `<=`, `>`, `>=` for numbers, shares, amounts and times
+//! (`pods>20`, `cpu>80%`, `memory>1Gi`, `age<2h`). A name that is not a field is a label of nodes and pods. Case does
+//! not matter, except in an amount, and in a label selector, which follows `-l` as in kubectl (`-l app=web,tier in
+//! (a, b),!legacy`).
 
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex},
 };
 
-use kordon_core::cluster::{Labels, Selector, nearest::nearest};
+use kordon_core::cluster::{Labels, Selector, nearest::nearest, quantity};
 use kordon_time::Span;
 use nucleo_matcher::{
     Config, Matcher, Utf32Str,
@@ -57,7 +58,8 @@ enum Test {
     Compares {
         field: String,
         relation: Relation,
-        value: Measure,
+        /// Every way to read the typed value.
+        values: Vec<Measure>,
     },
     /// The label selector selects the row's labels.
     Selects(Selector),
@@ -89,6 +91,8 @@ pub enum Measure {
     Number(f64),
     /// A share; 1.0 is 100 %.
     Share(f64),
+    /// An amount of a resource in thousandths of a core or byte.
+    Amount(i64),
     Time(Span),
 }
 
@@ -138,12 +142,7 @@ impl Filter {
         let word = name_typed(text);
         let mut meant = fields.iter().filter(|field| !word.is_empty() && field.name.starts_with(word));
         let (Some(field), None) = (meant.next(), meant.next()) else { return None };
-        let sign = match field.kind {
-            FieldKind::Word => ":",
-            FieldKind::Number | FieldKind::Share | FieldKind::Time => ">",
-            FieldKind::Selector => " ",
-        };
-        Some(format!("{}{}{sign}", text.strip_suffix(word)?, field.name))
+        Some(format!("{}{}{}", text.strip_suffix(word)?, field.name, field.kind.sign()))
     }
 
     /// Names of the fields that start with the last word of a text; empty if that word already has a value.
@@ -296,18 +295,29 @@ pub enum FieldKind {
     Word,
     Number,
     Share,
+    Amount,
     Time,
     /// Not a field: the sign before a label selector.
     Selector,
 }
 
 impl FieldKind {
+    /// The sign between the name of a field of this kind and its value.
+    pub(super) const fn sign(self) -> &'static str {
+        match self {
+            Self::Word => ":",
+            Self::Number | Self::Share | Self::Amount | Self::Time => ">",
+            Self::Selector => " ",
+        }
+    }
+
     /// Description of a value of this kind, for errors in comparisons.
     const fn example(self) -> &'static str {
         match self {
             Self::Word => "a word",
             Self::Number => "a number, such as 20",
             Self::Share => "a share, such as 80%",
+            Self::Amount => "an amount, such as 300m or 1Gi",
             Self::Time => "a time, such as 2h",
             Self::Selector => "a label selector, such as app=web",
         }
@@ -319,16 +329,19 @@ impl Measure {
         match self {
             Self::Number(_) => FieldKind::Number,
             Self::Share(_) => FieldKind::Share,
+            Self::Amount(_) => FieldKind::Amount,
             Self::Time(_) => FieldKind::Time,
         }
     }
 
-    fn parse(text: &str) -> Option<Self> {
-        if let Some(percent) = text.strip_suffix('%') {
-            return percent.parse().ok().map(|percent: f64| Self::Share(percent / 100.0));
-        }
-        let time = || humantime::parse_duration(text).ok().map(|time| Self::Time(time.into()));
-        text.parse().ok().map(Self::Number).or_else(time)
+    /// Every way to read a text: `300m` is an amount and a time, `20` a number and an amount.
+    fn readings(text: &str) -> Vec<Self> {
+        let share = text.strip_suffix('%').and_then(|percent| percent.parse::<f64>().ok());
+        let share = share.map(|percent| Self::Share(percent / 100.0));
+        let number = text.parse().ok().map(Self::Number);
+        let amount = quantity::parse_milli(text).map(Self::Amount);
+        let time = humantime::parse_duration(&text.to_lowercase()).ok().map(|time| Self::Time(time.into()));
+        [share, number, amount, time].into_iter().flatten().collect()
     }
 }
 
@@ -445,31 +458,35 @@ impl Test {
         if let Some(letters) = word.strip_prefix('~') {
             return Ok((!letters.is_empty()).then(|| (false, Self::Fuzzy(Fuzzy::new(letters)))));
         }
-        let lower = word.to_lowercase();
-        let Some(at) = lower.find([':', '=', '<', '>', '!']).filter(|at| *at > 0) else {
-            return Ok((!lower.is_empty()).then_some((false, Self::Contains(lower))));
+        let Some(at) = word.find([':', '=', '<', '>', '!']).filter(|at| *at > 0) else {
+            return Ok((!word.is_empty()).then(|| (false, Self::Contains(word.to_lowercase()))));
         };
-        let (field, rest) = (lower[..at].to_owned(), &lower[at..]);
+        let (field, rest) = (word[..at].to_lowercase(), &word[at..]);
         let sign =
             ["!=", "<=", ">=", "==", ":", "=", "<", ">"].into_iter().find(|sign| rest.starts_with(sign));
-        let Some(sign) = sign else { return Ok(Some((false, Self::Contains(lower)))) };
+        let Some(sign) = sign else { return Ok(Some((false, Self::Contains(word.to_lowercase())))) };
         let value = &rest[sign.len()..];
         if value.is_empty() {
             return Ok(None);
         }
         let relation = match sign {
-            ":" => return Ok(Some((false, Self::Word { field, value: value.into() }))),
+            ":" => return Ok(Some((false, Self::Word { field, value: value.to_lowercase() }))),
             "=" | "==" | "!=" => {
-                return Ok(Some((sign == "!=", Self::Is { field, value: Glob::new(value) })));
+                let value = Glob::new(&value.to_lowercase());
+                return Ok(Some((sign == "!=", Self::Is { field, value })));
             }
             "<" => Relation::Less,
             "<=" => Relation::AtMost,
             ">" => Relation::Greater,
             _ => Relation::AtLeast,
         };
-        let value = Measure::parse(value)
-            .ok_or_else(|| format!("{value} is no number, share or time, such as 20, 80% or 2h"))?;
-        Ok(Some((false, Self::Compares { field, relation, value })))
+        let values = Measure::readings(value);
+        if values.is_empty() {
+            return Err(format!("{value} is no number, share or time, such as 20, 80% or 2h"));
+        }
+        // Lists have `mem` in their headings.
+        let field = if field == "mem" { "memory".into() } else { field };
+        Ok(Some((false, Self::Compares { field, relation, values })))
     }
 
     /// Why no row of a list with these fields can pass the test.
@@ -478,11 +495,11 @@ impl Test {
             let has_labels = fields.iter().any(|field| field.kind == FieldKind::Selector);
             return (!has_labels).then(|| "nothing here has labels: -l selects nodes and pods".into());
         }
-        let Self::Compares { field, value, .. } = self else { return None };
+        let Self::Compares { field, values, .. } = self else { return None };
         let comparable =
             || fields.iter().filter(|field| !matches!(field.kind, FieldKind::Word | FieldKind::Selector));
         match comparable().find(|known| known.name == field) {
-            Some(known) if known.kind == value.kind() => None,
+            Some(known) if values.iter().any(|value| known.kind == value.kind()) => None,
             Some(known) => Some(format!("{field} is compared with {}", known.kind.example())),
             None => {
                 let names: Vec<&str> = comparable().map(|field| field.name).collect();
@@ -512,8 +529,9 @@ impl Test {
                 let found = found.to_lowercase();
                 value.is_match(&found) || found.split_whitespace().any(|word| value.is_match(word))
             }),
-            Self::Compares { field, relation, value } => {
-                row.measure(field).is_some_and(|found| relation.holds(found, *value))
+            Self::Compares { field, relation, values } => {
+                let holds = |found: Measure| values.iter().any(|value| relation.holds(found, *value));
+                row.measure(field).is_some_and(holds)
             }
             Self::Selects(selector) => row.labels().is_some_and(|labels| selector.matches(labels)),
         }
@@ -591,6 +609,7 @@ mod tests {
             match key {
                 "pods" => Some(Measure::Number(20.0)),
                 "cpu" => Some(Measure::Share(0.8)),
+                "request" => Some(Measure::Amount(300)),
                 "age" => Some(Measure::Time(Span::from_secs(3600))),
                 _ => None,
             }
@@ -751,6 +770,7 @@ mod tests {
                 && !holds("pods<20")
         );
         assert!(holds("cpu>79.5%") && !holds("cpu>80%") && !holds("cpu>0"), "a share is no number");
+        assert!(holds("request>250m") && !holds("request>300m") && holds("request<1Gi request<0.5"));
         assert!(holds("age<2h") && holds("age>30m") && !holds("age<1h") && !holds("memory>0"));
     }
 

@@ -30,6 +30,10 @@ const fn share(name: &'static str) -> FilterField {
     FilterField { name, kind: FieldKind::Share }
 }
 
+const fn amount(name: &'static str) -> FilterField {
+    FilterField { name, kind: FieldKind::Amount }
+}
+
 const fn time(name: &'static str) -> FilterField {
     FilterField { name, kind: FieldKind::Time }
 }
@@ -68,7 +72,8 @@ const POD: &[FilterField] = &[
     word("owner"),
     word("due"),
     number("priority"),
-    number("cpu"),
+    amount("cpu"),
+    amount("memory"),
     time("age"),
     time("grace"),
     SELECTOR,
@@ -493,8 +498,8 @@ impl Filterable for FilterablePod<'_> {
         let pod = self.pod;
         match key {
             "priority" => Some(Measure::Number(f64::from(pod.priority))),
-            #[expect(clippy::cast_precision_loss, reason = "no pod has so many cores")]
-            "cpu" => Some(Measure::Number(pod.requests().cpu_milli as f64 / 1000.0)),
+            "cpu" => Some(Measure::Amount(pod.requests().cpu_milli)),
+            "memory" => Some(Measure::Amount(pod.requests().memory_bytes.saturating_mul(1000))),
             "age" => Some(age(self.shown, pod.created)),
             "grace" => Some(Measure::Time(pod.grace)),
             _ => None,

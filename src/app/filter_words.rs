@@ -11,6 +11,7 @@ use super::{
     filter::{Filterable, name_typed},
     filter_fields::{fields, possible_values},
     filterable_rows::VisitRows,
+    key_prefix::FilterCandidate,
     overlays::Overlay,
 };
 
@@ -42,6 +43,11 @@ fn field_words(pane: Pane, name: &str, rows: &VisitRows<'_>) -> Option<BTreeSet<
     words.map(|words| words.into_iter().chain(possible).collect())
 }
 
+/// The part of a typed filter that candidates complete: the value, or the name, of its last word.
+fn word_typed(text: &str) -> &str {
+    Filter::value_typed(text).map_or_else(|| name_typed(text), |(_, value)| value)
+}
+
 impl App {
     /// What is wrong with the filter of a pane, if anything.
     pub(super) fn filter_fault(&self, pane: Pane) -> Option<String> {
@@ -66,9 +72,12 @@ impl App {
     }
 
     /// Words that may complete the last word of the filter that is being typed: values of a field or label, names of
-    /// fields, or names of labels if no field has such a name.
+    /// fields, or names of labels if no field has such a name. If Tab has chosen one of them, it is the first.
     pub fn filter_candidates(&self) -> Vec<String> {
         let Some(text) = self.typed_filter() else { return Vec::new() };
+        if let Some(candidate) = self.chosen_candidate() {
+            return candidate.all.clone();
+        }
         let pane = self.screen.focus;
         if let Some((name, typed)) = Filter::value_typed(text) {
             let typed = typed.to_lowercase();
@@ -85,28 +94,69 @@ impl App {
         }
     }
 
-    /// The filter that is being typed, with its last word completed as far as it is unambiguous.
-    pub(super) fn completed_filter(&self) -> Option<String> {
+    /// The candidate that Tab has chosen; `None` once another text is typed.
+    fn chosen_candidate(&self) -> Option<&FilterCandidate> {
         let text = self.typed_filter()?;
+        self.screen.key_prefix.candidate.as_ref().filter(|candidate| candidate.text == text)
+    }
+
+    /// The first candidate for the last word of the typed filter, or the next one if the last key chose a candidate.
+    fn next_candidate(&self) -> Option<FilterCandidate> {
+        let mut all = self.filter_candidates();
+        let before = match self.chosen_candidate() {
+            Some(chosen) => {
+                all.rotate_left(1);
+                chosen.before.clone()
+            }
+            None => {
+                let text = self.typed_filter()?;
+                text.strip_suffix(word_typed(text))?.to_owned()
+            }
+        };
+        let first = all.first()?;
+        let end = if Filter::value_typed(&before).is_some() {
+            ""
+        } else {
+            let field = fields(self.screen.focus).iter().find(|field| field.name == first);
+            field.map_or("=", |field| field.kind.sign())
+        };
+        let text = format!("{before}{first}{end}");
+        Some(FilterCandidate { all, before, text })
+    }
+
+    /// The filter that is being typed, with its last word completed as far as it is unambiguous.
+    fn completed_filter(&self) -> Option<String> {
+        let text = self.typed_filter().filter(|_| self.chosen_candidate().is_none())?;
         let fields = fields(self.screen.focus);
         let completed = Filter::complete(text, fields);
         if completed.is_some() || !Filter::proposals(text, fields).is_empty() {
             return completed;
         }
         let candidates = self.filter_candidates();
-        let (typed, end) = match Filter::value_typed(text) {
-            Some((_, value)) => (value, ""),
-            None => (name_typed(text), if candidates.len() == 1 { "=" } else { "" }),
-        };
+        let typed = word_typed(text);
+        let is_label = candidates.len() == 1 && Filter::value_typed(text).is_none();
+        let end = if is_label { "=" } else { "" };
         let common = common_start(&candidates).filter(|common| common.len() >= typed.len())?;
         let completed = format!("{}{common}{end}", text.strip_suffix(typed)?);
         (completed != text).then_some(completed)
     }
 
-    /// Completes the filter that is being typed. Returns `false` if no filter is being typed.
+    /// Whether Tab changes the filter that is being typed.
+    pub(super) fn can_complete_filter(&self) -> bool {
+        self.completed_filter().is_some() || !self.filter_candidates().is_empty()
+    }
+
+    /// Completes the filter that is being typed as far as it is unambiguous; where it is not, with the first candidate,
+    /// and then with the next one. Returns `false` if no filter is being typed.
     pub(super) fn complete_filter(&mut self) -> bool {
         let is_typed = self.typed_filter().is_some();
-        if let Some(text) = self.completed_filter() {
+        let completed = self.completed_filter().or_else(|| {
+            let candidate = self.next_candidate()?;
+            let text = candidate.text.clone();
+            self.screen.key_prefix.candidate = Some(candidate);
+            Some(text)
+        });
+        if let Some(text) = completed {
             let pane = self.screen.focus;
             self.screen.set_filter(pane, &text);
             if let Some(Overlay::Filter(input)) = self.screen.focused_overlay_mut() {

@@ -26,7 +26,10 @@ impl App {
     pub fn on_key(&mut self, key: KeyEvent, typed: Timestamp, now: Timestamp) -> Reaction {
         let focus = self.screen.key_focus();
         let prefix = std::mem::take(&mut self.screen.key_prefix);
-        let KeyFocus::Pane(pane) = focus else { return self.run_key(key, focus, now) };
+        let KeyFocus::Pane(pane) = focus else {
+            self.screen.key_prefix.candidate = prefix.candidate;
+            return self.run_key(key, focus, now);
+        };
         let letter = Chord::from(key).typed();
         if let Some(title) =
             letter.filter(|_| prefix.chooses_column).and_then(|key| self.column_of(pane, key))

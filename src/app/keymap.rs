@@ -66,12 +66,12 @@ impl Keymap {
     ///
     /// # Errors
     /// There is no such command or key, or a key would run two commands at the same focus. The list is not empty: it has
-    /// an error for each command, and one for the first such key.
+    /// an error for each such command and key, and one for each two commands of a key.
     pub fn new(preset: KeyPreset, configured: &ConfiguredKeys) -> Result<Self, Vec<KeymapError>> {
         let mut keymap = Self::preset(preset);
-        let wrong = configured.iter().filter_map(|(text, keys)| keymap.bind(text, keys).err());
-        let mut errors: Vec<KeymapError> = wrong.collect();
-        errors.extend(keymap.conflict());
+        let mut errors: Vec<KeymapError> =
+            configured.iter().flat_map(|(text, keys)| keymap.bind(text, keys)).collect();
+        errors.extend(keymap.conflicts());
         if errors.is_empty() { Ok(keymap) } else { Err(errors) }
     }
 
@@ -95,32 +95,36 @@ impl Keymap {
         Self { bindings, has_counts: preset.has_counts() }
     }
 
-    /// Binds a command, with its argument if it has one, to these keys alone.
-    fn bind(&mut self, text: &str, keys: &[String]) -> Result<(), KeymapError> {
+    /// Binds a command, with its argument if it has one, to these keys alone. Returns what is wrong.
+    fn bind(&mut self, text: &str, keys: &[String]) -> Vec<KeymapError> {
         let (name, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let argument = argument.trim().to_owned();
         let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
             let meant = nearest(name, COMMANDS.iter().map(|command| command.name));
-            return Err(KeymapError::Unknown { name: name.to_owned(), meant });
+            return vec![KeymapError::Unknown { name: name.to_owned(), meant }];
         };
-        if !argument.is_empty() && command.takes.is_none_or(str::is_empty) {
-            return Err(KeymapError::NoArgument { command: command.name });
+        if !argument.is_empty() && !command.takes_argument() {
+            return vec![KeymapError::NoArgument { command: command.name }];
         }
         self.bindings.retain(|binding| binding.command != command || binding.argument != argument);
+        let mut errors = Vec::new();
         for key in keys {
-            let chord = key.parse();
-            let chord = chord.map_err(|error| KeymapError::NoKey { command: text.to_owned(), error })?;
-            self.bindings.push(Binding::new(chord, command, argument.clone()));
+            match key.parse::<Chord>() {
+                Ok(chord) => self.bindings.push(Binding::new(chord, command, argument.clone())),
+                Err(error) => errors.push(KeymapError::NoKey { command: text.to_owned(), error }),
+            }
         }
-        Ok(())
+        errors
     }
 
-    /// The first key that would run two commands at the same focus.
-    fn conflict(&self) -> Option<KeymapError> {
-        self.bindings.iter().enumerate().find_map(|(place, one)| {
-            let other = self.bindings[place + 1..].iter().find(|other| one.conflicts_with(other))?;
-            let (chord, one, other) = (one.chord, one.text(), other.text());
-            Some(KeymapError::Conflict { chord, one, other })
+    /// The keys that would run two commands at the same focus.
+    fn conflicts(&self) -> impl Iterator<Item = KeymapError> {
+        self.bindings.iter().enumerate().flat_map(move |(place, one)| {
+            let others = self.bindings[place + 1..].iter().filter(move |other| one.conflicts_with(other));
+            others.map(move |other| {
+                let (chord, one, other) = (one.chord, one.text(), other.text());
+                KeymapError::Conflict { chord, one, other }
+            })
         })
     }
 
@@ -232,7 +236,7 @@ fn markdown() -> String {
         text += &format!("| {} | {name} | {doc} | {context} |\n", quoted(&keymap, command));
     }
     text += "\n## Presets\n\nWith `preset = \"k9s\"` or `\"vim\"`, capital letters sort by a column (again: the other way \
-             round), digits before\na move repeat it (`5j`; `7G` goes to the seventh row) if it follows within 0.7 s, in the \
+             round), digits before\na move repeat it (`5j`; `7G` and `:7` go to the seventh row) if it follows within 0.7 s, in the \
              pane that had the focus before, and these\ncommands have other keys:\n\n| command | k9s | vim |\n| --- | --- | --- |\n";
     for command in COMMANDS {
         let keys = [&keymap, &k9s, &vim].map(|keymap| quoted(keymap, command));
@@ -240,7 +244,9 @@ fn markdown() -> String {
             text += &format!("| {} | {} | {} |\n", command.name, keys[1], keys[2]);
         }
     }
-    text += "\nColumns by their letters; in kordon's own keys a small letter after `s` does the same:\n\n";
+    text += "\nColumns by their letters; in kordon's own keys a small letter after `s` does the same. `↑` in a \
+             heading: its values rise from row to row,\n`↓`: they fall. Times are compared as they are shown, states \
+             by their urgency:\n\n";
     text += &columns_by_letter::<NodeColumn>(Pane::Nodes);
     text += &columns_by_letter::<ZoneColumn>(Pane::Zones);
     text += &columns_by_letter::<PodColumn>(Pane::Pods);
@@ -280,7 +286,7 @@ mod tests {
     #[test]
     fn no_key_of_any_preset_means_two_things_in_one_place() {
         for preset in KeyPreset::ALL {
-            assert_eq!(Keymap::preset(*preset).conflict(), None, "{preset:?}");
+            assert_eq!(Keymap::preset(*preset).conflicts().next(), None, "{preset:?}");
         }
     }
 

@@ -195,7 +195,7 @@ impl App {
     fn has_completion(&self) -> bool {
         match self.screen.overlays.top() {
             Some(Overlay::Palette(palette)) => !palette.found.is_empty(),
-            Some(Overlay::Filter(_)) => self.completed_filter().is_some(),
+            Some(Overlay::Filter(_)) => self.can_complete_filter(),
             _ => self.proposals() > 0,
         }
     }
@@ -291,6 +291,8 @@ impl App {
         let is_it = |command: &&Command| command.action == action && command.context.applies(focus);
         let key =
             COMMANDS.iter().find(is_it).and_then(|command| self.preferences.keymap.keys(command).next());
-        self.screen.message = key.map(|key| format!("{key} does nothing here: ? shows what does"));
+        // While text is typed, `?` is a part of the text.
+        let help = if matches!(focus, KeyFocus::Input(_)) { "" } else { ": ? shows what does" };
+        self.screen.message = key.map(|key| format!("{key} does nothing here{help}"));
     }
 }

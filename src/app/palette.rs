@@ -3,11 +3,14 @@
 use tui_input::{Input, InputRequest};
 
 use super::{
-    aliases::Aliases,
-    commands::{COMMANDS, Command, Danger, KeyContext},
+    aliases::{Aliases, of_k9s},
+    commands::{COMMANDS, Command},
     pane::KeyFocus,
 };
 use kordon_core::cluster::nearest::nearest;
+
+/// Maximum number of commands that are named if a typed name begins several.
+const NAMED: usize = 5;
 
 /// A command that is being typed.
 #[derive(Clone, Debug)]
@@ -77,14 +80,19 @@ impl Palette {
         self.is_chosen = true;
     }
 
-    /// Replaces the text with the name of the chosen command.
+    /// Replaces the text with the name of the chosen command. If the name before an argument was misspelt, the argument
+    /// stays.
     pub fn complete(&mut self) {
         let Some(command) = self.found.get(self.chosen).copied() else { return };
-        if is_guarded(command) {
+        let has_argument = self.input.value().trim().contains(char::is_whitespace);
+        if has_argument && self.correct() {
+            return;
+        }
+        if command.is_guarded() {
             self.fault = Some(in_full(command));
             return;
         }
-        let behind = if command.takes.is_some_and(|takes| !takes.is_empty()) { " " } else { "" };
+        let behind = if command.takes_argument() { " " } else { "" };
         self.set_text(format!("{}{behind}", command.name));
     }
 
@@ -116,17 +124,14 @@ impl Palette {
         let names = |command: &Command| {
             !head.is_empty() && command.takes.is_some() && command.name.starts_with(&name)
         };
-        let is_named = |command: &Command| names(command) || command.name.starts_with(&whole);
-        let command = if self.is_chosen {
-            self.found.get(self.chosen)
+        let is_named = |command: &&Command| names(command) || command.name.starts_with(&whole);
+        let command = if self.is_chosen || whole.is_empty() {
+            self.found.get(self.chosen).copied().ok_or_else(|| self.no_match(&text))?
         } else {
-            self.found.iter().find(|command| is_named(command))
+            let named: Vec<&'static Command> = self.found.iter().copied().filter(is_named).collect();
+            self.meant(&named, &name).ok_or_else(|| self.no_match(&text))??
         };
-        let Some(command) = command.copied() else {
-            let found = self.found.first().map(|command| format!("; Tab takes {}", command.name));
-            return Err(format!("no command matches: {text}{}", found.unwrap_or_default()));
-        };
-        if is_guarded(command) && head != command.name {
+        if command.is_guarded() && head != command.name {
             return Err(in_full(command));
         }
         let argument = if names(command) { argument.trim().to_owned() } else { String::new() };
@@ -136,9 +141,64 @@ impl Palette {
         Ok((command, argument))
     }
 
-    /// Whether the command can be run with the present focus.
+    /// Of the commands whose names a typed name begins, the one that is meant: the command of that name, or the only
+    /// one that applies with the present focus, or the only one. `None` if the name begins none.
+    ///
+    /// # Errors
+    /// Several commands may be meant; the text names them.
+    fn meant(&self, named: &[&'static Command], name: &str) -> Option<Result<&'static Command, String>> {
+        if let Some(exact) = named.iter().copied().find(|command| command.name == name) {
+            return Some(Ok(exact));
+        }
+        let mut here: Vec<&'static Command> =
+            named.iter().copied().filter(|command| self.applies(command)).collect();
+        if here.is_empty() {
+            here = named.to_vec();
+        }
+        match here.as_slice() {
+            [] => None,
+            [only] => Some(Ok(*only)),
+            several => {
+                let names: Vec<&str> = several.iter().take(NAMED).map(|command| command.name).collect();
+                let more = if several.len() > NAMED { ", …" } else { "" };
+                Some(Err(format!("{name} begins {}{more}: type more of the name", names.join(", "))))
+            }
+        }
+    }
+
+    /// Why no command is named by a text, with what probably helps. A single word proposes only a command with a name
+    /// like it; several words are a search, and propose the best match.
+    fn no_match(&self, text: &str) -> String {
+        let name = text.split_whitespace().next().unwrap_or_default().to_lowercase();
+        if let Some(instead) = of_k9s(&name) {
+            return instead;
+        }
+        let is_search = text.contains(char::is_whitespace);
+        let proposed = if is_search { self.found.first().copied() } else { misspelt(&name) };
+        let proposed = proposed.map(|command| format!("; Tab takes {}", command.name));
+        format!("no command matches: {text}{}", proposed.unwrap_or_default())
+    }
+
+    /// Replaces a misspelt name with the only command that has a name like it, and keeps what follows the name. Returns
+    /// whether there is such a command. A command that must be typed in full is not proposed.
+    pub(super) fn correct(&mut self) -> bool {
+        let text = self.input.value().trim().to_owned();
+        let (head, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
+        let name = head.to_lowercase();
+        let [found] = self.found[..] else { return false };
+        let is_guess = misspelt(&name) == Some(found) && !found.name.starts_with(&name);
+        let near = COMMANDS.iter().filter(|command| command.is_typed() && is_near(&name, command.name));
+        if !is_guess || found.is_guarded() || near.count() > 1 {
+            return false;
+        }
+        self.set_text(format!("{}{rest}", found.name));
+        self.fault = Some(format!("there is no command {head}; Enter runs the corrected line"));
+        true
+    }
+
+    /// Whether the command can be run with the present focus. The pods of the selected node can be shown from anywhere.
     pub fn applies(&self, command: &Command) -> bool {
-        command.context.applies(self.focus)
+        command.context.applies(self.focus) || command.name == "pods"
     }
 
     fn search(&mut self) {
@@ -152,11 +212,6 @@ impl Palette {
     }
 }
 
-/// Whether the command must be typed in full, so that it cannot be chosen by mistake.
-fn is_guarded(command: &Command) -> bool {
-    command.danger == Danger::Unlocks
-}
-
 fn in_full(command: &Command) -> String {
     format!("type {} in full: it unlocks writes", command.name)
 }
@@ -166,17 +221,19 @@ fn found(text: &str, focus: KeyFocus) -> Vec<&'static Command> {
     let text = text.trim().to_lowercase();
     let head = text.split_whitespace().next().unwrap_or_default();
     // If an argument follows the name, only the name is compared with the commands.
-    let takes_argument = |command: &&Command| {
-        text != head && command.takes.is_some_and(|takes| !takes.is_empty()) && command.name.starts_with(head)
-    };
-    let named = COMMANDS.iter().filter(takes_argument).min_by_key(|command| command.name != head);
-    if let Some(command) = named {
-        return vec![command];
+    let takes_argument =
+        |command: &&Command| text != head && command.takes_argument() && command.name.starts_with(head);
+    let named: Vec<&'static Command> = COMMANDS.iter().filter(takes_argument).collect();
+    if let Some(exact) = named.iter().copied().find(|command| command.name == head) {
+        return vec![exact];
+    }
+    if !named.is_empty() {
+        return named;
     }
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut found: Vec<(u8, &'static Command)> = COMMANDS
         .iter()
-        .filter(is_typed)
+        .filter(|command| command.is_typed())
         .filter_map(|command| Some((rank(command, &text, &words, focus)?, command)))
         .collect();
     found.sort_by_key(|(rank, _)| *rank);
@@ -188,22 +245,23 @@ fn found(text: &str, focus: KeyFocus) -> Vec<&'static Command> {
 
 /// The command that was probably meant by a misspelt name.
 fn misspelt(name: &str) -> Option<&'static Command> {
-    let meant = nearest(name, COMMANDS.iter().filter(is_typed).map(|command| command.name))?;
+    let names = COMMANDS.iter().filter(|command| command.is_typed()).map(|command| command.name);
+    let meant = nearest(name, names.filter(|known| is_near(name, known)))?;
     COMMANDS.iter().find(|command| command.name == meant)
 }
 
-/// Whether the command can be run from the palette.
-fn is_typed(command: &&Command) -> bool {
-    let needs_overlay =
-        matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_) | KeyContext::Tour);
-    !needs_overlay && command.name != "palette"
+/// Whether a misspelt name is near a known one. A name of one or two letters is near none: half of it would differ.
+fn is_near(name: &str, known: &str) -> bool {
+    name.chars().count() > 2 && nearest(name, [known]).is_some()
 }
 
-/// Rank of a command that matches the text, lower for better matches; `None` if a searched word occurs neither in the
-/// command's name nor in its description.
+/// Rank of a command that matches the text, lower for better matches; `None` if a searched word is neither a part of
+/// the command's name nor the start of a word in its description.
 fn rank(command: &Command, text: &str, words: &[&str], focus: KeyFocus) -> Option<u8> {
     let doc = command.doc.to_lowercase();
-    let fits = words.iter().all(|word| command.name.contains(word) || doc.contains(word));
+    let begins_word =
+        |word: &str| doc.match_indices(word).any(|(at, _)| !doc[..at].ends_with(char::is_alphanumeric));
+    let fits = words.iter().all(|word| command.name.contains(word) || begins_word(word));
     let of_name = match command.name {
         name if name == text => 0,
         name if name.starts_with(text) => 1,
@@ -218,7 +276,7 @@ fn rank(command: &Command, text: &str, words: &[&str], focus: KeyFocus) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::pane::Pane;
+    use crate::app::{commands::KeyContext, pane::Pane};
 
     fn typed(text: &str) -> Palette {
         let mut palette = Palette::new(KeyFocus::Pane(Pane::Nodes), Aliases::default(), Vec::new());
@@ -283,6 +341,43 @@ mod tests {
         assert_eq!(typed("drian").entered(), Err("no command matches: drian; Tab takes drain".into()));
         assert!(typed("2").entered().is_err(), "a digit in a description is no name");
         assert_eq!(typed("Quit").entered().map(|(command, _)| command.name), Ok("quit"));
+    }
+
+    #[test]
+    fn the_start_of_several_names_runs_none_of_them() {
+        let entered = |text: &str| typed(text).entered().map(|(command, argument)| (command.name, argument));
+        assert_eq!(entered("w"), Err("w begins what-if, within, wide: type more of the name".into()));
+        assert_eq!(entered("w 5m").map_err(|fault| fault.starts_with("w begins what-if, within")), Err(true));
+        assert_eq!(entered("wi"), Err("wi begins within, wide: type more of the name".into()));
+        assert_eq!(entered("wid"), Ok(("wide", String::new())));
+        assert_eq!(entered("zone"), Ok(("zone", String::new())), "zones has a longer name");
+    }
+
+    #[test]
+    fn a_word_proposes_only_a_command_with_a_name_like_it() {
+        let fault = |text: &str| typed(text).entered().expect_err("no command");
+        assert_eq!(fault("5"), "no command matches: 5");
+        assert_eq!(fault("zz"), "no command matches: zz");
+        assert_eq!(fault("stopped"), "no command matches: stopped", "a word of a description");
+        assert_eq!(fault("logs web-1"), "kordon has no logs: kubectl logs shows them");
+        assert_eq!(fault("dp"), "kordon has no dp: kordon lists nodes, pods, budgets and Events");
+        assert!(fault("top").starts_with("kordon has no top: wide shows what nodes use"));
+    }
+
+    #[test]
+    fn a_misspelt_name_is_corrected_and_keeps_its_argument() {
+        let corrected = |text: &str| {
+            let mut palette = typed(text);
+            (palette.correct(), palette.input.value().to_owned())
+        };
+        assert_eq!(corrected("drian general-1a-01"), (true, "drain general-1a-01".into()));
+        assert_eq!(corrected("drian"), (true, "drain".into()));
+        for text in ["drain n-1", "enforec 1h", "more columns", "evict", "top"] {
+            assert_eq!(corrected(text), (false, text.into()), "{text}");
+        }
+        let mut palette = typed("drian n-1");
+        palette.complete();
+        assert_eq!(palette.input.value(), "drain n-1");
     }
 
     #[test]

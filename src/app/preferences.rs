@@ -71,19 +71,12 @@ pub struct SavedView {
 }
 
 impl SavedView {
-    /// Checks the filter and the order of the list.
-    ///
-    /// # Errors
-    /// The key with the error, and what is wrong.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
+    /// Checks the filter and the order of the list. Returns each key with an error, and what is wrong.
+    pub fn errors(&self) -> Vec<(&'static str, String)> {
         let pane = view_named(&self.pane).unwrap_or_default();
-        if let Some(why) = Filter::parse(&self.filter).error(fields(pane)) {
-            return Err(("filter", why));
-        }
-        if self.sort.is_empty() {
-            return Ok(());
-        }
-        check_sort(pane, &self.sort).map_err(|why| ("sort", why))
+        let filter = Filter::parse(&self.filter).error(fields(pane)).map(|why| ("filter", why));
+        let sort = (!self.sort.is_empty()).then(|| check_sort(pane, &self.sort).err());
+        filter.into_iter().chain(sort.flatten().map(|why| ("sort", why))).collect()
     }
 
     /// The view as a table to append to a configuration. Values that equal their default are left out.

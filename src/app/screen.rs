@@ -474,10 +474,9 @@ impl Screen {
         }
     }
 
-    /// Keeps the typed filter. If the selected row does not pass it, the first row that does is selected. A message
-    /// says what is wrong with the filter, or that a search in an object finds nothing.
+    /// Keeps the filter of the focused pane, as typed. If the selected row does not pass it, the first row that does is
+    /// selected. A message says what is wrong with the filter, or that a search in an object finds nothing.
     pub(super) fn keep_filter(&mut self, fault: Option<String>) {
-        self.overlays.close_top();
         self.message = fault.or_else(|| self.no_match());
         if self.focus == Pane::Detail {
             self.overlays.detail_mut().into_iter().for_each(Detail::keep_search);

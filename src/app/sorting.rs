@@ -36,6 +36,8 @@ pub trait PaneSort {
     /// Whether the sort order is the initial one.
     fn is_default(&self) -> bool;
     fn is_reversed(&self) -> bool;
+    /// Whether the values of the column fall from row to row.
+    fn is_descending(&self) -> bool;
     /// Titles of all columns, and the letters that sort by them.
     fn columns(&self) -> Vec<(&'static str, char)>;
 }
@@ -101,6 +103,10 @@ impl<C: SortColumn> PaneSort for Sort<C> {
 
     fn is_reversed(&self) -> bool {
         self.reversed
+    }
+
+    fn is_descending(&self) -> bool {
+        Self::is_descending(self)
     }
 
     fn columns(&self) -> Vec<(&'static str, char)> {

@@ -11,6 +11,7 @@ use super::{
     detail::{Detail, DetailView},
     event_list::EventListView,
     filter_fields::zone_word,
+    filterable_rows::MOST_ROWS,
     groups::NodeRow,
     help::HelpSheet,
     listing::Movement,
@@ -94,6 +95,10 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
             Err(why) => app.screen.message = Some(why),
         },
         UserAction::Yaml => toggle_yaml(app),
+        UserAction::Back if app.is_frozen() && !app.screen.can_go_back() => {
+            let key = app.preferences.keymap.key_for(UserAction::Freeze);
+            app.screen.message = Some(format!("frozen: {key} returns to the present"));
+        }
         UserAction::Back => app.screen.back(),
         UserAction::Horizon => app.screen.forecast.horizon = app.screen.forecast.horizon.next(),
         UserAction::Wide => app.screen.wide = !app.screen.wide,
@@ -130,6 +135,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
             Some(help) => help.is_typing = false,
             None => {
                 let fault = app.filter_fault(app.screen.focus);
+                app.screen.overlays.close_top();
                 app.screen.keep_filter(fault);
             }
         },
@@ -358,7 +364,14 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     let (command, argument) = match palette.entered() {
         Ok(entered) => entered,
         Err(fault) => {
-            palette.refuse(fault);
+            let row = palette.input.value().trim().parse::<usize>().ok().filter(|row| *row > 0);
+            if let Some(row) = row.filter(|_| app.preferences.keymap.has_counts) {
+                app.screen.overlays.close_top();
+                return go_to_row(app, row, now);
+            }
+            if !palette.correct() {
+                palette.refuse(fault);
+            }
             return Reaction::Draw;
         }
     };
@@ -378,6 +391,8 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     }
     let ran = match command.action {
         UserAction::Typed(typed) => app.run_typed(typed, &argument, now),
+        // The key of the command also unfolds a group. The typed name means the pods of a node.
+        UserAction::Enter if command.name == "pods" => app.show_pods_of(&argument, now),
         action if argument.is_empty() => return run(app, action, "", now),
         action => app.run_with_argument(action, &argument, now),
     };
@@ -385,6 +400,16 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
         palette.refuse(fault);
         app.screen.overlays.open(Overlay::Palette(palette));
     }
+    Reaction::Draw
+}
+
+/// Goes to the row with this number, from 1, or to the last one.
+fn go_to_row(app: &mut App, row: usize, now: Timestamp) -> Reaction {
+    app.screen.step(Movement::First);
+    for _ in 1..row.min(MOST_ROWS) {
+        app.screen.step(Movement::Down);
+    }
+    app.arrange(now);
     Reaction::Draw
 }
 
@@ -499,25 +524,49 @@ fn mark_all(app: &mut App) {
     }
 }
 
-/// Marks the rows from the one marked last to the selected one.
+/// Marks the rows from the one marked last to the selected one. Where nothing is marked, the selected row is the first
+/// of a range.
 fn mark_range(app: &mut App) {
     let screen = &mut app.screen;
     let count = match screen.focus {
         Pane::Nodes => {
-            let rows = screen.last_marked.0.as_ref().map_or(&[][..], |last| screen.nodes.list.range(last));
+            let last = screen.last_marked.0.as_ref().filter(|_| !screen.marked_nodes.is_empty());
+            let rows = last.map_or(&[][..], |last| screen.nodes.list.range(last));
             let nodes = rows.iter().filter_map(NodeRow::node).cloned();
             screen.marked_nodes.extend(nodes);
             rows.len()
         }
         _ => {
-            let rows = screen.last_marked.1.as_ref().map_or(&[][..], |last| screen.pods.list.range(last));
+            let last = screen.last_marked.1.as_ref().filter(|_| !screen.marked_pods.is_empty());
+            let rows = last.map_or(&[][..], |last| screen.pods.list.range(last));
             screen.marked_pods.extend(rows.iter().cloned());
             rows.len()
         }
     };
     if count == 0 {
-        screen.message = Some("mark the first row of the range before its last".into());
+        start_range(app);
     }
+}
+
+/// Marks the selected row as the first of a range.
+fn start_range(app: &mut App) {
+    if app.screen.is_row_gone() {
+        return say_gone(app);
+    }
+    let screen = &mut app.screen;
+    match screen.focus {
+        Pane::Nodes => {
+            let nodes = screen.selected_nodes().to_vec();
+            screen.marked_nodes.extend(nodes);
+            screen.last_marked.0 = screen.nodes.list.selected().cloned();
+        }
+        _ => {
+            screen.marked_pods.extend(screen.pods.list.selected().cloned());
+            screen.last_marked.1 = screen.pods.list.selected().cloned();
+        }
+    }
+    let key = app.preferences.keymap.key_for(UserAction::MarkRange);
+    app.screen.message = Some(format!("a range starts here: {key} at its other end marks it"));
 }
 
 fn toggle<K: Ord + Clone>(marked: &mut BTreeSet<K>, key: &K) {

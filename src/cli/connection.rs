@@ -5,7 +5,10 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args;
 
 use super::{config::Config, exit::CliError, span};
-use crate::k8s::{connect::ConnectOptions, error};
+use crate::k8s::{
+    connect::{ConnectError, ConnectOptions, KubeEnvironment},
+    error, kubeconfig,
+};
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Connection, as in kubectl")]
@@ -123,6 +126,18 @@ impl ConnectionArgs {
     /// Whether no connection flag was given.
     pub fn names_no_cluster(&self) -> bool {
         (Self { config: Config::default(), ..self.clone() }) == Self::default()
+    }
+
+    /// Adds the names of the other contexts of the kubeconfig to an error of its current context.
+    pub fn with_other_contexts(self, error: ConnectError) -> CliError {
+        let names_one = self.context.is_some() || self.server.is_some() || self.cluster.is_some();
+        let others = kubeconfig::other_contexts(&self.options(), &KubeEnvironment::from_env());
+        // Without a current context, the error names all contexts already.
+        let is_current = !names_one && !matches!(error, ConnectError::NoCurrentContext { .. });
+        match others.filter(|_| is_current) {
+            Some(others) => CliError::CurrentContext { error, others },
+            None => CliError::Connect(error),
+        }
     }
 
     /// Fails with `reason` if connection flags were given to a command that does not use them.

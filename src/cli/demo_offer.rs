@@ -18,18 +18,20 @@ use super::{
 use crate::k8s::connect::ConnectError;
 use kordon_core::visible;
 
-/// Runs the dashboard. Where there is no kubeconfig and no cluster was named, it offers the demo.
+/// Runs the dashboard. Where there is no kubeconfig and no cluster was named, it offers the demo. If the cluster of the
+/// current context cannot be used, it names the other contexts.
 pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let (show, settings) = args.without_cluster();
     let names_none = connection.names_no_cluster() && !show.is_snapshot();
     let (demo, config) =
         (DemoArgs::instead_of_dashboard(show.clone(), settings.clone()), connection.config.clone());
-    match dashboard::run(args, connection).await {
+    match dashboard::run(args, connection.clone()).await {
         Err(CliError::Connect(ConnectError::NoKubeconfig { looked }))
             if names_none && is_demo_wanted(&looked).await? =>
         {
             demo::run(demo, config).await
         }
+        Err(CliError::Connect(error)) => Err(connection.with_other_contexts(error)),
         done => done,
     }
 }

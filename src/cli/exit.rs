@@ -93,6 +93,9 @@ pub enum CliError {
     Usage(String),
     #[error("{0}{next}", next = next_step(.0))]
     Connect(#[from] ConnectError),
+    /// The cluster of the kubeconfig's current context cannot be used. `others` names the other contexts.
+    #[error("{error}{next}; other contexts, for --context NAME: {others}", next = next_step(.error))]
+    CurrentContext { error: ConnectError, others: String },
     #[error(transparent)]
     Objects(#[from] ObjectsError),
     #[error(transparent)]
@@ -191,7 +194,7 @@ impl CliError {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
-            Self::Connect(_) | Self::NodesForbidden(_) => Exit::NoConnection,
+            Self::Connect(_) | Self::CurrentContext { .. } | Self::NodesForbidden(_) => Exit::NoConnection,
             Self::Objects(ObjectsError::Cluster { .. }) => Exit::NoConnection,
             Self::Objects(ObjectsError::NoTime { .. } | ObjectsError::Overlay { .. }) => Exit::Usage,
             Self::Objects(_) => Exit::Failed,

@@ -157,6 +157,16 @@ pub fn files(options: &ConnectOptions, surroundings: &KubeEnvironment) -> Kubeco
     KubeconfigFiles { paths, origin }
 }
 
+/// Names of the contexts of the kubeconfig without its current context, for messages; `None` if there are none, or if
+/// the files cannot be read.
+pub fn other_contexts(options: &ConnectOptions, surroundings: &KubeEnvironment) -> Option<String> {
+    let (kubeconfig, _) = read(options, surroundings).ok()?;
+    let current = kubeconfig.current_context.as_deref();
+    let names = kubeconfig.contexts.iter().map(|context| context.name.as_str());
+    let others: Vec<&str> = names.filter(|name| Some(*name) != current).collect();
+    (!others.is_empty()).then(|| listed(others.into_iter()))
+}
+
 /// Reads and merges the files; for each value, the first file that sets it wins. Also returns the paths, for messages.
 fn read(
     options: &ConnectOptions,

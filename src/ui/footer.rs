@@ -25,9 +25,13 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let mut line = Segments::default();
     let fault = scene.screen.overlays.palette().and_then(|palette| palette.fault.clone());
     let fault = fault.or_else(|| scene.app.typed_filter_fault());
-    if let Some(words) = proposals(scene).filter(|_| fault.is_none()) {
-        let room = usize::from(area.width / 2).saturating_sub(HINTS_OF_FILTER);
-        line = line.right(1, Runs::new(&text::cut(&words, room), scene.style(Role::Dim)));
+    let proposals = proposals(scene).filter(|_| fault.is_none() && scene.screen.message.is_none());
+    if let Some(words) = &proposals {
+        // The words are the hint of the key that completes. They take the room of the other hints.
+        let key = scene.app.preferences.keymap.key_for(UserAction::Complete);
+        let room = usize::from(area.width / 2).saturating_sub(4 + text::width(&key));
+        let runs = Runs::new(&key, scene.style(Role::Key)).and(" ", scene.style(Role::Dim));
+        line = line.right(1, runs.and(&text::cut(words, room), scene.style(Role::Dim)));
     }
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let message = fault.as_ref().or(scene.screen.message.as_ref());
@@ -46,15 +50,20 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         let is_missing = scene.app.missing_right(command.action).is_some();
         let role = if is_missing { Role::Dim } else { Role::Key };
         let runs = Runs::new(&key, scene.style(role)).and(" ", scene.style(Role::Dim));
-        let returns = command.action == UserAction::Freeze && scene.app.is_in_history();
+        let returns =
+            command.action == UserAction::Freeze && (scene.app.is_frozen() || scene.app.is_in_history());
         let hint = match command.action {
-            UserAction::Freeze if returns => "live",
+            UserAction::Freeze if scene.app.is_in_history() => "live",
+            UserAction::Freeze if returns => "resume",
             UserAction::Pause if scene.app.resumes_by_pause() => "resume",
             _ => command.hint,
         };
         let runs = runs.and(hint, scene.style(Role::Dim));
-        // If space is short, help and quit are dropped last, because help leads to all other commands. In the history,
-        // the key that returns to the present is also dropped last.
+        if command.action == UserAction::Complete && proposals.is_some() {
+            continue;
+        }
+        // If space is short, help and quit are dropped last, because help leads to all other commands. While the screen is
+        // frozen, the key that returns to the present is also dropped last.
         let is_kept = returns || matches!(command.name, "help" | "quit");
         // During playback, the keys of the playback come first.
         let plays = scene.app.playback.is_some() && command.action.is_of_playback();
@@ -89,9 +98,6 @@ fn input_width(input: &Input, message: Option<&String>, room: u16) -> u16 {
 
 /// Maximum number of words that are proposed.
 const PROPOSALS: usize = 30;
-
-/// Width of the keys that end or complete a filter.
-const HINTS_OF_FILTER: usize = 40;
 
 /// Words that may complete the last word of the typed filter.
 fn proposals(scene: &Scene) -> Option<String> {

@@ -67,6 +67,22 @@ async fn on_a_terminal_the_demo_is_offered_where_there_is_no_kubeconfig() {
 }
 
 #[tokio::test]
+async fn a_dashboard_whose_current_context_is_refused_names_the_other_contexts() {
+    let shell = Shell::new();
+    let context = |name: &str| json!({"name": name, "context": {"cluster": "c", "user": "alice"}});
+    let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "here",
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "alice", "user": {}}],
+        "contexts": [context("here"), context("prod"), context("staging")]});
+    let file = shell.file("kubeconfig", &kubeconfig.to_string());
+    let output = shell.refused(&["--kubeconfig", &file], NO_CONNECTION).await;
+    assert!(output.contains("nothing listens there"), "{output}");
+    assert!(output.contains("other contexts, for --context NAME: prod, staging"), "{output}");
+    let output = shell.refused(&["--kubeconfig", &file, "--context", "prod"], NO_CONNECTION).await;
+    assert!(!output.contains("other contexts"), "the user named one: {output}");
+}
+
+#[tokio::test]
 async fn a_kubeconfig_that_is_not_there_or_makes_no_sense_is_named() {
     let shell = Shell::new();
     let output = shell.refused(&["status", "--kubeconfig", "/nowhere/config"], NO_CONNECTION).await;

@@ -8,7 +8,7 @@ use std::{
 use crossterm::event::{KeyCode, KeyEvent};
 use kordon::{
     app::{
-        HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction, TakenAlong,
+        Aliases, HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction, TakenAlong,
         chord::Chord,
         commands::{COMMANDS, Command, UserAction},
         detail::DetailSubject,
@@ -261,6 +261,19 @@ fn a_finding_leads_to_its_pod_and_a_budget_to_its_detail() {
     }
 }
 
+#[test]
+fn a_frozen_screen_names_its_way_out_in_every_list() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2f");
+    for pane in ["1", "2", "3", "4", "5", "6", "7", "8", "9"] {
+        fixture.press(pane);
+        let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+        let footer = screen.lines().last().unwrap_or_default();
+        assert!(footer.contains("f resume") && footer.contains("FROZEN"), "{pane}: {footer}");
+        fixture.press("<Esc>");
+        assert_eq!(fixture.app.screen.message.as_deref(), Some("frozen: f returns to the present"));
+    }
+}
+
 /// A fixture with the keys of a preset.
 fn with_preset(preset: KeyPreset) -> DashboardFixture {
     let mut fixture = pressed(DashboardFixture::incident(), "2");
@@ -291,6 +304,8 @@ fn digits_before_a_move_repeat_it_and_others_focus_a_pane() {
     assert_eq!(row(&fixture), 29, "G goes to the end");
     fixture.press("7G");
     assert_eq!(row(&fixture), 6, "and to a row by its number");
+    fixture.press(":9<Enter>");
+    assert_eq!((row(&fixture), fixture.app.screen.overlays.palette().is_none()), (8, true));
     let mut fixture = pressed(DashboardFixture::incident(), "2g5j");
     assert_eq!(fixture.app.screen.focus, Pane::Journal, "kordon's own keys have no counts");
     fixture.press("2");
@@ -324,6 +339,76 @@ fn a_letter_after_the_sort_key_chooses_the_column() {
     assert_eq!(sorted(&fixture), ("age", true));
 }
 
+/// Checks that the rows of a pane rise or fall by each column as the arrow says. `value` returns the value of a row in
+/// a column; `None` for columns that are not compared.
+fn check_arrows<V: PartialOrd + std::fmt::Debug>(
+    fixture: &mut DashboardFixture,
+    pane: Pane,
+    value: impl Fn(&DashboardFixture, &str) -> Option<Vec<V>>,
+) {
+    let columns = fixture.app.screen.sort(pane).expect("a table").columns();
+    for (title, _) in columns {
+        fixture.press(&format!(":sort -{title}<Enter>"));
+        for keys in ["", "S"] {
+            fixture.press(keys);
+            let is_descending = fixture.app.screen.sort(pane).expect("a table").is_descending();
+            let screen = snapshot::plain(&drawn(fixture, (220, 60)));
+            let arrow = format!("by {title} {}", if is_descending { "↓" } else { "↑" });
+            let is_default = fixture.app.screen.sort(pane).is_some_and(|sort| sort.is_default());
+            assert!(is_default || screen.contains(&arrow), "{arrow}: {screen}");
+            let Some(values) = value(fixture, title) else { continue };
+            let follows = |pair: &[V]| if is_descending { pair[0] >= pair[1] } else { pair[0] <= pair[1] };
+            assert!(values.windows(2).all(follows), "{arrow}: {values:?}");
+        }
+    }
+}
+
+#[test]
+fn the_arrow_of_a_sorted_list_says_whether_its_values_rise_or_fall() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2");
+    check_arrows(&mut fixture, Pane::Nodes, |fixture, title| {
+        let model = &fixture.app.model;
+        let names = fixture.app.screen.listed_nodes();
+        let nodes = names.iter().filter_map(|name| model.cluster.node(name));
+        let number = |number: i64| (number, String::new());
+        let values = nodes.map(|node| {
+            let load = model.cluster.load(&node.name);
+            Some(match title {
+                "state" => number(-(model.watchlist.state(&node.name)? as i64)),
+                "node" => (0, node.name.to_string()),
+                "zone" => (0, node.zone().to_string()),
+                "pods" => number(i64::try_from(load.unfinished()).expect("few")),
+                "cpu req" => number(load.requested.cpu_milli),
+                "mem req" => number(load.requested.memory_bytes),
+                "taints" => number(i64::try_from(node.taints.len()).expect("few")),
+                "address" => (0, node.address.to_string()),
+                "kubelet" => (0, node.kubelet_version.to_string()),
+                "age" => number(-node.created.as_nanos()),
+                _ => return None,
+            })
+        });
+        values.collect()
+    });
+    let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter>");
+    check_arrows(&mut fixture, Pane::Pods, |fixture, title| {
+        let cluster = &fixture.app.model.cluster;
+        let pods = fixture.app.screen.pods.list.keys().iter().filter_map(|key| cluster.pod(key));
+        let values = pods.map(|pod| match title {
+            "ready" => Some(i64::from(pod.is_ready())),
+            "priority" => Some(i64::from(pod.priority)),
+            "cpu" => Some(pod.requests().cpu_milli),
+            "memory" => Some(pod.requests().memory_bytes),
+            "age" => Some(-pod.created.as_nanos()),
+            _ => None,
+        });
+        values.collect()
+    });
+    for (pane, keys) in [(Pane::Zones, "1z"), (Pane::Evictions, "3z")] {
+        let mut fixture = pressed(DashboardFixture::incident(), keys);
+        check_arrows(&mut fixture, pane, |_, _| None::<Vec<i64>>);
+    }
+}
+
 #[test]
 fn one_can_go_back_to_where_one_was_and_forward_again() {
     let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter>d5");
@@ -352,10 +437,15 @@ fn a_place_whose_node_is_gone_is_left_out() {
 
 #[test]
 fn a_range_of_rows_is_marked_from_the_last_mark_on() {
-    let mut fixture = pressed(DashboardFixture::incident(), "2gv");
+    let mut fixture = with_preset(KeyPreset::Vim);
+    fixture.press("gV");
     let message = fixture.app.screen.message.clone();
-    assert_eq!(message.as_deref(), Some("mark the first row of the range before its last"));
-    fixture.press("<Space>jjv");
+    assert_eq!(message.as_deref(), Some("a range starts here: v at its other end marks it"));
+    fixture.press("jjV");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 3, "where nothing is marked, the range starts");
+    fixture.press("<Esc>jv");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 1, "the marks of before are cleared");
+    let fixture = pressed(DashboardFixture::incident(), "2g<Space>jjv");
     let (marked, rows) = (&fixture.app.screen.marked_nodes, fixture.app.screen.nodes.list.keys());
     assert_eq!(marked.len(), 4, "the mark moved on by one");
     let is_marked = |row: &NodeRow| row.node().is_some_and(|node| marked.contains(node));
@@ -372,6 +462,9 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
     let palette = fixture.app.screen.overlays.palette().expect("the line stays");
     let expected = "there is no node pool-a-0x; did you mean pool-a-01?";
     assert_eq!(palette.fault.as_deref(), Some(expected));
+    fixture.press("<Esc>:drian pool-a-01<Enter>");
+    let palette = fixture.app.screen.overlays.palette().expect("the corrected line is not run");
+    assert_eq!(palette.input.value(), "drain pool-a-01");
     fixture.press("<Esc>:no state=Silent<Enter>");
     assert_eq!(fixture.app.screen.focus, Pane::Nodes);
     assert_eq!(fixture.app.screen.listed_nodes().len(), 1);
@@ -393,6 +486,25 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
 }
 
 #[test]
+fn a_filter_is_typed_as_the_argument_of_a_command_and_filters_the_focused_list() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2");
+    let all = fixture.app.screen.listed_nodes().len();
+    let own = BTreeMap::from([("bad".to_owned(), "filter state!=Ready".to_owned())]);
+    fixture.app.preferences.aliases = Aliases::new(own);
+    fixture.press(":bad<Enter>");
+    assert_eq!(fixture.app.screen.filter(Pane::Nodes).text(), "state!=Ready");
+    assert!((1..all).contains(&fixture.app.screen.listed_nodes().len()));
+    let fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter>:filter ns=data<Enter>");
+    assert_eq!(
+        (fixture.app.screen.focus, fixture.app.screen.filter(Pane::Pods).text()),
+        (Pane::Pods, "ns=data")
+    );
+    let fixture = pressed(DashboardFixture::incident(), "2:filter zoen=a<Enter>");
+    let message = fixture.app.screen.message.as_deref();
+    assert_eq!(message, Some("zoen is no field here; did you mean zone?"));
+}
+
+#[test]
 fn a_pod_is_found_by_its_name() {
     let mut fixture = pressed(DashboardFixture::incident(), ":pods report-00<Enter>");
     let selected = |fixture: &DashboardFixture| {
@@ -411,6 +523,25 @@ fn a_pod_is_found_by_its_name() {
     fixture.press("<Esc>2<Esc>/report-00<Enter>");
     let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
     assert!(screen.contains("no node matches, but 1 pod does: `:pods report-00` shows where"), "{screen}");
+}
+
+#[test]
+fn the_pods_of_the_selected_node_are_shown_from_every_pane() {
+    let place = |fixture: &DashboardFixture| {
+        let screen = &fixture.app.screen;
+        (screen.focus, screen.pods_of.as_ref().map(ToString::to_string))
+    };
+    let pods = (Pane::Pods, Some("pool-b-02".to_owned()));
+    let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter>1:po<Enter>");
+    assert_eq!(place(&fixture), pods);
+    fixture.press("d5:pods<Enter>");
+    assert_eq!(place(&fixture), pods, "they were covered by a detail");
+    let mut fixture = pressed(DashboardFixture::incident(), "2Gg:pods<Enter>");
+    let fault = fixture.app.screen.overlays.palette().and_then(|palette| palette.fault.clone());
+    let expected = "no node is selected: :pods NAME shows those of a node, kordon pods those of all";
+    assert_eq!(fault.as_deref(), Some(expected), "a group is selected");
+    fixture.press("<Esc>");
+    assert!(fixture.app.screen.nodes.list.len() > 3, "the group is not folded");
 }
 
 #[test]

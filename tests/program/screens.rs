@@ -1611,8 +1611,18 @@ fn a_filter_compares_and_says_what_is_wrong_beside_it() {
         snapshot::plain(&drawn(&mut fixture, (160, 48)))
     };
     assert!(say("2/cpu>80").contains("cpu is compared with a share, such as 80%"));
+    assert!(
+        say("2/mem>40").contains("memory is compared with a share, such as 80%"),
+        "mem is in its heading"
+    );
     let fields = say("2/");
     assert!(fields.contains("node zone state role"), "{fields}");
+    for (filter, rows) in [("cpu>300m", 2), ("memory>512Mi", 2), ("!mem>=1Gi !cpu>=1", 2), ("cpu>=1", 1)] {
+        let mut fixture = DashboardFixture::incident();
+        fixture.press(&format!("2/pool-b-02<Enter><Enter>/{filter}<Enter>"));
+        assert_eq!(fixture.app.screen.pods.list.len(), rows, "{filter}");
+        assert_eq!(fixture.app.screen.message, None, "{filter}");
+    }
     assert!(say("2/hear<Tab>").contains("/heartbeat>"));
 }
 
@@ -1669,6 +1679,30 @@ fn values_and_names_of_labels_are_completed_in_a_filter() {
     fixture.press("2/state=");
     let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
     assert!(screen.contains("Cordoned Drained Draining"), "{screen}");
+}
+
+#[test]
+fn tab_goes_through_the_candidates_of_a_filter_where_none_is_clear() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2/");
+    let last_line = |fixture: &mut DashboardFixture| {
+        let screen = snapshot::plain(&drawn(fixture, (80, 24)));
+        screen.lines().last().unwrap_or_default().to_owned()
+    };
+    assert!(last_line(&mut fixture).contains("Tab node zone state role"));
+    for (key, typed, listed) in [
+        ("<Tab>", "node:", "Tab node zone state role"),
+        ("<Tab>", "zone:", "Tab zone state role ready"),
+        ("b<Ctrl-u>zone=eu-1/<Tab>", "zone=eu-1/a", "Tab eu-1/a eu-1/b eu-1/c"),
+        ("<Tab>", "zone=eu-1/b", "Tab eu-1/b eu-1/c eu-1/a"),
+    ] {
+        fixture.press(key);
+        assert_eq!(fixture.app.screen.filter(Pane::Nodes).text(), typed, "{key}");
+        let line = last_line(&mut fixture);
+        assert!(line.contains(listed), "{key}: {line}");
+    }
+    fixture.press("<Ctrl-u>nothing-like-it<Tab>");
+    assert_eq!(fixture.app.screen.message.as_deref(), Some("Tab does nothing here"));
 }
 
 #[test]

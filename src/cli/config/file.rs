@@ -169,13 +169,15 @@ impl LookFile {
         let aliases = self.aliases.iter().filter_map(|(name, meant)| {
             Some((path(&["aliases", name.as_str()]), Aliases::check(meant).err()?))
         });
-        let columns = self.columns.iter().filter_map(|(pane, columns)| {
-            let (key, why) = columns.chosen(list_named(pane)?).err()?;
-            Some((path(&["columns", pane.as_str()]).into_iter().chain(key).collect::<Vec<_>>(), why))
+        let columns = self.columns.iter().flat_map(|(pane, columns)| {
+            let errors = list_named(pane).and_then(|list| columns.chosen(list).err()).unwrap_or_default();
+            let of_pane = move |key: Vec<String>| {
+                path(&["columns", pane.as_str()]).into_iter().chain(key).collect::<Vec<_>>()
+            };
+            errors.into_iter().map(move |(key, why)| (of_pane(key), why))
         });
-        let views = self.views.iter().filter_map(|(name, view)| {
-            let (key, why) = view.check().err()?;
-            Some((path(&["views", name.as_str(), key]), why))
+        let views = self.views.iter().flat_map(|(name, view)| {
+            view.errors().into_iter().map(move |(key, why)| (path(&["views", name.as_str(), key]), why))
         });
         aliases.chain(columns).chain(views).collect()
     }
@@ -201,16 +203,25 @@ impl ColumnsFile {
     /// The columns of a list.
     ///
     /// # Errors
-    /// The list lacks a configured column. The error has the path of the setting in this table, and what is wrong with
-    /// the first such column.
-    fn chosen(&self, list: Pane) -> Result<PaneColumns, (Vec<String>, String)> {
-        let show = self.show.iter().map(|text| ChosenColumn::parse(list, text));
-        let show = show.collect::<Result<_, _>>().map_err(|why| (vec!["show".to_owned()], why))?;
-        let widths = self.widths.iter().map(|(text, width)| match ChosenColumn::parse(list, text) {
-            Ok(column) => Ok((column, *width)),
-            Err(why) => Err((vec!["widths".to_owned(), text.clone()], why)),
-        });
-        Ok(PaneColumns { show, widths: widths.collect::<Result<_, _>>()? })
+    /// The list lacks configured columns. Each of them has the path of its setting in this table, and what is wrong.
+    fn chosen(&self, list: Pane) -> Result<PaneColumns, Vec<(Vec<String>, String)>> {
+        let mut columns = PaneColumns::default();
+        let mut errors = Vec::new();
+        for text in &self.show {
+            match ChosenColumn::parse(list, text) {
+                Ok(column) => columns.show.push(column),
+                Err(why) => errors.push((vec!["show".to_owned()], why)),
+            }
+        }
+        for (text, width) in &self.widths {
+            match ChosenColumn::parse(list, text) {
+                Ok(column) => {
+                    columns.widths.insert(column, *width);
+                }
+                Err(why) => errors.push((vec!["widths".to_owned(), text.clone()], why)),
+            }
+        }
+        if errors.is_empty() { Ok(columns) } else { Err(errors) }
     }
 }
 

@@ -561,6 +561,16 @@ mod tests {
     }
 
     #[test]
+    fn all_conflicts_of_keys_and_all_errors_of_a_view_or_list_are_found() {
+        let text = "[keys.bind]\nquit = \"f7\"\nzoom = \"f7\"\nhelp = \"f8\"\ninfo = \"f8\"\nwide = [\"hyper-a\", \"hyper-b\"]\n\
+                    [views.bad]\nfilter = \"pods>abc\"\nsort = \"-pds\"\n\
+                    [columns.nodes]\nshow = [\"stat\", \"zoen\"]\nwidths = { stat = 9 }";
+        let errors = Config::parse_fully(Path::new(PATH), text).expect_err("errors");
+        let lines: Vec<usize> = errors.iter().map(ConfigError::line).collect();
+        assert_eq!(lines, [3, 5, 6, 6, 8, 9, 11, 11, 12]);
+    }
+
+    #[test]
     fn flags_override_the_environment_that_the_file_and_that_the_defaults() {
         let mut config = parse("no-pods = true\n[drain]\nparallel = 4").expect("valid");
         let given = |config: &Config, line: &str| {

@@ -317,12 +317,12 @@ fn listing(kind: FeedKind, received: usize, expected: Option<usize>) -> String {
 /// Column that a pane is sorted by; `None` for the default column in its natural direction.
 fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
     let sort = scene.screen.sort(pane).filter(|sort| !sort.is_default())?;
-    Some(format!("by {}{}", sort.title(), arrow(sort.is_reversed())))
+    Some(format!("by {}{}", sort.title(), arrow(sort.is_descending())))
 }
 
-/// Arrow for a sort direction: down for the natural direction of the column.
-const fn arrow(reversed: bool) -> &'static str {
-    if reversed { " ↑" } else { " ↓" }
+/// Arrow for a sort direction, as in k9s: up if the values of the column rise from row to row.
+const fn arrow(is_descending: bool) -> &'static str {
+    if is_descending { " ↓" } else { " ↑" }
 }
 
 /// Table of a list in a pane, with `page` rows.
@@ -342,7 +342,7 @@ fn table_of<K: PartialEq + Clone>(
 /// A column that the list can be sorted by.
 fn column<C: SortColumn>(sort: Sort<C>, by: C, title: &'static str, width: Width) -> Column {
     let sorted = by == sort.column && sort != Sort::default();
-    let sorted = sorted.then(|| arrow(sort.reversed));
+    let sorted = sorted.then(|| arrow(sort.is_descending()));
     Column { sorted, sorts_by: Some(by.title()), ..Column::plain(title, width) }
 }
 

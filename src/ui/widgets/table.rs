@@ -235,11 +235,12 @@ impl TableWidget {
         let cells: Vec<Vec<Cell>> = (self.first..last).map(row).collect();
         let top = area.y + heading;
         self.draw_thumb(area, top, page, buf);
+        let edge = area.right();
         let area = without_thumb(area);
         let places = self.places(area, &cells);
         for (column, place) in self.columns.iter().zip(&places).filter(|_| heading > 0) {
             if let Some((x, width)) = *place {
-                self.draw_heading(column, x, area.y, width, buf);
+                self.draw_heading(column, Rect::new(x, area.y, width, 1), edge, buf);
                 let area = Rect::new(x, area.y, width, 1);
                 headings.extend(column.sorts_by.map(|column| Heading { area, column }));
             }
@@ -279,13 +280,17 @@ impl TableWidget {
         }
     }
 
-    fn draw_heading(&self, column: &Column, x: u16, y: u16, width: u16, buf: &mut Buffer) {
-        let cell = match column.sorted {
-            Some(sign) => Cell::new(&column.title, self.looks.sorted.add_modifier(Modifier::BOLD))
-                .and(sign, self.looks.sorted),
-            None => Cell::new(&column.title, self.looks.heading),
+    /// Draws the heading of a column. Where the arrow of a sorted column does not fit, it takes the first cell of the gap
+    /// behind the column, so that no column moves or is dropped because the table is sorted by another.
+    fn draw_heading(&self, column: &Column, area: Rect, edge: u16, buf: &mut Buffer) {
+        let Some(sign) = column.sorted else {
+            return draw_cell(Cell::new(&column.title, self.looks.heading), column.right, area, buf);
         };
-        draw_cell(cell, column.right, Rect::new(x, y, width, 1), buf);
+        let fits = text::width(&column.title) + text::width(sign) <= usize::from(area.width);
+        let (sign, width) = if fits { (sign, area.width) } else { (sign.trim_start(), area.width + 1) };
+        let title = self.looks.sorted.add_modifier(Modifier::BOLD);
+        let cell = Cell::new(&column.title, title).and(sign, self.looks.sorted);
+        draw_cell(cell, column.right, Rect { width: width.min(edge - area.x), ..area }, buf);
     }
 
     /// Start and width of each column; `None` for dropped columns.
@@ -331,9 +336,6 @@ impl TableWidget {
         let column = &self.columns[place];
         let heading = text::width(&column.title) + column.sorted.map_or(0, text::width);
         match column.width {
-            Width::Fixed(width) | Width::Grow(width, _) if column.sorted.is_some() => {
-                width.max(u16::try_from(heading).unwrap_or(width))
-            }
             Width::Fixed(width) | Width::Grow(width, _) => width,
             Width::Fit(least, most) => {
                 let fits = |row: &&Vec<Cell>| spanning(row, self.columns.len()) != Some(place);
@@ -498,6 +500,26 @@ mod tests {
         assert_eq!(titles(30, true), [("name", 6), ("zone", 2), ("taints", 12), ("age", 4)]);
         assert_eq!(titles(30, false), [("name", 6), ("zone", 2), ("taints", 12)]);
         assert_eq!(titles(20, true), [("name", 6), ("zone", 2), ("age", 4)]);
+    }
+
+    #[test]
+    fn sorting_by_a_narrow_column_drops_and_moves_no_other() {
+        let heading = |sorted| {
+            let plain = Style::default();
+            let columns = vec![
+                Column { sorted, ..Column::plain("zone", Width::Fixed(4)) },
+                Column { sorted, ..Column::plain("pods", Width::Fixed(4)).right() },
+                Column { sorted, ..Column::plain("age", Width::Fixed(5)).right().gives_way(1) },
+            ];
+            let looks = Looks { heading: plain, sorted: plain, selected: plain, thumb: plain };
+            let table = TableWidget { columns, refills: false, rows: 1, first: 0, selected: None, looks };
+            let area = Rect::new(0, 0, 17 + THUMB as u16, 1);
+            let mut buf = Buffer::empty(area);
+            table.render(area, &mut buf, |_| Vec::new());
+            buf.content.iter().map(|cell| cell.symbol()).collect::<String>()
+        };
+        assert_eq!(heading(None), "zone  pods    age  ");
+        assert_eq!(heading(Some(" ↑")), "zone↑ pods↑ age ↑  ");
     }
 
     #[test]
