@@ -302,7 +302,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Evictions => screen.evictions.list.selected().map(ToString::to_string),
         Pane::Pending => screen.pending.list.selected().map(ToString::to_string),
         Pane::Departures => {
-            let entry = fixture.app.model.departures.entry(*screen.departures.selected()?)?;
+            let entry = fixture.app.model.departures.entry(*screen.departures.list.selected()?)?;
             Some(entry.pod.to_string())
         }
         Pane::Forecast => screen.forecast.node().map(ToString::to_string),

@@ -1150,7 +1150,7 @@ fn a_pod_leaves_when_a_pod_elsewhere_has_started() {
     };
     assert_eq!((window(&young), young.prospect()), ([Some(6); 3], Prospect::Completes));
     let overdue = plan(15);
-    assert_eq!((window(&overdue), &*overdue.ends()), ([Some(0), Some(5), None], "in ~35s (possibly never)"));
+    assert_eq!((window(&overdue), &*overdue.ends()), ([Some(0), Some(5), None], "in ~36s (possibly never)"));
     assert_eq!((window(&plan(25)), plan(25).prospect()), ([None; 3], Prospect::Stalls));
 }
 
