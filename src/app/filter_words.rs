@@ -8,9 +8,9 @@ use super::{
     App, Filter, Pane,
     arguments::common_start,
     completion::begins,
-    filter::{Filterable, name_typed},
+    filter::name_typed,
     filter_fields::{fields, possible_values},
-    filterable_rows::VisitRows,
+    filterable_rows::{RowVisitor, VisitRows},
     key_prefix::FilterCandidate,
     overlays::Overlay,
 };
@@ -174,7 +174,7 @@ impl App {
     }
 
     /// The rows of a pane; none if the pane has too many.
-    fn rows(&self, pane: Pane) -> impl Fn(&mut dyn FnMut(&dyn Filterable)) {
+    fn rows(&self, pane: Pane) -> impl Fn(RowVisitor<'_>) {
         move |visit| {
             self.visit_rows(pane, visit);
         }

@@ -13,7 +13,10 @@ use crate::model::{BudgetList, Model};
 pub(super) const MOST_ROWS: usize = 20_000;
 
 /// Function that visits all rows of a list, whether or not they pass its filter.
-pub type VisitRows<'a> = dyn Fn(&mut dyn FnMut(&dyn Filterable)) + 'a;
+pub type VisitRows<'a> = dyn Fn(RowVisitor<'_>) + 'a;
+
+/// Called with each row.
+pub type RowVisitor<'a> = &'a mut dyn FnMut(&dyn Filterable);
 
 /// Visits all rows of a list that depends on the model alone. Returns `false`, and visits none, for other lists.
 pub fn visit_model_rows(shown: &Model, pane: Pane, visit: &mut dyn FnMut(&dyn Filterable)) -> bool {

@@ -26,7 +26,7 @@ use kordon_time::{Span, Timestamp};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use compare::{Comparison, Twins};
+use compare::Comparison;
 use facts::Facts;
 
 use crate::town::{self, Town, VERSION};
@@ -45,20 +45,6 @@ async fn a_drain_under_load_goes_as_its_plan_predicted() {
     println!("{drained} of {nodes} nodes, {PARALLEL} at a time, seed {seed}\n{comparison}");
     check_progress(&notices, &facts);
     comparison.check();
-}
-
-/// Shows by how much two drains of the same nodes of the same cluster differ. The uids of the pods differ, and with them
-/// which pods obey SIGTERM.
-#[tokio::test(start_paused = true)]
-async fn two_drains_of_the_same_nodes_differ_in_order_and_times() {
-    let mut town = Town::new(40, 0).await;
-    let chosen = town.drainable(4);
-    let (plan, facts, _) = town.drain(chosen.clone()).await;
-    let mut again = Town::with_uids(40, 0, 1).await;
-    let (other_plan, other_facts, _) = again.drain(chosen).await;
-    let twins = Twins::new([(&plan, &facts), (&other_plan, &other_facts)]);
-    println!("{twins}");
-    twins.check();
 }
 
 /// Checks that during the drain, progress and likely end are reported every ten seconds.

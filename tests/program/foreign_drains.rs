@@ -437,7 +437,7 @@ fn cases() -> Vec<Case> {
         ),
         // Source: kubernetes-sigs/node-readiness-controller v0.5.0: api/v1alpha1/nodereadinessrule_types.go for the keys,
         // `addTaintBySpec` in internal/controller/node_controller.go, which adds the taint of the rule without a time,
-        // and the rule in docs/book/src/examples/cni-readiness.md.
+        // and the rule of the example `cni-readiness` in its book.
         case(
             "unready",
             taint("readiness.k8s.io/NetworkReady", "pending", None),

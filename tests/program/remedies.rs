@@ -127,8 +127,16 @@ async fn that_the_node_of_a_pod_is_ready_is_not_taken_for_the_pod() {
 async fn a_pod_whose_probe_fails_may_go_if_its_budget_allows_that() {
     let mut objects = Objects::of(CRASHING);
     for pod in ["crash-5b4d855bc7-wdgjh", "crash-5b4d855bc7-vdhvb"] {
-        let status = &mut objects.named("Pod", pod)["status"]["containerStatuses"][0];
-        status["state"] = json!({"running": {"startedAt": "2026-11-27T16:25:34Z"}});
+        let pod = objects.named("Pod", pod);
+        // Two hours before the newest time in the objects.
+        let started = "2026-11-27T14:25:34Z";
+        pod["metadata"]["creationTimestamp"] = started.into();
+        pod["status"]["startTime"] = started.into();
+        for condition in pod["status"]["conditions"].as_array_mut().expect("conditions") {
+            condition["lastTransitionTime"] = started.into();
+        }
+        let status = &mut pod["status"]["containerStatuses"][0];
+        status["state"] = json!({"running": {"startedAt": started}});
         status["lastState"] = json!({});
         status["restartCount"] = 0.into();
     }

@@ -214,7 +214,7 @@ async fn expect_frames(name: &str) {
         }
         let place = TIMES.iter().position(|time| time == at).expect("one of them");
         let head: String = text.lines().take(2).collect::<Vec<_>>().join("\n");
-        if name == "stuck-statefulset" && !text.contains("stuck with its node") {
+        if name == "stuck-statefulset" && !text.contains("stuck with its n") {
             wrong.push(format!("{file} shows no pod of a StatefulSet that is stuck:\n{text}"));
         }
         if tells_how_long_stuck(&text) {

@@ -316,7 +316,11 @@ fn tabs_have_their_names_where_the_line_has_room_and_a_count_is_no_number_of_a_t
     };
     fixture.press("3");
     let shown = tabs(&mut fixture, (80, 24));
-    assert!(shown.contains(" 6(3)  7  8  9 "), "{shown}");
+    assert!(shown.contains(" 6 Pending 3  7  8  9 "), "{shown}");
+    fixture.press("6");
+    let shown = tabs(&mut fixture, (60, 24));
+    assert!(!shown.contains("6 3"), "{shown}");
+    fixture.press("3");
     fixture.press("6");
     let shown = tabs(&mut fixture, (120, 40));
     assert!(shown.contains("[6 Pending 3] 7 Departures  8 Budgets  9 "), "{shown}");

@@ -385,7 +385,7 @@ impl Known {
             "RATE" => cell.contains("/s "),
             "EVICTION RATE" | "EVICTION RATE AT END" => cell.ends_with("/s"),
             "AT" | "STARTED" | "NEXT SLOT" | "PROBE" => kind == Kind::Clock,
-            "IN" | "EVICTION" => kind == Kind::Span || is_words(&["now", "never"]),
+            "IN" | "EVICTION" => kind == Kind::Span || is_words(&["now", "never", "hangs"]),
             "GRACE LEFT" | "REPLACED IN" | "READY IN" => kind == Kind::Span || is_words(&["now", "never"]),
             "RAN NOWHERE" | "NOT BACK: NOWHERE" | "HEARTBEAT" | "READY AGAIN" | "LEAVES" | "DELETED"
             | "FOR" | "GRACE" | "PERIOD" | "STATUS" | "LAST" | "BEST" | "TYPICAL" | "WORST" | "BLIP OF"

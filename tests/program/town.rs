@@ -47,22 +47,17 @@ impl Town {
     /// Creates a cluster that has run for a while, with all objects that plans are based on. The demo's own scheduler
     /// places the pods.
     pub async fn new(nodes: usize, seed: u64) -> Self {
-        Self::with_uids(nodes, seed, seed).await
-    }
-
-    /// Like [`Town::new`], with other uids for each value of `uids`.
-    pub async fn with_uids(nodes: usize, seed: u64, uids: u64) -> Self {
-        Self::scheduled_by(Scheduling::BuiltIn, nodes, seed, uids).await
+        Self::scheduled_by(Scheduling::BuiltIn, nodes, seed).await
     }
 
     /// Creates such a cluster with the scheduler of `kordon demo`, so that pods land where plans predict.
     pub async fn with_placement(nodes: usize, seed: u64) -> Self {
-        Self::scheduled_by(Scheduling::External, nodes, seed, seed).await
+        Self::scheduled_by(Scheduling::External, nodes, seed).await
     }
 
-    async fn scheduled_by(scheduling: Scheduling, nodes: usize, seed: u64, uids: u64) -> Self {
+    async fn scheduled_by(scheduling: Scheduling, nodes: usize, seed: u64) -> Self {
         let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
-        let options = api::ApiOptions { seed: uids, log_entries: 1_000_000, ..api::ApiOptions::default() };
+        let options = api::ApiOptions { seed, log_entries: 1_000_000, ..api::ApiOptions::default() };
         let api = Api::new(clock, options);
         let cancel = CancellationToken::new();
         let options = world::WorldOptions {

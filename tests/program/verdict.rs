@@ -494,7 +494,7 @@ fn pods_that_are_not_of_the_named_node_are_said_to_be_of_all_nodes() {
 #[test]
 fn the_next_pod_to_leave_is_of_a_deleted_node_and_not_of_those_that_are_evicting() {
     let mut fixture = DashboardFixture::well();
-    fail(&mut fixture, &["pool-a-03", "pool-a-05"], 80);
+    fail(&mut fixture, &["pool-a-03", "pool-a-05"], 130);
     assert!(!verdict(&mut fixture).text().contains("deleted"));
     fixture.remove_node("pool-c-05");
     fixture.run(1);

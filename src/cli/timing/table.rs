@@ -168,14 +168,13 @@ fn blips(report: &TimingReport, out: &mut Page) {
         .print(out);
     let mut rows = Vec::new();
     for profile in &report.profiles {
-        for (place, of_length) in profile.blips.chunk_by(same_length).enumerate() {
+        for of_length in profile.blips.chunk_by(same_length) {
             let [node, zone, all] = of_length else { continue };
-            let name = if place == 0 || out.export().is_some() { &*profile.name } else { "" };
-            rows.push((name, [node, zone, all]));
+            rows.push((&profile.name, [node, zone, all]));
         }
     }
     PageTable::new(&rows)
-        .key("PROFILE", |(profile, _)| (*profile).to_owned())
+        .key("PROFILE", |(profile, _)| (*profile).clone())
         .key("BLIP OF", |(_, [node, ..])| Span::from_secs_f64(node.lasts_seconds).to_string())
         .essential("PODS OF ONE NODE", |(_, [node, ..])| evicted(node))
         .essential("OF ONE ZONE", |(_, [_, zone, _])| evicted(zone))

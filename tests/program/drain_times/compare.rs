@@ -1,9 +1,6 @@
 //! Compares a plan with the actual drain, and computes figures of the difference.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{collections::BTreeSet, fmt};
 
 use kordon_core::plan::{BudgetPlan, NodePlan, Plan, PlanEvent, PodPlan, Window};
 use kordon_time::{Span, Timestamp};
@@ -37,19 +34,6 @@ pub struct Comparison {
     /// Actual time divided by predicted time until a node's pods were gone; one ratio for each node, in ascending
     /// order.
     node_ratios: Vec<f64>,
-}
-
-/// Differences between two drains of the same nodes of a cluster, in which other pods obey SIGTERM. No plan can be closer
-/// to both than they are to each other.
-pub struct Twins {
-    /// Number of pairs of pods that left at least [`APART`] apart in the first drain. `in_order` is the number of these
-    /// pairs that left in the same order in the second one.
-    pairs: usize,
-    in_order: usize,
-    /// Time in the second drain divided by that in the first one until a node's pods were gone, in ascending order.
-    node_ratios: Vec<f64>,
-    /// How much later pods left in the second drain.
-    leaves: Times,
 }
 
 /// Predicted and actual members of a set, such as the budgets that refused a pod.
@@ -122,7 +106,7 @@ impl Comparison {
     }
 
     /// Asserts what has to hold for every cluster. Which pods obey SIGTERM and which wait for the end of their grace
-    /// period is random, so order and times differ between two drains of the same, too: [`Twins`] prints by how much.
+    /// period is random.
     pub fn check(&self) {
         assert_eq!(self.left.predicted, self.left.happened, "who leaves");
         let [soonest, _, latest] = self.predicted_end.map(|end| end.expect("it ends"));
@@ -148,67 +132,10 @@ impl Comparison {
             );
         }
         for times in [&self.leaves, &self.gone] {
-            assert!(times.within * 10 >= times.errors.len() * 9, "the times: {times}");
+            // Virtual time runs ahead of real threads. In two runs of the same, 114 and 115 of 115 were within.
+            assert!(times.within * 50 >= times.errors.len() * 49, "the times: {times}");
         }
     }
-}
-
-impl Twins {
-    pub fn new([one, other]: [(&Plan, &Facts); 2]) -> Self {
-        let [first, second] = [left_after(one), left_after(other)];
-        let both: Vec<(Span, Span)> =
-            first.iter().filter_map(|(pod, at)| Some((*at, *second.get(pod)?))).collect();
-        let (mut pairs, mut in_order) = (0, 0);
-        for (place, (at, later)) in both.iter().enumerate() {
-            for (other_at, other_later) in &both[place + 1..] {
-                if *at.max(other_at) - *at.min(other_at) >= APART {
-                    pairs += 1;
-                    in_order += usize::from((at < other_at) == (later < other_later));
-                }
-            }
-        }
-        let ratio = |node: &NodePlan| Some(lasted(other, node)? / lasted(one, node)?);
-        let mut node_ratios: Vec<f64> = one.0.nodes.iter().filter_map(ratio).collect();
-        node_ratios.sort_by(f64::total_cmp);
-        let errors = both.iter().map(|(one, other)| *other - *one).collect();
-        Self { pairs, in_order, node_ratios, leaves: Times { errors, within: 0 } }
-    }
-
-    /// Asserts that chance decides a part of the order and of the times.
-    pub fn check(&self) {
-        assert!(self.in_order < self.pairs, "{self}");
-        let apart = self.leaves.percentile(100) - self.leaves.percentile(0);
-        assert!(apart >= APART.as_secs_f64(), "{self}");
-    }
-}
-
-impl fmt::Display for Twins {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ratios: Vec<String> = self.node_ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
-        writeln!(f, "two drains of the same:")?;
-        writeln!(f, "nodes, second per first: {}", ratios.join(" "))?;
-        writeln!(f, "order: {} of {} pairs left in the same order", self.in_order, self.pairs)?;
-        let percentiles = [0, 5, 25, 50, 75, 95, 100]
-            .map(|percent| format!("p{percent} {:.1}", self.leaves.percentile(percent)));
-        writeln!(f, "leaves, seconds later in the second: {}", percentiles.join(", "))
-    }
-}
-
-/// Returns how long after the start of a drain each of its pods left, by the names of the pods.
-fn left_after((plan, facts): (&Plan, &Facts)) -> BTreeMap<String, Span> {
-    let left = |pod: &PodPlan| {
-        let at = facts.left.get(&pod.uid.to_string())?;
-        Some((pod.pod.to_string(), at.since(facts.began)))
-    };
-    plan.pods.iter().filter_map(left).collect()
-}
-
-/// Returns the seconds from the first eviction on a node until the node's pods were gone.
-fn lasted((plan, facts): (&Plan, &Facts), node: &NodePlan) -> Option<f64> {
-    let pods = || plan.pods.iter().filter(|pod| pod.node.as_ref() == Some(&node.node));
-    let began = pods().filter_map(|pod| facts.left.get(&pod.uid.to_string())).min()?;
-    let ended = pods().filter_map(|pod| facts.gone.get(&pod.uid.to_string())).max()?;
-    Some(ended.since(*began).as_secs_f64())
 }
 
 impl Times {
@@ -247,7 +174,10 @@ fn node_ratios(plan: &Plan, facts: &Facts) -> Vec<f64> {
     let ratio = |node: &NodePlan| {
         let drain = node.drain.as_ref()?;
         let predicted = drain.ends.likely?.since(drain.starts).as_secs_f64();
-        Some(lasted((plan, facts), node)? / predicted)
+        let pods = || plan.pods.iter().filter(|pod| pod.node.as_ref() == Some(&node.node));
+        let began = pods().filter_map(|pod| facts.left.get(&pod.uid.to_string())).min()?;
+        let ended = pods().filter_map(|pod| facts.gone.get(&pod.uid.to_string())).max()?;
+        Some(ended.since(*began).as_secs_f64() / predicted)
     };
     let mut ratios: Vec<f64> = plan.nodes.iter().filter_map(ratio).collect();
     ratios.sort_by(f64::total_cmp);
