@@ -172,7 +172,7 @@ fn a_keyframe_waits_until_all_lists_are_complete() {
 }
 
 /// Returns random objects of every kind, as reported by lists and by watches, followed by all other messages. The
-/// interval between two messages is 777 ms.
+/// interval between two messages is 700 ms.
 fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     let mut random = fastrand::Rng::with_seed(seed);
@@ -198,7 +198,7 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
     ]);
     let count = i64::try_from(events.len()).expect("a few");
     // A keyframe (a copy of all objects) is due between the last two messages.
-    let at = |place: i64| START + Span::from_millis(if place + 1 == count { 61_000 } else { place * 777 });
+    let at = |place: i64| START + Span::from_millis(if place + 1 == count { 61_000 } else { place * 700 });
     (0..).map(at).zip(events).collect()
 }
 
