@@ -158,8 +158,8 @@ fn leave(
 /// Computes the outcomes of these pods, all of which leave before the first replacement is placed. No pod lands on
 /// `lost` nodes before they are back. The environment must have the present state of the cluster.
 ///
-/// Replacements are placed in [this order](sort_for_placement). When a node is back, the replacements that are Pending
-/// are placed again.
+/// Replacements are placed in the order of their creation; those of one moment by priority, and in turns by controller.
+/// When a node is back, the replacements that are Pending are placed again.
 pub fn failover<E: Environment>(
     cluster: &Cluster,
     pods: Vec<LeavingPod>,
