@@ -57,45 +57,21 @@ impl Cluster {
             Change::StorageCapacity(event) => {
                 self.storage_capacities.apply(event, |_| applied.push(Applied::Other));
             }
-            Change::Autoscalers(known) => {
-                if self.autoscalers != known {
-                    self.autoscalers = known;
-                    applied.push(Applied::Other);
-                }
-            }
-            Change::NodeClaims(known) => {
-                if self.node_claims != known {
-                    self.node_claims = known;
-                    applied.push(Applied::Other);
-                }
-            }
-            Change::HealthChecks(known) => {
-                if self.health_checks != known {
-                    self.health_checks = known;
-                    applied.push(Applied::Other);
-                }
-            }
+            Change::Autoscalers(known) => update(&mut self.autoscalers, known, Applied::Other, applied),
+            Change::NodeClaims(known) => update(&mut self.node_claims, known, Applied::Other, applied),
+            Change::HealthChecks(known) => update(&mut self.health_checks, known, Applied::Other, applied),
             Change::ShutdownPeriods(node, read) => self.apply_shutdown_periods(node, read, applied),
             Change::VolumeAttachments(known) => {
-                if self.volume_attachments != known {
-                    self.volume_attachments = known;
-                    applied.push(Applied::Other);
-                }
+                update(&mut self.volume_attachments, known, Applied::Other, applied);
             }
             Change::OperatorSettings(settings) => {
-                if self.operator_settings != settings {
-                    self.operator_settings = settings;
-                    applied.push(Applied::Other);
-                }
+                update(&mut self.operator_settings, settings, Applied::Other, applied);
             }
             Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
             Change::Device(change) => self.devices.apply(change, || applied.push(Applied::Other)),
             Change::CronJob(event) => self.cron_jobs.apply(event, |_| applied.push(Applied::Other)),
             Change::KordonLease(lease) => {
-                if self.kordon_lease != lease {
-                    self.kordon_lease = lease;
-                    applied.push(Applied::KordonLease);
-                }
+                update(&mut self.kordon_lease, lease, Applied::KordonLease, applied);
             }
             Change::Leader(lease) => {
                 let old = mem::replace(&mut self.leader, lease.clone());
@@ -309,6 +285,14 @@ impl PodIndexes<'_> {
             (Some(pod), _) if is_unscheduled(old) => self.unscheduled.remove(&pod.key),
             _ => None,
         };
+    }
+}
+
+/// Replaces a value that was read as a whole. Appends `change` to `applied` if the new value differs.
+fn update<T: PartialEq>(value: &mut T, new: T, change: Applied, applied: &mut Vec<Applied>) {
+    if *value != new {
+        *value = new;
+        applied.push(change);
     }
 }
 

@@ -77,7 +77,8 @@ enum Decides {
     /// Objects of the kind decide which devices pods get, and which devices are tainted. Most clusters have no devices.
     Devices,
     /// Objects of the kind add details to an answer that kordon gives without them, too: what the claims of a new pod
-    /// ask for, when the next Job starts, and where new volumes fit. If they are unknown, they are not reported as missing.
+    /// ask for, when the next Job starts, and where new volumes fit. If they are unknown, they are not reported as
+    /// missing.
     Details,
     /// Objects of the kind decide nothing: plans and placements do not depend on them.
     Nothing,

@@ -45,7 +45,7 @@ pub enum Scope {
     Quotas,
     QuotasIn(Namespace),
     /// All objects of a kind of which no parts are read: a [kind of devices](FeedKind::DEVICES), templates of claims,
-    /// CronJobs or CSIDrivers.
+    /// CronJobs, CSIDrivers or CSIStorageCapacities.
     Whole(FeedKind),
 }
 

@@ -142,8 +142,8 @@ fn renewal_arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timest
     }
 }
 
-/// Returns the time of the last status of a node by the API server's clock. `ahead` is how far the kubelet's clock was
-/// ahead, if the server does not state when it wrote the status. `None` for a node without a status.
+/// Returns the time of the last status of a node by the API server's clock; `None` for a node without a status. If the
+/// server does not state when it wrote the status, `ahead` is subtracted: how far the kubelet's clock was ahead.
 pub(super) fn posted(node: &Node, ahead: Span, clock: ClusterClock) -> Option<Timestamp> {
     let heartbeat = node.ready()?.last_heartbeat?;
     Some(match node.heartbeat_written {

@@ -212,15 +212,9 @@ impl Engine {
         Self::attach_with(Outbox::default(), settings, cluster, now)
     }
 
-    /// Like [`Engine::attach`], for a controller that makes its next pass at `next_pass`.
-    pub fn attach_before(
-        next_pass: Timestamp,
-        settings: Settings,
-        cluster: &Cluster,
-        now: Timestamp,
-    ) -> Self {
-        let engine = Self::attach(settings, cluster, now);
-        Self { next_pass, tainting_tick: next_pass + TAINTING_PHASE, ..engine }
+    /// Returns a copy of a newly attached engine, for a controller that makes its next pass at `next_pass`.
+    pub fn with_next_pass(&self, next_pass: Timestamp) -> Self {
+        Self { next_pass, tainting_tick: next_pass + TAINTING_PHASE, ..self.clone() }
     }
 
     fn attach_with(out: Outbox, settings: Settings, cluster: &Cluster, now: Timestamp) -> Self {

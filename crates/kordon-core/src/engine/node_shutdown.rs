@@ -36,7 +36,7 @@ impl ShutdownGroup<'_> {
 
     /// Latest time at which this pod of the group has ended; `None` if the start of the shutdown is not known.
     pub fn end_of(&self, pod: &Pod) -> Option<Timestamp> {
-        Some(self.starts? + time_for(pod, self.period))
+        Some(self.starts? + self.time_for(pod))
     }
 
     /// How long this pod of the group has at most until it has ended.

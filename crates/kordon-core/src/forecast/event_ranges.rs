@@ -29,8 +29,9 @@ impl EventRanges {
         let pause = Span::from_nanos(settings.node_monitor_period.value.as_nanos() / PHASES);
         let mut ranges = Self::default();
         ranges.add(forecast);
+        let attached = Engine::attach(settings.clone(), cluster, made);
         for phase in 0..PHASES {
-            let engine = Engine::attach_before(made + pause * phase, settings.clone(), cluster, made);
+            let engine = attached.with_next_pass(made + pause * phase);
             ranges.add(&Forecast::run(&engine, cluster, made, until.since(made)));
         }
         let Self { unknown, tainted, pods } = &mut ranges;

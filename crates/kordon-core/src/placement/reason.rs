@@ -169,6 +169,11 @@ pub(super) trait FilterRefusal: Sized {
     fn unresolvable(reasons: &'static [Reason]) -> Self {
         Self::explained(|| NodeRefusal { reasons: reasons.into(), remedy: Remedy::None })
     }
+
+    /// Like [`FilterRefusal::unresolvable`], for a reason that names an object.
+    fn unresolvable_by(reason: impl FnOnce() -> Reason) -> Self {
+        Self::explained(|| NodeRefusal { reasons: vec![reason()].into(), remedy: Remedy::None })
+    }
 }
 
 impl FilterRefusal for NodeRefusal {

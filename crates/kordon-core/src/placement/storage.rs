@@ -1,4 +1,5 @@
-//! Claims, volumes, storage classes, CSINodes, CSIDrivers and CSIStorageCapacities, in the form in which placement looks them up.
+//! Claims, volumes, storage classes, CSINodes, CSIDrivers and CSIStorageCapacities, in the form in which placement looks
+//! them up.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

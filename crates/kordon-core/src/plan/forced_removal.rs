@@ -32,8 +32,7 @@ pub const COLLECTED: Estimate = Estimate {
 
 /// Returns the bounds of [`COLLECTED`] in words: `40s to 1m20s`.
 pub fn collected_within() -> String {
-    let bound = |bound: Option<Span>| bound.map_or_else(String::new, |bound| bound.to_string());
-    format!("{} to {}", bound(COLLECTED.soonest), bound(COLLECTED.latest))
+    format!("{QUARANTINE} to {COLLECTED_WITHIN}")
 }
 
 /// Time after which the volumes of a pod that is gone are detached by force from a node that is not Ready.

@@ -15,7 +15,7 @@ pub struct LeavingPod {
     pub created: Option<Timestamp>,
 }
 
-/// Sort key of replacements. Those with equal keys are created at the same time.
+/// Sort key of replacements. In a cluster, those with equal keys are placed in random order.
 type AtOnce = (Timestamp, Reverse<i32>, Waits);
 
 /// What a replacement waits for before the scheduler sees it.
@@ -29,12 +29,20 @@ enum Waits {
     OldPod,
 }
 
-/// A replacement among those that are created at the same time.
+/// A leaving pod with the sort key of its replacement.
 struct Turn {
     at_once: AtOnce,
-    owner: Option<Uid>,
-    pod: Key,
     leaving: LeavingPod,
+}
+
+impl Turn {
+    fn owner(&self) -> Option<&Uid> {
+        self.leaving.pod.owner.as_ref().map(|owner| &owner.uid)
+    }
+
+    fn pod(&self) -> &Key {
+        &self.leaving.pod.key
+    }
 }
 
 /// Sorts leaving pods into the order in which their replacements are placed: by time of creation (unknown times come
@@ -43,21 +51,16 @@ struct Turn {
 /// Controllers work side by side, so the order of replacements that are created at the same time is random. On average,
 /// those of one controller are spread evenly among the others, and so they are here.
 pub(super) fn sort_for_placement(leaving: Vec<LeavingPod>, cluster: &Cluster) -> Vec<LeavingPod> {
-    let turn = |leaving: LeavingPod| Turn {
-        at_once: at_once(&leaving, cluster),
-        owner: leaving.pod.owner.as_ref().map(|owner| owner.uid.clone()),
-        pod: leaving.pod.key.clone(),
-        leaving,
-    };
+    let turn = |leaving: LeavingPod| Turn { at_once: at_once(&leaving, cluster), leaving };
     let mut turns: Vec<Turn> = leaving.into_iter().map(turn).collect();
     turns.sort_by(|one, other| {
-        (one.at_once, &one.owner, &one.pod).cmp(&(other.at_once, &other.owner, &other.pod))
+        (one.at_once, one.owner(), one.pod()).cmp(&(other.at_once, other.owner(), other.pod()))
     });
-    let groups = turns.chunk_by(|one, other| (one.at_once, &one.owner) == (other.at_once, &other.owner));
+    let groups = turns.chunk_by(|one, other| (one.at_once, one.owner()) == (other.at_once, other.owner()));
     let shares: Vec<usize> = groups.flat_map(|group| even_shares(group.len())).collect();
     let mut placed: Vec<(usize, Turn)> = shares.into_iter().zip(turns).collect();
     placed.sort_by(|(share, one), (other_share, other)| {
-        (one.at_once, share, &one.pod).cmp(&(other.at_once, other_share, &other.pod))
+        (one.at_once, share, one.pod()).cmp(&(other.at_once, other_share, other.pod()))
     });
     placed.into_iter().map(|(_, turn)| turn.leaving).collect()
 }

@@ -82,22 +82,18 @@ impl NotModelledKind {
             PodVolume::OwnClaim { class, .. } => cluster.publishes_capacity(class),
             PodVolume::Disk(_) => false,
         };
+        let is_placed_by_volumes = is_placed && rules.version >= ServerVersion::new(1, 37);
+        let knows_drivers = || cluster.known(FeedKind::CsiDrivers).is_known();
+        let mut volumes = pod.scheduling.volumes.iter();
         match self {
             Self::Quota => cluster.quotas_in(&pod.key.namespace).any(|quota| quota.counts(pod).is_none()),
             Self::Rollout => plan.warnings.contains(&PodWarning::RolloutInProgress),
             Self::Autoscalers | Self::Webhooks => true,
             Self::SchedulerConfiguration => !matches!(plan.landing, Some(Landing::Unknown)),
             Self::KubeletAdmission => is_placed,
-            Self::VolumeLimitScaling | Self::StorageCapacityScoring => {
-                let knows_drivers = cluster.known(FeedKind::CsiDrivers).is_known();
-                let mut volumes = pod.scheduling.volumes.iter();
-                rules.version >= ServerVersion::new(1, 37)
-                    && is_placed
-                    && match self {
-                        Self::StorageCapacityScoring if knows_drivers => volumes.any(is_scored),
-                        _ => !knows_drivers && volumes.any(claims),
-                    }
-            }
+            Self::VolumeLimitScaling => is_placed_by_volumes && !knows_drivers() && volumes.any(claims),
+            Self::StorageCapacityScoring if knows_drivers() => is_placed_by_volumes && volumes.any(is_scored),
+            Self::StorageCapacityScoring => is_placed_by_volumes && volumes.any(claims),
             Self::BudgetUpdates => {
                 let mut budgets = cluster.budgets_of(pod).filter(|known| budget::selects(known, pod, rules));
                 !rules.updates_every_budget && budgets.nth(1).is_some()

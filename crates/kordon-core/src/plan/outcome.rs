@@ -383,8 +383,8 @@ pub fn tolerates_fencing(pod: &Pod) -> bool {
     tolerates_forever(pod, OUT_OF_SERVICE)
 }
 
-/// Returns whether a pod tolerates a NoExecute taint without a limit.
-fn tolerates_forever(pod: &Pod, key: &str) -> bool {
+/// Returns whether a pod tolerates a NoExecute taint forever. The taint has this key and no value.
+pub fn tolerates_forever(pod: &Pod, key: &str) -> bool {
     let taint = Taint { key: key.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
     tolerance(&pod.tolerations, [&taint]) == Tolerance::Forever
 }

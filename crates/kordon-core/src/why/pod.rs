@@ -6,9 +6,9 @@ use super::{Explainer, Step, Tense, Topic, in_order, toleration};
 use crate::{
     cluster::{
         ClusterEvent, KnownVolumeAttachments, MaintenanceNote, MaintenanceNotes, Name, Node, Phase, Pod,
-        Taint, TaintEffect, Termination, VolumeAttachment, in_maintenance,
+        TaintEffect, Termination, VolumeAttachment, in_maintenance,
     },
-    engine::{Certainty, DeviceEviction, Due, Tolerance, UNREACHABLE, device_evictions, tolerance},
+    engine::{Certainty, DeviceEviction, Due, UNREACHABLE, device_evictions},
     forecast::{ForecastKind, ForecastStep},
     plan::{
         CordonWait, Departing, Departure, EvictionNote, EvictionRules, JobConsequences, NotRecreated,
@@ -17,6 +17,7 @@ use crate::{
         eviction,
         eviction_note::{HeldVolume, awaited_claim, held_volume},
         forced_removal::{FORCED_DETACH, collected_within, keeps_pods, removes_by_force},
+        outcome::tolerates_forever,
         owner::recreation,
         refusal,
     },
@@ -408,10 +409,7 @@ impl Explainer<'_> {
     /// Whether the forecast adds a NoExecute taint to the node, and the pod tolerates this taint without a limit.
     fn tolerates_next_taint(&self, pod: &Pod, node: &Node) -> bool {
         self.steps(node).any(|step| match &step.kind {
-            ForecastKind::NoExecute { key, .. } => {
-                let taint = Taint { key: key.clone(), effect: TaintEffect::NoExecute, ..Taint::default() };
-                tolerance(&pod.tolerations, [&taint]) == Tolerance::Forever
-            }
+            ForecastKind::NoExecute { key, .. } => tolerates_forever(pod, key),
             ForecastKind::Unknown { .. }
             | ForecastKind::Ended { .. }
             | ForecastKind::Deleted { .. }

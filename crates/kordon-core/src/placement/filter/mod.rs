@@ -20,7 +20,7 @@ use spread::HardSpread;
 use super::{
     devices::PodDevices,
     node_resources::{NodeResources, disks},
-    reason::{FilterRefusal, NodeRefusal, Reason, Remedy, Unexplained},
+    reason::{FilterRefusal, NodeRefusal, Reason, Unexplained},
     scheduling_request::{Caveat, SchedulingRequest},
     snapshot::{Resident, Snapshot},
 };
@@ -277,10 +277,7 @@ impl<'s> Filters<'s> {
         let Some(missing) = required.iter().find(|feature| !declared.contains(feature)) else {
             return Ok(());
         };
-        Err(R::explained(|| {
-            let reasons = vec![Reason::FeatureMissing(missing.clone())];
-            NodeRefusal { reasons: reasons.into(), remedy: Remedy::None }
-        }))
+        Err(R::unresolvable_by(|| Reason::FeatureMissing(missing.clone())))
     }
 
     /// Checks the disks that the pod uses without a volume claim, then its volume claims.

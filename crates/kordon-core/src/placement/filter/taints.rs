@@ -1,6 +1,6 @@
 //! Filter for taints that the pod does not tolerate (TaintToleration).
 
-use super::super::reason::{FilterRefusal, NodeRefusal, Reason, Remedy};
+use super::super::reason::{FilterRefusal, Reason};
 use crate::cluster::{Taint, TaintEffect, Toleration};
 
 /// Refuses a node that has taints which the pod does not tolerate.
@@ -13,8 +13,8 @@ pub(super) fn check<R: FilterRefusal>(
         None => Ok(()),
         Some(_) if one_reason => Err(R::unresolvable(&[Reason::Taints])),
         Some(taint) => {
-            let reason = Reason::Taint { key: taint.key.clone(), value: taint.value.clone() };
-            Err(R::explained(|| NodeRefusal { reasons: vec![reason].into(), remedy: Remedy::None }))
+            let reason = || Reason::Taint { key: taint.key.clone(), value: taint.value.clone() };
+            Err(R::unresolvable_by(reason))
         }
     }
 }

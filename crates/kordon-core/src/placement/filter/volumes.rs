@@ -235,8 +235,7 @@ impl PodVolumes {
     /// Refuses all nodes if the claims exclude every node.
     pub fn admit<R: FilterRefusal>(&self) -> Result<(), R> {
         let Some(reason) = &self.obstacle else { return Ok(()) };
-        let explain = || NodeRefusal { reasons: vec![reason.clone()].into(), remedy: Remedy::None };
-        Err(R::explained(explain))
+        Err(R::unresolvable_by(|| reason.clone()))
     }
 
     pub fn check<R: FilterRefusal>(
@@ -251,9 +250,7 @@ impl PodVolumes {
         let name = &snapshot.node(node).name;
         if let Some(driver) = self.drivers.iter().find(|driver| !snapshot.storage().has_driver(name, driver))
         {
-            let reason = || Reason::DriverMissing(driver.clone());
-            let explain = || NodeRefusal { reasons: vec![reason()].into(), remedy: Remedy::None };
-            return Err(R::explained(explain));
+            return Err(R::unresolvable_by(|| Reason::DriverMissing(driver.clone())));
         }
         if !self.attached.is_empty() {
             self.check_limits(snapshot, node, resources)?;
