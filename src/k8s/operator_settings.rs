@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kube::Client;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{admission, fetched_list};
+use super::{admission, decode::items::items, fetched_list};
 use kordon_core::cluster::{
     FetchedList, KnownSetting, Name, Namespace, OperatorSettings, Owner, OwnerDecision,
 };
@@ -63,24 +63,13 @@ fn clause(text: String) -> KnownSetting {
 
 /// Reads the objects at a path, or returns why they cannot be read.
 async fn list<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Vec<T>, Name> {
-    match fetched_list::read(client, path, items).await {
+    match fetched_list::read(client, path, |list| items(list, "list")).await {
         FetchedList::Read(items) => Ok(items),
         FetchedList::Unreadable(why) => Err(why),
         FetchedList::NotRead | FetchedList::NotServed => {
             Err(format!("the server does not serve {path}").into())
         }
     }
-}
-
-fn items<T: DeserializeOwned>(list: &[u8]) -> Result<Vec<T>, String> {
-    let list: List<T> =
-        serde_json::from_slice(list).map_err(|error| format!("the answer is no list: {error}"))?;
-    Ok(list.items)
-}
-
-#[derive(Deserialize)]
-struct List<T> {
-    items: Vec<T>,
 }
 
 #[derive(Deserialize)]
@@ -255,7 +244,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn read<T: DeserializeOwned>(objects: &[Value]) -> Vec<T> {
-        items(json!({"items": objects}).to_string().as_bytes()).expect("a list")
+        items(json!({"items": objects}).to_string().as_bytes(), "list").expect("a list")
     }
 
     fn instance(strategy: Option<&str>, is_migratable: bool, owner: Option<&str>) -> Instance {
