@@ -195,14 +195,12 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         // placements are listed.
         shot = shot.listed(&args.once, &FeedKind::PREDICTION).await?;
     }
-    if let Subject::Node { name, pressure: true, .. } = &args.subject
+    if let Subject::Node { name, pressure, .. } = &args.subject
         && let Some(node) = shot.model.cluster.node(&NodeName::from(name.as_str())).cloned()
     {
-        pressure::ask_kubelet(&mut shot, &node, &args.once).await;
-    }
-    if let Subject::Node { name, .. } = &args.subject
-        && let Some(node) = shot.model.cluster.node(&NodeName::from(name.as_str())).cloned()
-    {
+        if *pressure {
+            pressure::ask_kubelet(&mut shot, &node, &args.once).await;
+        }
         if KnownNodeClaims::concern(&node) {
             shot.read_node_claims(&args.once).await;
         }

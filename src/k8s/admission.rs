@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::Client;
 use serde::Deserialize;
 
-use super::watch;
+use super::{decode::items::items, watch};
 
 /// Maximum size of a list of webhook configurations, in bytes.
 const LONGEST: usize = 16 << 20;
@@ -31,11 +31,6 @@ pub struct EvictionWebhook {
     pub webhook: String,
     /// Whether evictions are refused while the webhook does not answer (`failurePolicy: Fail`, the default).
     pub is_required: bool,
-}
-
-#[derive(Deserialize)]
-struct Configurations {
-    items: Vec<Configuration>,
 }
 
 #[derive(Deserialize)]
@@ -98,8 +93,7 @@ pub async fn eviction_webhooks(client: &Client) -> Result<Vec<EvictionWebhook>, 
 }
 
 fn parse(kind: &'static str, list: &[u8]) -> Result<Vec<EvictionWebhook>, String> {
-    let list: Configurations =
-        serde_json::from_slice(list).map_err(|error| format!("the answer is no list of {kind}: {error}"))?;
+    let configurations: Vec<Configuration> = items(list, &format!("list of {kind}"))?;
     let of_configuration = |configuration: Configuration| {
         let asked = configuration.webhooks.into_iter();
         let asked = asked.filter(|webhook| webhook.rules.iter().any(Rule::is_about_evictions));
@@ -111,7 +105,7 @@ fn parse(kind: &'static str, list: &[u8]) -> Result<Vec<EvictionWebhook>, String
             is_required: webhook.failure_policy.as_deref() != Some("Ignore"),
         })
     };
-    Ok(list.items.into_iter().flat_map(of_configuration).collect())
+    Ok(configurations.into_iter().flat_map(of_configuration).collect())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::Client;
 use serde::Deserialize;
 
-use super::watch;
+use super::{decode::items::items, watch};
 use kordon_core::{
     cluster::{Autoscaler, Key, KnownAutoscalers, Owner, OwnerKind},
     plan::autoscalers_path,
@@ -34,14 +34,8 @@ pub async fn read(client: &Client) -> KnownAutoscalers {
 /// # Errors
 /// The bytes are not a list of HorizontalPodAutoscalers.
 pub fn parse(list: &[u8]) -> Result<Vec<Autoscaler>, String> {
-    let list: List = serde_json::from_slice(list)
-        .map_err(|error| format!("the answer is no list of HorizontalPodAutoscalers: {error}"))?;
-    Ok(list.items.into_iter().map(Item::autoscaler).collect())
-}
-
-#[derive(Deserialize)]
-struct List {
-    items: Vec<Item>,
+    let items: Vec<Item> = items(list, "list of HorizontalPodAutoscalers")?;
+    Ok(items.into_iter().map(Item::autoscaler).collect())
 }
 
 #[derive(Deserialize)]

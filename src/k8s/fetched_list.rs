@@ -19,11 +19,7 @@ pub async fn read<T>(
     path: &str,
     parse: impl FnOnce(&[u8]) -> Result<Vec<T>, String>,
 ) -> FetchedList<T> {
-    let list = async {
-        let body = watch::open(client, path, PATIENCE).await?.into_body();
-        watch::collect(body, PATIENCE, LONGEST).await
-    };
-    match list.await {
+    match watch::read(client, path, PATIENCE, LONGEST).await {
         Ok(list) => match parse(&list) {
             Ok(found) => FetchedList::Read(found),
             Err(why) => FetchedList::Unreadable(why.as_str().into()),

@@ -38,13 +38,11 @@ pub fn is_kordon(holder: &str) -> bool {
 pub async fn read(client: &Client) -> Result<Option<LeaderLease>, String> {
     let (namespace, name) = KORDON_LEASE;
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
-    let words = |error: WatchError| error.words().unwrap_or_default();
-    let body = match watch::open(client, &path, PATIENCE).await {
-        Ok(answer) => answer.into_body(),
+    let lease = match watch::read(client, &path, PATIENCE, LONGEST).await {
+        Ok(lease) => lease,
         Err(WatchError::NotServed(_)) => return Ok(None),
-        Err(error) => return Err(words(error)),
+        Err(error) => return Err(error.words().unwrap_or_default()),
     };
-    let lease = watch::collect(body, PATIENCE, LONGEST).await.map_err(words)?;
     let wire: WireLease<'_> = serde_json::from_slice(&lease).map_err(|error| error.to_string())?;
     Ok(Some(LeaderDecoder::default().lease(&wire)))
 }

@@ -27,6 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum size of a response in bytes. A node has a few hundred pods at most, so larger responses are an error.
 const LONGEST: usize = 32 << 20;
 
+/// The pages of a kubelet with its measurements and with its configuration.
+const SUMMARY: &str = "stats/summary";
+const CONFIGURATION: &str = "configz";
+
 /// Data about one node. A part that could not be read has the reason in words.
 #[derive(Clone, Debug)]
 pub struct KubeletReport {
@@ -75,13 +79,13 @@ impl UsageSource {
 /// Reads data from the kubelet of a node. `pods` are the pods of the node. If the kubelet's measurements cannot be
 /// read, reads metrics.k8s.io for the node and these pods.
 pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, clock: Clock) -> KubeletReport {
-    let path = |page: &str| format!("{}/proxy/{page}", node_path(&node.name));
-    let (summary, configz) = (path("stats/summary"), path("configz"));
-    let read = |path| get(client, path, PATIENCE, LONGEST);
-    let (stats, configuration) = future::join(read(&summary), read(&configz)).await;
+    let (stats, configuration) =
+        future::join(read_page(client, &node.name, SUMMARY), read_page(client, &node.name, CONFIGURATION))
+            .await;
+    let configuration = configuration.as_deref().map_err(Clone::clone);
     let shutdown =
-        configuration.clone().and_then(|json| kubelet::shutdown_periods(&json).ok_or_else(no_answer));
-    let settings = configuration.and_then(|json| kubelet::settings(&json).ok_or_else(no_answer));
+        configuration.clone().and_then(|json| kubelet::shutdown_periods(json).ok_or_else(no_answer));
+    let settings = configuration.and_then(|json| kubelet::settings(json).ok_or_else(no_answer));
     let (stats, source) = match stats.and_then(|json| kubelet::summary(&json).ok_or_else(no_answer)) {
         Ok(stats) => (Ok(stats), UsageSource::Kubelet),
         Err(refused) => match read_metrics(client, node, pods).await {
@@ -97,9 +101,12 @@ pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, cl
 /// # Errors
 /// The configuration cannot be read; the reason in words.
 pub async fn read_shutdown_periods(client: &Client, node: &NodeName) -> Result<ShutdownPeriods, String> {
-    let path = format!("{}/proxy/configz", node_path(node));
-    let json = get(client, &path, PATIENCE, LONGEST).await?;
+    let json = read_page(client, node, CONFIGURATION).await?;
     kubelet::shutdown_periods(&json).ok_or_else(no_answer)
+}
+
+async fn read_page(client: &Client, node: &NodeName, page: &str) -> Result<Vec<u8>, String> {
+    get(client, &format!("{}/proxy/{page}", node_path(node)), PATIENCE, LONGEST).await
 }
 
 fn no_answer() -> String {

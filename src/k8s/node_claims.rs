@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kube::Client;
 use serde::Deserialize;
 
-use super::fetched_list;
+use super::{decode::items::items, fetched_list};
 use kordon_core::cluster::{Condition, ConditionStatus, KnownNodeClaims, Name, NodeClaim, NodeName};
 use kordon_time::ClusterTime;
 
@@ -19,14 +19,8 @@ pub async fn read(client: &Client) -> KnownNodeClaims {
 
 /// Parses a list of NodeClaims.
 fn parse(list: &[u8]) -> Result<Vec<NodeClaim>, String> {
-    let list: List = serde_json::from_slice(list)
-        .map_err(|error| format!("the answer is no list of NodeClaims: {error}"))?;
-    Ok(list.items.into_iter().map(Item::claim).collect())
-}
-
-#[derive(Deserialize)]
-struct List {
-    items: Vec<Item>,
+    let items: Vec<Item> = items(list, "list of NodeClaims")?;
+    Ok(items.into_iter().map(Item::claim).collect())
 }
 
 #[derive(Deserialize)]

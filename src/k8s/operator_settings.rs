@@ -1,44 +1,68 @@
 //! Settings of Kubernetes operators that decide what becomes of their pods, each list read by one request.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use kube::Client;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{admission, fetched_list};
+use super::{admission, decode::items::items, fetched_list};
 use kordon_core::cluster::{
     FetchedList, KnownSetting, Name, Namespace, OperatorSettings, Owner, OwnerDecision,
 };
 
+/// Number of operators and namespaces that are read at the same time.
+const AT_ONCE: usize = 8;
+
 /// Reads the settings that concern pods of these owners. Without owners of a project, nothing of it is read.
 pub async fn read(client: &Client, owners: &[(Namespace, Owner)]) -> OperatorSettings {
-    let mut found = OperatorSettings::default();
+    let mut reads: Vec<BoxFuture<'_, OperatorSettings>> = Vec::new();
     let pod_sets = of_kind(owners, "StrimziPodSet", "core.strimzi.io");
     if !pod_sets.is_empty() {
-        let setting = drain_cleaner(client).await;
-        found.settings.extend(pod_sets.into_iter().map(|(_, owner)| (owner.uid.clone(), setting.clone())));
+        reads.push(of_pod_sets(client, pod_sets.into_values().flatten().collect()).boxed());
     }
-    let managers = of_kind(owners, "InstanceManager", "longhorn.io");
-    for namespace in namespaces(&managers) {
-        let setting = node_drain_policy(client, namespace).await;
-        let here = managers.iter().filter(|(own, _)| own == namespace);
-        found.settings.extend(here.map(|(_, owner)| (owner.uid.clone(), setting.clone())));
+    for (namespace, managers) in of_kind(owners, "InstanceManager", "longhorn.io") {
+        reads.push(of_instance_managers(client, namespace, managers).boxed());
     }
-    let machines = of_kind(owners, "VirtualMachineInstance", "kubevirt.io");
-    for namespace in namespaces(&machines) {
-        let here = machines.iter().filter(|(own, _)| own == namespace);
-        let here: Vec<&Owner> = here.map(|(_, owner)| owner).collect();
-        add_virtual_machines(&mut found, client, namespace, &here).await;
+    for (namespace, machines) in of_kind(owners, "VirtualMachineInstance", "kubevirt.io") {
+        reads.push(of_virtual_machines(client, namespace, machines).boxed());
+    }
+    let (mut found, mut answers) = (OperatorSettings::default(), stream::iter(reads).buffered(AT_ONCE));
+    while let Some(OperatorSettings { settings, decisions }) = answers.next().await {
+        found.settings.extend(settings);
+        found.decisions.extend(decisions);
     }
     found
 }
 
-fn of_kind<'a>(owners: &'a [(Namespace, Owner)], kind: &str, group: &str) -> Vec<&'a (Namespace, Owner)> {
-    owners.iter().filter(|(_, owner)| owner.kind.is(kind, group)).collect()
+/// Returns the owners of a kind, by namespace.
+fn of_kind<'a>(
+    owners: &'a [(Namespace, Owner)],
+    kind: &str,
+    group: &str,
+) -> BTreeMap<&'a Namespace, Vec<&'a Owner>> {
+    let mut found: BTreeMap<&Namespace, Vec<&Owner>> = BTreeMap::new();
+    for (namespace, owner) in owners.iter().filter(|(_, owner)| owner.kind.is(kind, group)) {
+        found.entry(namespace).or_default().push(owner);
+    }
+    found
 }
 
-fn namespaces<'a>(owners: &[&'a (Namespace, Owner)]) -> BTreeSet<&'a Namespace> {
-    owners.iter().map(|(namespace, _)| namespace).collect()
+async fn of_pod_sets(client: &Client, owners: Vec<&Owner>) -> OperatorSettings {
+    same_for(&owners, &drain_cleaner(client).await)
+}
+
+async fn of_instance_managers(
+    client: &Client,
+    namespace: &Namespace,
+    owners: Vec<&Owner>,
+) -> OperatorSettings {
+    same_for(&owners, &node_drain_policy(client, namespace).await)
+}
+
+fn same_for(owners: &[&Owner], setting: &KnownSetting) -> OperatorSettings {
+    let settings = owners.iter().map(|owner| (owner.uid.clone(), setting.clone())).collect();
+    OperatorSettings { settings, ..OperatorSettings::default() }
 }
 
 /// Returns whether Strimzi Drain Cleaner is there: its webhook is asked about evictions (`strimzi/drain-cleaner`,
@@ -63,24 +87,13 @@ fn clause(text: String) -> KnownSetting {
 
 /// Reads the objects at a path, or returns why they cannot be read.
 async fn list<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Vec<T>, Name> {
-    match fetched_list::read(client, path, items).await {
+    match fetched_list::read(client, path, |list| items(list, "list")).await {
         FetchedList::Read(items) => Ok(items),
         FetchedList::Unreadable(why) => Err(why),
         FetchedList::NotRead | FetchedList::NotServed => {
             Err(format!("the server does not serve {path}").into())
         }
     }
-}
-
-fn items<T: DeserializeOwned>(list: &[u8]) -> Result<Vec<T>, String> {
-    let list: List<T> =
-        serde_json::from_slice(list).map_err(|error| format!("the answer is no list: {error}"))?;
-    Ok(list.items)
-}
-
-#[derive(Deserialize)]
-struct List<T> {
-    items: Vec<T>,
 }
 
 #[derive(Deserialize)]
@@ -166,18 +179,18 @@ struct MachineSpec {
     running: Option<bool>,
 }
 
-async fn add_virtual_machines(
-    found: &mut OperatorSettings,
+async fn of_virtual_machines(
     client: &Client,
     namespace: &Namespace,
-    owners: &[&Owner],
-) {
+    owners: Vec<&Owner>,
+) -> OperatorSettings {
     let path = |plural: &str| format!("/apis/kubevirt.io/v1/namespaces/{namespace}/{plural}");
     let instances = list::<Instance>(client, &path("virtualmachineinstances")).await;
     let machines = match &instances {
         Ok(_) => list::<Machine>(client, &path("virtualmachines")).await.unwrap_or_default(),
         Err(_) => Vec::new(),
     };
+    let mut found = OperatorSettings::default();
     for owner in owners {
         let instance = match &instances {
             Ok(instances) => instances.iter().find(|instance| *instance.metadata.name == *owner.name),
@@ -192,6 +205,7 @@ async fn add_virtual_machines(
             found.decisions.extend(decision.map(|decision| (owner.uid.clone(), decision)));
         }
     }
+    found
 }
 
 impl Instance {
@@ -255,7 +269,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn read<T: DeserializeOwned>(objects: &[Value]) -> Vec<T> {
-        items(json!({"items": objects}).to_string().as_bytes()).expect("a list")
+        items(json!({"items": objects}).to_string().as_bytes(), "list").expect("a list")
     }
 
     fn instance(strategy: Option<&str>, is_migratable: bool, owner: Option<&str>) -> Instance {

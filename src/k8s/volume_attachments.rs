@@ -3,7 +3,7 @@
 use kube::Client;
 use serde::Deserialize;
 
-use super::fetched_list;
+use super::{decode::items::items, fetched_list};
 use kordon_core::cluster::{KnownVolumeAttachments, Name, NodeName, VolumeAttachment};
 use kordon_time::ClusterTime;
 
@@ -17,14 +17,8 @@ pub async fn read(client: &Client) -> KnownVolumeAttachments {
 
 /// Parses a list of VolumeAttachments.
 fn parse(list: &[u8]) -> Result<Vec<VolumeAttachment>, String> {
-    let list: List = serde_json::from_slice(list)
-        .map_err(|error| format!("the answer is no list of VolumeAttachments: {error}"))?;
-    Ok(list.items.into_iter().map(Item::attachment).collect())
-}
-
-#[derive(Deserialize)]
-struct List {
-    items: Vec<Item>,
+    let items: Vec<Item> = items(list, "list of VolumeAttachments")?;
+    Ok(items.into_iter().map(Item::attachment).collect())
 }
 
 #[derive(Deserialize)]

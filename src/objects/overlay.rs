@@ -168,14 +168,15 @@ impl LaidOver {
         {
             replace_threshold(spec);
         }
+        let applied = before.as_ref().and_then(last_applied);
         let kept = match &before {
-            Some(before) if keeps_unnamed(kind, before, &object) => {
+            Some(before) if applied.is_none() && keeps_unnamed(kind, before, &object) => {
                 "; fields that the manifest does not name stay: the object has no last-applied configuration"
             }
             Some(_) | None => "",
         };
         let mut after = match &before {
-            Some(before) => merged(kind, before, object)
+            Some(before) => merged(kind, before, applied.as_ref(), object)
                 .map_err(|why| ObjectsError::Overlay { file, why: format!("{shown}: {why}") })?,
             None => object,
         };
@@ -231,12 +232,12 @@ fn prepare(manifest: &mut Value, live: &Value, namespace: &str) {
     }
 }
 
-/// Returns an object after an apply of its manifest. Like `kubectl apply`, removes the fields that were applied before
+/// Returns an object after an apply of its manifest. Like `kubectl apply`, removes the fields that were `applied` before
 /// and that the manifest does not name.
-fn merged(kind: &Kind, live: &Value, manifest: Value) -> Result<Value, String> {
+fn merged(kind: &Kind, live: &Value, applied: Option<&Value>, manifest: Value) -> Result<Value, String> {
     let mut kept = live.clone();
-    if let Some(applied) = last_applied(live) {
-        remove_unnamed(kind, &mut kept, &applied, &manifest);
+    if let Some(applied) = applied {
+        remove_unnamed(kind, &mut kept, applied, &manifest);
     }
     let text = manifest.to_string();
     let mut after = strategic_patch(kind, &kept, manifest).map_err(|refusal| refusal.message)?;
@@ -257,12 +258,11 @@ fn has_template(kind: &Kind) -> bool {
     ["deployments", "replicasets", "statefulsets", "daemonsets", "jobs"].contains(&kind.plural)
 }
 
-/// Whether an object keeps fields that its manifest does not name, because nothing says which fields were applied
-/// before.
+/// Whether an object without a last-applied configuration has fields that its manifest does not name.
 fn keeps_unnamed(kind: &Kind, live: &Value, manifest: &Value) -> bool {
     let mut named = live.clone();
     remove_unnamed(kind, &mut named, &settable(live.clone()), manifest);
-    named != *live && last_applied(live).is_none()
+    named != *live
 }
 
 /// Makes the patch of a budget's spec remove the threshold that it does not set. A budget has either `minAvailable` or

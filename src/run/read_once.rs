@@ -1,6 +1,6 @@
 //! Reads data with one request, once for each item on screen that needs the data.
 
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 use kube::Client;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -42,7 +42,7 @@ pub type ShownHealthChecks = ReadOnce<(NodeName, Version), KnownHealthChecks>;
 /// the pod.
 pub type ShownVolumeAttachments = ReadOnce<(Key, Version), KnownVolumeAttachments>;
 
-/// Reads the Lease of `kordon controller` again and again, once for each number.
+/// Reads the Lease of `kordon controller` once for each period of `LEASE_AGAIN`, by the number of the period.
 pub type KordonLeaseReader = ReadOnce<i64, Result<Option<LeaderLease>, String>>;
 
 /// Nanoseconds until kordon's Lease is read again: half of the time for which it is valid without a renewal.
@@ -54,10 +54,8 @@ const LEASE_AHEAD: Span = Span::from_secs(5);
 
 impl KordonLeaseReader {
     pub fn kordon_lease(server: Option<EventServer>) -> Self {
-        let read = |client: Client| -> BoxFuture<'static, Result<Option<LeaderLease>, String>> {
-            Box::pin(async move { kordon_lease::read(&client).await })
-        };
-        Self { server, read, unreadable: |why| Err(why.into()), wanted: None, reading: None }
+        let read = |client: Client| async move { kordon_lease::read(&client).await }.boxed();
+        Self::new(server, read, |why| Err(why.into()))
     }
 
     /// Reads the Lease if it is due, and is on screen or decides whether a controller is active.
@@ -69,61 +67,39 @@ impl KordonLeaseReader {
 
 impl PlannedAutoscalers {
     pub fn autoscalers(server: Option<EventServer>) -> Self {
-        let read = |client: Client| -> BoxFuture<'static, KnownAutoscalers> {
-            Box::pin(async move { autoscalers::read(&client).await })
-        };
-        Self {
-            server,
-            read,
-            unreadable: |why| KnownAutoscalers::Unreadable(why.into()),
-            wanted: None,
-            reading: None,
-        }
+        let read = |client: Client| async move { autoscalers::read(&client).await }.boxed();
+        Self::new(server, read, |why| KnownAutoscalers::Unreadable(why.into()))
     }
 }
 
 impl ShownNodeClaims {
     pub fn node_claims(server: Option<EventServer>) -> Self {
-        let read = |client: Client| -> BoxFuture<'static, KnownNodeClaims> {
-            Box::pin(async move { node_claims::read(&client).await })
-        };
-        Self {
-            server,
-            read,
-            unreadable: |why| KnownNodeClaims::Unreadable(why.into()),
-            wanted: None,
-            reading: None,
-        }
+        let read = |client: Client| async move { node_claims::read(&client).await }.boxed();
+        Self::new(server, read, |why| KnownNodeClaims::Unreadable(why.into()))
     }
 }
 
 impl ShownHealthChecks {
     pub fn health_checks(server: Option<EventServer>) -> Self {
-        let read = |client: Client| -> BoxFuture<'static, KnownHealthChecks> {
-            Box::pin(async move { health_checks::read(&client).await })
-        };
-        Self {
-            server,
-            read,
-            unreadable: |why| KnownHealthChecks::Unreadable(why.into()),
-            wanted: None,
-            reading: None,
-        }
+        let read = |client: Client| async move { health_checks::read(&client).await }.boxed();
+        Self::new(server, read, |why| KnownHealthChecks::Unreadable(why.into()))
     }
 }
 
 impl ShownVolumeAttachments {
     pub fn volume_attachments(server: Option<EventServer>) -> Self {
-        let read = |client: Client| -> BoxFuture<'static, KnownVolumeAttachments> {
-            Box::pin(async move { volume_attachments::read(&client).await })
-        };
-        Self {
-            server,
-            read,
-            unreadable: |why| KnownVolumeAttachments::Unreadable(why.into()),
-            wanted: None,
-            reading: None,
-        }
+        let read = |client: Client| async move { volume_attachments::read(&client).await }.boxed();
+        Self::new(server, read, |why| KnownVolumeAttachments::Unreadable(why.into()))
+    }
+}
+
+impl<K, T> ReadOnce<K, T> {
+    fn new(
+        server: Option<EventServer>,
+        read: fn(Client) -> BoxFuture<'static, T>,
+        unreadable: fn(&str) -> T,
+    ) -> Self {
+        Self { server, read, unreadable, wanted: None, reading: None }
     }
 }
 

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::{
     budget::int_or_percent,
+    items::items,
     leaf::{Int, IntOrText, LenientList, Text, Time, or_default},
     node::WireCondition,
     pool::SharedParts,
@@ -19,16 +20,9 @@ use kordon_time::Span;
 /// # Errors
 /// The bytes are not a list of NodeHealthChecks.
 pub fn parse(list: &[u8]) -> Result<Vec<NodeHealthCheck>, String> {
-    let list: List<'_> = serde_json::from_slice(list)
-        .map_err(|error| format!("the answer is no list of NodeHealthChecks: {error}"))?;
+    let items: Vec<Item<'_>> = items(list, "list of NodeHealthChecks")?;
     let mut pool = SharedParts::default();
-    Ok(list.items.into_iter().map(|item| item.check(&mut pool)).collect())
-}
-
-#[derive(Deserialize)]
-struct List<'a> {
-    #[serde(borrow)]
-    items: Vec<Item<'a>>,
+    Ok(items.into_iter().map(|item| item.check(&mut pool)).collect())
 }
 
 #[derive(Deserialize)]

@@ -11,6 +11,7 @@ pub mod device;
 pub mod event;
 pub mod health_check;
 pub mod image;
+pub mod items;
 pub mod kinds;
 pub mod kubelet;
 pub mod leaf;

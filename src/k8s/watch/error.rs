@@ -104,17 +104,27 @@ async fn send(
     Err(response_error(head.status, &head.headers, &said))
 }
 
-/// Reads a whole response.
+/// Sends a GET for JSON and reads the whole response.
 ///
 /// # Errors
 /// There is no response within `limit`, the response has more than `longest` bytes, or the server refused the request.
-/// The text gives the reason.
+pub async fn read(
+    client: &Client,
+    path: &str,
+    limit: Duration,
+    longest: usize,
+) -> Result<Vec<u8>, WatchError> {
+    let body = open(client, path, limit).await?.into_body();
+    collect(body, limit, longest).await
+}
+
+/// Like [`read`], with the error in words.
+///
+/// # Errors
+/// As [`read`].
 pub async fn get(client: &Client, path: &str, limit: Duration, longest: usize) -> Result<Vec<u8>, String> {
-    let answer = async {
-        let body = open(client, path, limit).await?.into_body();
-        collect(body, limit, longest).await
-    };
-    answer.await.map_err(|error| error.words().unwrap_or_else(|| "the answer has expired".into()))
+    let answer = read(client, path, limit, longest).await;
+    answer.map_err(|error| error.words().unwrap_or_else(|| "the answer has expired".into()))
 }
 
 /// Reads the whole body of a response.

@@ -173,8 +173,7 @@ impl EventScope {
         loop {
             let query = self.query().with("limit", &page.to_string());
             let query = if next.is_empty() { query } else { query.with("continue", &next) };
-            let body = error::open(client, query.as_str(), OPENING).await?.into_body();
-            let bytes = error::collect(body, OPENING, LONGEST).await?;
+            let bytes = error::read(client, query.as_str(), OPENING, LONGEST).await?;
             let read: Value = serde_json::from_slice(&bytes)
                 .map_err(|_| WatchError::Failed("the list is not a list of the Kubernetes API".into()))?;
             let items = read["items"].as_array().map(Vec::as_slice).unwrap_or_default();

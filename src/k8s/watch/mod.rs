@@ -34,7 +34,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(in crate::k8s) use error::{WatchError, collect, get, open};
+pub(in crate::k8s) use error::{WatchError, get, open, read};
 pub use events::{EventsUnread, follow_cluster_events, follow_events, read_cluster_events, read_events};
 pub use object::follow_object;
 pub(in crate::k8s) use paths::CollectionQuery;

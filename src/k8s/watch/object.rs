@@ -71,8 +71,7 @@ async fn read_object(
     subject: &EventSubject,
 ) -> Result<FetchedObject, WatchError> {
     let query = CollectionQuery::for_object(subject, release);
-    let body = error::open(client, query.as_str(), OPENING).await?.into_body();
-    let bytes = error::collect(body, OPENING, LONGEST).await?;
+    let bytes = error::read(client, query.as_str(), OPENING, LONGEST).await?;
     let object: Value = serde_json::from_slice(&bytes)
         .map_err(|_| WatchError::Failed("the response is not an object of the Kubernetes API".into()))?;
     fetched(object)

@@ -46,46 +46,25 @@ pub(super) struct ExecutorEnded;
 
 impl ClusterLink {
     pub(super) fn new(links: Option<Links>, clock: Clock) -> Self {
-        let events = links.as_ref().and_then(|links| links.events.clone());
-        let (kubelets, listed_events) =
-            (KubeletReader::new(events.clone(), clock), ListedEvents::new(events.clone()));
-        let autoscalers = PlannedAutoscalers::autoscalers(events.clone());
-        let node_claims = ShownNodeClaims::node_claims(events.clone());
-        let health_checks = ShownHealthChecks::health_checks(events.clone());
-        let volume_attachments = ShownVolumeAttachments::volume_attachments(events.clone());
-        let kordon_lease = KordonLeaseReader::kordon_lease(events.clone());
-        let events = ShownEvents::new(events);
-        let Some(Links { feeds, effects, outcomes, wanted, events: _ }) = links else {
-            let (feeds, effects, outcomes, wanted) = (None, None, None, watch::Sender::default());
-            return Self {
-                feeds,
-                effects,
-                outcomes,
-                wanted,
-                events,
-                listed_events,
-                autoscalers,
-                node_claims,
-                health_checks,
-                volume_attachments,
-                kordon_lease,
-                kubelets,
-            };
+        let (feeds, effects, outcomes, wanted, server) = match links {
+            Some(Links { feeds, effects, outcomes, wanted, events }) => {
+                (Some(feeds), Some(effects), Some(outcomes), wanted, events)
+            }
+            None => (None, None, None, watch::Sender::default(), None),
         };
-        let (feeds, effects, outcomes) = (Some(feeds), Some(effects), Some(outcomes));
         Self {
             feeds,
             effects,
             outcomes,
             wanted,
-            events,
-            listed_events,
-            autoscalers,
-            node_claims,
-            health_checks,
-            volume_attachments,
-            kordon_lease,
-            kubelets,
+            events: ShownEvents::new(server.clone()),
+            listed_events: ListedEvents::new(server.clone()),
+            autoscalers: PlannedAutoscalers::autoscalers(server.clone()),
+            node_claims: ShownNodeClaims::node_claims(server.clone()),
+            health_checks: ShownHealthChecks::health_checks(server.clone()),
+            volume_attachments: ShownVolumeAttachments::volume_attachments(server.clone()),
+            kordon_lease: KordonLeaseReader::kordon_lease(server.clone()),
+            kubelets: KubeletReader::new(server, clock),
         }
     }
 
