@@ -198,7 +198,7 @@ fn actions(why: &Value) -> Vec<&Value> {
     why["actions"].as_array().expect("actions").iter().map(|action| &action["action"]).collect()
 }
 
-/// The replacement of an evicted pod is Ready at one time, whoever is asked.
+/// Every command says the same time at which the replacement of an evicted pod is Ready.
 #[tokio::test]
 async fn evictions_say_when_a_replacement_is_ready_as_the_forecast_does() {
     let mut objects = cluster("2026-11-29T14:00:00Z");
@@ -355,8 +355,8 @@ async fn a_pod_that_a_failure_does_not_evict_has_one_outcome_and_one_row() {
     assert_eq!(rows, 1, "{table}");
 }
 
-/// A zone whose node is silent is not told as Normal alone: the controller does not count the node yet, but the
-/// dashboard shows it.
+/// The controller still counts a silent node as Ready, so its zone is Normal. The table names the silent node too, as
+/// the dashboard does.
 #[tokio::test]
 async fn the_state_of_a_zone_names_its_silent_node() {
     let objects = cluster("2026-11-29T14:59:25Z");
