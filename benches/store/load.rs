@@ -26,7 +26,7 @@ const WATCHED: usize = 90;
 const OFTEN: [&str; 2] = ["--history", "12m"];
 /// Longest wait for the end of a keyframe.
 const LONGEST_KEYFRAME: Duration = Duration::from_secs(300);
-/// Budget of N-1, from the last changes of pods until all of it is computed.
+/// Budget of the time from the last change of a pod until N-1 is completely computed.
 const HEADROOM_WITHIN: Duration = Duration::from_secs(15 * 60);
 /// Budget of the CPU time of N-1 while it is computed, in percent of a core.
 const HEADROOM_CPU: f64 = 5.0;

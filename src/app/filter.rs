@@ -258,8 +258,8 @@ impl Filter {
         is_selector.then_some(self.text.as_str())
     }
 
-    /// The fields that a label selector seems to mean, as in `zone=b` for `-l zone=b`, or a plain word as a fuzzy one, as
-    /// in `~gnrl` for `gnrl`; `None` for other filters.
+    /// The filter to propose if this one has no match: `zone=b` for the label selector `-l zone=b`, and the fuzzy word
+    /// `~gnrl` for the plain word `gnrl`; `None` for other filters.
     pub fn alternative(&self) -> Option<String> {
         let text = self.text.trim();
         if let Some(selector) = text.strip_prefix("-l ") {

@@ -213,8 +213,8 @@ impl LaidOver {
     }
 }
 
-/// Removes from the manifest of an object that exists what an apply does not change: its type, and metadata that the
-/// API server or kubectl sets. Adds the namespace, as kubectl does.
+/// Prepares the manifest of an existing object for the merge. Removes fields that an apply does not change: the type,
+/// and metadata that the API server or kubectl sets. Adds the namespace, as kubectl does.
 fn prepare(manifest: &mut Value, live: &Value, namespace: &str) {
     let Some(fields) = manifest.as_object_mut() else { return };
     fields.retain(|field, _| !["apiVersion", "kind"].contains(&field.as_str()));

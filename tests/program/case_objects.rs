@@ -79,6 +79,11 @@ impl Objects {
     }
 }
 
+/// Returns the text of the verdict of a status.
+pub fn verdict(status: &Value) -> &str {
+    status["verdict"]["text"].as_str().expect("a text")
+}
+
 fn is_named(object: &Value, kind: &str, start: &str) -> bool {
     object["kind"] == kind && object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(start))
 }

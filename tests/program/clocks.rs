@@ -1,8 +1,8 @@
 //! Clocks of kubelets that differ from the clock of the API server, and the times that can be known then.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::case_objects::{DONE, Objects};
+use super::case_objects::{DONE, Objects, verdict};
 
 /// The Lease of c21-n2 was last written at 17:19:03 by the server's clock. Its renewTime is 8 h behind, and the
 /// heartbeat of its status is not. The Lease of c21-n1 is renewed at 17:20:14, which is the time of the question.
@@ -66,12 +66,12 @@ async fn a_clock_that_may_be_wrong_is_named_with_what_to_export() {
     for name in ["c21-n1", "c21-n2"] {
         objects.named("Lease", name)["metadata"].as_object_mut().expect("fields").remove("managedFields");
     }
-    let text = |status: &Value| status["verdict"]["text"].as_str().expect("a text").to_owned();
+    let text = async |objects: &Objects| verdict(&objects.answer("status", DONE).await).to_owned();
     let doubt = "clock of node c21-n2 may be wrong: ";
     // The heartbeat of the status is by the same clock as the Lease, or by one that is right.
     for posted in ["2026-11-27T09:18:59Z", "2026-11-27T17:18:59Z"] {
         set_heartbeat(&mut objects, posted);
-        let text = text(&objects.answer("status", DONE).await);
+        let text = text(&objects).await;
         assert!(text.contains(doubt) && text.contains("--show-managed-fields"), "{posted}: {text}");
         let forecast = objects.answer("forecast", DONE).await;
         let assumptions = forecast["assumptions"].to_string();
@@ -82,7 +82,7 @@ async fn a_clock_that_may_be_wrong_is_named_with_what_to_export() {
     for condition in objects.named("Node", "c21-n2")["status"]["conditions"].as_array_mut().expect("a list") {
         condition["status"] = "Unknown".into();
     }
-    let text = text(&objects.answer("status", DONE).await);
+    let text = text(&objects).await;
     assert!(!text.contains(doubt), "the controller has marked it: {text}");
 }
 
@@ -93,7 +93,7 @@ async fn the_pods_of_deleted_nodes_are_removed_within_80_seconds_of_the_time_of_
     let objects = Objects::of("28-all-nodes-deleted");
     for (at, left) in [("2026-11-27T17:20:05.605827Z", "50s"), ("2026-11-27T17:21:00.605827Z", "1s")] {
         let status = objects.answer(&format!("status --at {at}"), DONE).await;
-        let text = status["verdict"]["text"].as_str().expect("a text");
+        let text = verdict(&status);
         assert!(text.contains(&format!("are removed by force in {left} at the latest")), "{at}: {text}");
         let forecast = objects.answer(&format!("forecast --at {at}"), DONE).await;
         let steps = forecast["steps"].as_array().expect("steps");

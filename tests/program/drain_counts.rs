@@ -1,6 +1,6 @@
 //! The counts of a drain agree. The header, the nodes, the progress and the evictions are compared at every moment with
-//! each other, and with the pods that the demo's kubelets have ended; also after a cancel, a kill and a resume. Runs the real loop
-//! with typed keys on a virtual clock.
+//! each other, and with the pods that the demo's kubelets have ended; also after a cancel, a kill and a resume. Runs
+//! the real loop with typed keys on a virtual clock.
 
 use std::{
     io,

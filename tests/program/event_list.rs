@@ -1,5 +1,7 @@
 //! The Events of the cluster, as a list of the dashboard and as `kordon events`.
 
+use std::sync::Arc;
+
 use kordon::{
     app::Pane,
     ui::{shown_rows, snapshot},
@@ -56,8 +58,7 @@ pub fn show_events(fixture: &mut DashboardFixture) {
         event(fixture, ("Pod", "shop", "gone-1"), false, "Killing", 300),
         event(fixture, ("ReplicaSet", "shop", "web"), true, hostile, 100),
     ];
-    let events = EventsOfCluster { events: Some(events.into()), ..EventsOfCluster::default() };
-    fixture.app.on_cluster_events(events, fixture.now);
+    answer(fixture, events.into());
 }
 
 /// Answers the open list with other Events, some of them about the same objects.
@@ -78,7 +79,11 @@ pub fn show_other_events(fixture: &mut DashboardFixture, chance: &mut fastrand::
             }
         }
     }
-    let events = EventsOfCluster { events: Some(events.into()), ..EventsOfCluster::default() };
+    answer(fixture, events.into());
+}
+
+fn answer(fixture: &mut DashboardFixture, events: Arc<[ReportedEvent]>) {
+    let events = EventsOfCluster { events: Some(events), ..EventsOfCluster::default() };
     fixture.app.on_cluster_events(events, fixture.now);
 }
 

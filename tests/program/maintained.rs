@@ -362,15 +362,8 @@ async fn nodes_that_wait_for_a_window_are_claimed_and_their_wave_follows_what_ha
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     let (exec, window) = (runs.command("0"), next_window(&harness));
     let more = ["--window", &window, "--without-gate", "verdict,pending,ready,budgets"];
-    let words = [&harness.connection()[..], &line(&exec, &more), &["--enforce", "--yes"]].concat();
-    let first = harness
-        .shell
-        .command(&words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("it starts");
+    let mut command = harness.enforcing(&line(&exec, &more));
+    let first = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let is_written = |node: &str| harness.server.written().iter().any(|write| write.contains(node));
     harness.until(|_| NODES.iter().all(|node| is_written(node))).await;
     assert_eq!(harness.server.evictions(), Vec::<String>::new(), "the window is not open");

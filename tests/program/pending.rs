@@ -15,6 +15,11 @@ use crate::{
     screens::drawn,
 };
 
+/// Returns the names of the pods in the list.
+fn listed(fixture: &DashboardFixture) -> Vec<String> {
+    fixture.app.screen.pending.list.keys().iter().map(|key| key.name.to_string()).collect()
+}
+
 fn advice(fixture: &DashboardFixture, pod: &str) -> Option<PendingAdvice> {
     fixture.app.model.predictions.pending_advice(&Key::new("shop", pod)).cloned()
 }
@@ -75,9 +80,6 @@ fn a_cordon_that_keeps_a_pod_waiting_is_named() {
 #[test]
 fn a_pod_is_listed_from_its_creation_until_it_has_a_node_those_that_wait_longest_first() {
     let mut fixture = DashboardFixture::well();
-    let listed = |fixture: &DashboardFixture| {
-        fixture.app.screen.pending.list.keys().iter().map(|key| key.name.to_string()).collect::<Vec<_>>()
-    };
     assert!(listed(&fixture).is_empty());
     fixture.add_waiting_pods();
     assert_eq!(listed(&fixture), ["huge-1", "picky-1", "new-1"]);
@@ -112,9 +114,6 @@ fn a_small_screen_shows_why_a_pod_waits_and_all_that_would_help() {
 fn pods_are_sorted_by_the_columns_and_by_a_click_on_their_headings() {
     let mut fixture = DashboardFixture::well();
     fixture.add_waiting_pods();
-    let listed = |fixture: &DashboardFixture| {
-        fixture.app.screen.pending.list.keys().iter().map(|key| key.name.to_string()).collect::<Vec<_>>()
-    };
     fixture.press("6:sort pod<Enter>");
     fixture.run(1);
     assert_eq!(listed(&fixture), ["huge-1", "new-1", "picky-1"]);

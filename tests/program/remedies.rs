@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     case_objects::{BLOCKED, DONE, Objects, STALLS},
-    small_clusters::{NOW, add_deployment, add_node, cluster},
+    small_clusters::{NOW, add_deployment, add_node, claim_for_drain, cluster},
 };
 
 const CRASHING: &str = "06-crashloop-under-budget";
@@ -76,15 +76,11 @@ async fn a_drain_that_scales_a_deployment_up_is_waited_for_until_it_ends() {
     add_deployment(&mut objects, "api", &["n1"], budget);
     let status = &mut objects.named("PodDisruptionBudget", "api")["status"];
     (status["desiredHealthy"], status["disruptionsAllowed"]) = (1.into(), 0.into());
-    let cordon = json!({"by": "ann", "at": NOW, "why": "disk", "operation": "drain-1"});
     let surges = json!([{"deployment": "shop/api", "uid": "api", "replicas": 1}]);
     let claim = json!({
         "by": "ann", "operation": "drain-1", "renewed": NOW, "pods": 1, "stay": 0, "surges": surges,
     });
-    let node = objects.named("Node", "n1");
-    node["spec"]["unschedulable"] = true.into();
-    node["metadata"]["annotations"] =
-        json!({"kordon.dev/cordon": cordon.to_string(), "kordon.dev/drain": claim.to_string()});
+    claim_for_drain(&mut objects, "n1", NOW, &claim);
     let why = objects.answer("why node n1", DONE).await;
     let mut actions = why["actions"].as_array().expect("actions").iter();
     let wait = actions.find(|action| action["action"] == "wait").expect("a wait");

@@ -1,6 +1,6 @@
-//! Facts of each demo scenario at three or four moments: numbers and sets that were computed by hand from the specification and
-//! the scenario's script, never taken from kordon's output. They are compared with the model, the JSON and the drawn
-//! frame of the dashboard's real loop, on a virtual clock.
+//! Facts of each demo scenario at three or four moments: numbers and sets that were computed by hand from the
+//! specification and the scenario's script, never taken from kordon's output. They are compared with the model, the
+//! JSON and the drawn frame of the dashboard's real loop, on a virtual clock.
 //!
 //! Common to all of them (release 1.36): a node becomes Unknown when a pass, each 5 s, finds its last observed
 //! heartbeat more than 50 s old (docs/upstream/node-lifecycle.md#3.4). A heartbeat is observed by the pass after it.
@@ -905,13 +905,18 @@ impl ClusterObjects {
     }
 
     /// Returns the pods that end only if they are removed: all pods except those of Jobs.
-    fn lasting_uids(&self) -> BTreeSet<String> {
-        self.pods.iter().filter(|pod| owner(pod) != "Job").filter_map(ResourceExt::uid).collect()
+    fn lasting_pods(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.iter().filter(|pod| owner(pod) != "Job")
     }
 
-    /// Returns the names of the same pods.
+    /// Returns the uids of [`Self::lasting_pods`].
+    fn lasting_uids(&self) -> BTreeSet<String> {
+        self.lasting_pods().filter_map(ResourceExt::uid).collect()
+    }
+
+    /// Returns the names of [`Self::lasting_pods`].
     fn lasting(&self) -> BTreeSet<String> {
-        self.pods.iter().filter(|pod| owner(pod) != "Job").map(key_of).collect()
+        self.lasting_pods().map(key_of).collect()
     }
 
     /// Returns the number of nodes with this kernel.
@@ -1237,7 +1242,7 @@ impl Surface for MomentSurface {
     }
 }
 
-/// Plays a scenario as `kordon demo` does, until the last of some moments in seconds after its start. Also returns the
+/// Plays a scenario as `kordon demo` does, until the last of these times, in seconds after its start. Also returns the
 /// objects at the start.
 async fn play<const N: usize>(name: &'static str, times: [i64; N]) -> (Facts, ClusterObjects, [Moment; N]) {
     let scenario = Scenario::named(name).expect("there is one");

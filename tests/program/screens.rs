@@ -1603,23 +1603,25 @@ fn the_forecast_calls_nothing_healthy_that_the_verdict_does_not() {
     assert!(screen.contains(text) && !screen.contains("nodes healthy"), "{screen}");
 }
 
+/// Draws the screen of an incident after these keys.
+fn incident_after(keys: &str) -> String {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press(keys);
+    snapshot::plain(&drawn(&mut fixture, (160, 48)))
+}
+
 #[test]
 fn a_filter_compares_and_says_what_is_wrong_beside_it() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("2/pods>3 !state=Ready<Enter>");
     let rows = fixture.app.screen.nodes.list.len();
     assert!(rows > 0 && rows < 10, "{rows}");
-    let say = |keys: &str| {
-        let mut fixture = DashboardFixture::incident();
-        fixture.press(keys);
-        snapshot::plain(&drawn(&mut fixture, (160, 48)))
-    };
-    assert!(say("2/cpu>80").contains("cpu is compared with a share, such as 80%"));
+    assert!(incident_after("2/cpu>80").contains("cpu is compared with a share, such as 80%"));
     assert!(
-        say("2/mem>40").contains("memory is compared with a share, such as 80%"),
+        incident_after("2/mem>40").contains("memory is compared with a share, such as 80%"),
         "mem is in its heading"
     );
-    let fields = say("2/");
+    let fields = incident_after("2/");
     assert!(fields.contains("node zone state role"), "{fields}");
     for (filter, rows) in [("cpu>300m", 2), ("memory>512Mi", 2), ("!mem>=1Gi !cpu>=1", 2), ("cpu>=1", 1)] {
         let mut fixture = DashboardFixture::incident();
@@ -1627,16 +1629,11 @@ fn a_filter_compares_and_says_what_is_wrong_beside_it() {
         assert_eq!(fixture.app.screen.pods.list.len(), rows, "{filter}");
         assert_eq!(fixture.app.screen.message, None, "{filter}");
     }
-    assert!(say("2/hear<Tab>").contains("/heartbeat>"));
+    assert!(incident_after("2/hear<Tab>").contains("/heartbeat>"));
 }
 
 #[test]
 fn a_misspelt_name_or_value_of_a_filter_has_the_nearest_one_beside_it() {
-    let say = |keys: &str| {
-        let mut fixture = DashboardFixture::incident();
-        fixture.press(keys);
-        snapshot::plain(&drawn(&mut fixture, (160, 48)))
-    };
     for (keys, said) in [
         ("2/state=Silnt", "no state is silnt; did you mean Silent?"),
         ("2/state=Silnt<Enter>", "no state is silnt; did you mean Silent?"),
@@ -1647,13 +1644,13 @@ fn a_misspelt_name_or_value_of_a_filter_has_the_nearest_one_beside_it() {
         ("4/zoen=a", "zoen is no field here; did you mean zone?"),
         ("4/what=evictd", "no what is evictd; did you mean evicted?"),
     ] {
-        let screen = say(keys);
+        let screen = incident_after(keys);
         assert!(screen.contains(said), "{keys}: {screen}");
     }
     for keys in
         ["2/state=Sil", "2/state=Drained<Enter>", "2/topology.kubernetes.io/zone=a<Enter>", "2/zone=a"]
     {
-        let screen = say(keys);
+        let screen = incident_after(keys);
         assert!(!screen.contains("no state is ") && !screen.contains("is no "), "{keys}: {screen}");
     }
 }
@@ -1679,9 +1676,7 @@ fn values_and_names_of_labels_are_completed_in_a_filter() {
         assert_eq!(typed, completed);
         assert_eq!(fixture.app.screen.filter(Pane::Nodes).text(), completed, "the list follows");
     }
-    let mut fixture = DashboardFixture::incident();
-    fixture.press("2/state=");
-    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    let screen = incident_after("2/state=");
     assert!(screen.contains("Cordoned Drained Draining"), "{screen}");
 }
 

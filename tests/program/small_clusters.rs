@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::case_objects::{BLOCKED, DONE, Objects, STALLS};
+use super::case_objects::{BLOCKED, DONE, Objects, STALLS, verdict};
 use crate::common::program::Shell;
 
 /// Newest time in the objects. The clock has this time.
@@ -128,6 +128,15 @@ fn without_no_execute(objects: &mut Objects, node: &str) {
     taints.retain(|taint| taint["effect"] == "NoSchedule");
 }
 
+/// Cordons a node as a drain of kordon does at this time, and adds the claim of the drain.
+pub fn claim_for_drain(objects: &mut Objects, node: &str, at: &str, claim: &Value) {
+    let cordon = json!({"by": "ann", "at": at, "why": "disk", "operation": "drain-1"});
+    let node = objects.named("Node", node);
+    node["spec"]["unschedulable"] = true.into();
+    node["metadata"]["annotations"] =
+        json!({"kordon.dev/cordon": cordon.to_string(), "kordon.dev/drain": claim.to_string()});
+}
+
 /// Sets the clock, by an object that has no other use.
 fn set_clock(objects: &mut Objects, now: &str) {
     objects.0.push(json!({
@@ -136,7 +145,7 @@ fn set_clock(objects: &mut Objects, now: &str) {
 }
 
 /// The status of a pod that fits no node.
-fn unscheduled() -> Value {
+pub fn unscheduled() -> Value {
     json!({"phase": "Pending", "conditions": [{
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
     }]})
@@ -180,7 +189,16 @@ fn pod<'a>(plan: &'a Value, name: &str) -> &'a Value {
     pod_in(&plan["pods"], name)
 }
 
-/// The replacement of an evicted pod is Ready at one time, whoever is asked.
+fn pod_in<'a>(list: &'a Value, name: &str) -> &'a Value {
+    list.as_array().expect("a list").iter().find(|pod| pod["pod"] == name).expect("a row")
+}
+
+/// The actions that `kordon why` names.
+fn actions(why: &Value) -> Vec<&Value> {
+    why["actions"].as_array().expect("actions").iter().map(|action| &action["action"]).collect()
+}
+
+/// Every command says the same time at which the replacement of an evicted pod is Ready.
 #[tokio::test]
 async fn evictions_say_when_a_replacement_is_ready_as_the_forecast_does() {
     let mut objects = cluster("2026-11-29T14:00:00Z");
@@ -199,20 +217,6 @@ async fn evictions_say_when_a_replacement_is_ready_as_the_forecast_does() {
         assert_eq!(row["outcome"], "moves", "{command}");
         assert!((takes(row) - expected).abs() < 0.01, "{command}: {} instead of {expected}", takes(row));
     }
-}
-
-fn pod_in<'a>(list: &'a Value, name: &str) -> &'a Value {
-    list.as_array().expect("a list").iter().find(|pod| pod["pod"] == name).expect("a row")
-}
-
-/// The text of the verdict of a status.
-fn verdict(status: &Value) -> &str {
-    status["verdict"]["text"].as_str().expect("a text")
-}
-
-/// The actions that `kordon why` names.
-fn actions(why: &Value) -> Vec<&Value> {
-    why["actions"].as_array().expect("actions").iter().map(|action| &action["action"]).collect()
 }
 
 /// The scheduler still binds pods to a node whose Lease was renewed 40 s ago: the node has no taint before its grace
@@ -351,8 +355,8 @@ async fn a_pod_that_a_failure_does_not_evict_has_one_outcome_and_one_row() {
     assert_eq!(rows, 1, "{table}");
 }
 
-/// A zone whose node is silent is not told as Normal alone: the controller does not count the node yet, but the
-/// dashboard shows it.
+/// The controller still counts a silent node as Ready, so its zone is Normal. The table names the silent node too, as
+/// the dashboard does.
 #[tokio::test]
 async fn the_state_of_a_zone_names_its_silent_node() {
     let objects = cluster("2026-11-29T14:59:25Z");
@@ -460,12 +464,8 @@ async fn a_drain_of_another_process_counts_what_its_budgets_block() {
             status["currentHealthy"] = 2.into();
             unready(&mut objects, "web-1-1");
         }
-        let cordon = json!({"by": "ann", "at": cordoned, "why": "disk", "operation": "drain-1"});
         let claim = json!({"by": "ann", "operation": "drain-1", "renewed": NOW, "pods": 4, "stay": 0});
-        let node = objects.named("Node", "n3");
-        node["spec"]["unschedulable"] = true.into();
-        node["metadata"]["annotations"] =
-            json!({"kordon.dev/cordon": cordon.to_string(), "kordon.dev/drain": claim.to_string()});
+        claim_for_drain(&mut objects, "n3", cordoned, &claim);
         let status = objects.answer("status", DONE).await;
         let text = verdict(&status);
         let said = "drain of n3 blocked";

@@ -107,18 +107,7 @@ impl Verdict {
 
 /// The seconds of a span such as `1m05s`; `None` if the text is no span.
 fn seconds(span: &str) -> Option<f64> {
-    let units = [('s', 1.0), ('m', 60.0), ('h', 3600.0)];
-    let (mut sum, mut digits) = (None, String::new());
-    for letter in span.chars() {
-        match units.iter().find(|(unit, _)| *unit == letter) {
-            Some((_, unit)) => {
-                sum = Some(sum.unwrap_or(0.0) + digits.parse::<f64>().ok()? * unit);
-                digits.clear();
-            }
-            None => digits.push(letter),
-        }
-    }
-    sum.filter(|_| digits.is_empty())
+    Some(humantime::parse_duration(span).ok()?.as_secs_f64())
 }
 
 #[test]

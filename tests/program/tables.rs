@@ -206,7 +206,7 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
     {
         assert!(heads.contains(head), "no table begins with {head}: {heads:?}");
     }
-    // On a terminal, only `-o wide` prints the pods that move. It is whole at every width.
+    // On a terminal, only `-o wide` prints the table of pods that move. No cell of it is cut at any width.
     for width in WIDTHS {
         let line = [&moving[..], &of_server, &["-o", "wide", "--color", "never"]].concat();
         let found = on_a_terminal(&shell, &line, width);

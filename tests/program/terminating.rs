@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     case_objects::{DONE, Objects},
-    small_clusters::{NOW, add_deployment, add_volume, budget, cluster, lose, unready},
+    small_clusters::{NOW, add_deployment, add_volume, budget, cluster, lose, unready, unscheduled},
 };
 
 /// Time at which n1 was lost. Its pods were evicted at [`EVICTED`].
@@ -185,9 +185,7 @@ async fn the_verdict_names_why_pods_have_nowhere_to_run() {
     });
     waiting["spec"].as_object_mut().expect("a spec").remove("nodeName");
     waiting["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "5".into();
-    waiting["status"] = json!({"phase": "Pending", "conditions": [{
-        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
-    }]});
+    waiting["status"] = unscheduled();
     objects.0.push(waiting);
     let text = assert_nowhere(&objects, 1, 1).await;
     assert!(text.contains("1 Pending") && text.contains(", 1 refused by quota"), "{text}");
@@ -226,9 +224,7 @@ async fn a_pod_whose_replacement_is_pending_is_counted_once() {
         });
         new["spec"].as_object_mut().expect("a spec").remove("nodeName");
         new["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "5".into();
-        new["status"] = json!({"phase": "Pending", "conditions": [{
-            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
-        }]});
+        new["status"] = unscheduled();
         objects.0.push(new);
     }
     let text = assert_nowhere(&objects, 2, 0).await;

@@ -123,7 +123,7 @@ async fn observe(api: &Api, clock: Clock, cancel: &CancellationToken) -> (Model,
     (model, feeds)
 }
 
-/// Parses a variable of the environment such as `20/200`: the nodes that are drained, of all nodes.
+/// Returns the number of nodes that are drained and that of all nodes, from an environment variable such as `20/200`.
 pub fn size(variable: &str, default: (usize, usize)) -> (usize, usize) {
     let Ok(text) = std::env::var(variable) else { return default };
     let (drained, nodes) = text.split_once('/').expect("as in 20/200");

@@ -130,12 +130,16 @@ fn fail(fixture: &mut DashboardFixture, nodes: &[&str], seconds: i64) {
     fixture.run(seconds);
 }
 
-fn all_down(fixture: &mut DashboardFixture) {
+fn silence_all(fixture: &mut DashboardFixture) {
     for node in ZONE_B {
         for zone in ["a", "b", "c"] {
             fixture.silence(&node.replace("-b-", &format!("-{zone}-")));
         }
     }
+}
+
+fn all_down(fixture: &mut DashboardFixture) {
+    silence_all(fixture);
     fixture.run(90);
 }
 
@@ -185,6 +189,11 @@ fn verdict(fixture: &mut DashboardFixture) -> ClusterVerdict {
     ClusterVerdict::new(&fixture.app.model, fixture.now)
 }
 
+/// Returns the parts of a verdict, in the forms that fit a line of this many cells.
+fn parts_within(verdict: &ClusterVerdict, cells: usize) -> Vec<&str> {
+    verdict.parts_for(|parts| parts.join(" · ").chars().count() <= cells)
+}
+
 #[test]
 fn the_worst_thing_comes_first_then_what_happens_next_then_the_consequence() {
     let mut wrong = Vec::new();
@@ -228,9 +237,7 @@ fn one_node_that_is_unknown_before_the_others_does_not_hide_that_they_are_silent
 #[test]
 fn a_cluster_without_a_node_that_reports_is_down_although_few_nodes_are_unknown_so_far() {
     let mut fixture = DashboardFixture::well();
-    for node in ZONE_B {
-        ["a", "b", "c"].iter().for_each(|zone| fixture.silence(&node.replace("-b-", &format!("-{zone}-"))));
-    }
+    silence_all(&mut fixture);
     fixture.run(40);
     assert!(verdict(&mut fixture).text().starts_with("all 30 nodes Silent"));
     run_until_down(&mut fixture, "pool-b-04");
@@ -401,10 +408,7 @@ fn what_becomes_of_the_pods_that_leave_fits_a_line_of_80_columns() {
 #[test]
 fn what_happens_next_fits_a_line_of_80_columns() {
     let verdict = verdict(&mut DashboardFixture::incident());
-    let line = |cells: usize| {
-        let parts = verdict.parts_for(|parts| parts.join(" · ").chars().count() <= cells);
-        parts.join(" · ")
-    };
+    let line = |cells: usize| parts_within(&verdict, cells).join(" · ");
     let starts = [
         "4 of 30 nodes Evicting, 1 Silent · 3 pods will have nowhere to run · ",
         "4 of 30 nodes Evicting, 1 Silent · 3 pods nowhere to run soon · next eviction in ",
@@ -424,10 +428,7 @@ fn what_happens_next_fits_a_line_of_80_columns() {
 #[test]
 fn n_minus_one_has_the_outcomes_of_the_node_and_of_the_zone_or_of_neither() {
     let verdict = verdict(&mut DashboardFixture::well());
-    let line = |cells: usize| {
-        let parts = verdict.parts_for(|parts| parts.join(" · ").chars().count() <= cells);
-        parts.join(" · ")
-    };
+    let line = |cells: usize| parts_within(&verdict, cells).join(" · ");
     let whole = "all 30 nodes Ready · N-1: losing pool-a-01 would strand 1 pod (1 stuck), \
                  losing zone a would strand 10 pods (10 stuck)";
     let short =
@@ -465,9 +466,7 @@ fn without_a_controller_no_row_has_an_event_that_an_earlier_forecast_predicted()
 #[test]
 fn that_evictions_may_pause_fits_a_line_of_80_columns() {
     let mut fixture = DashboardFixture::well();
-    for node in ZONE_B {
-        ["a", "b", "c"].iter().for_each(|zone| fixture.silence(&node.replace("-b-", &format!("-{zone}-"))));
-    }
+    silence_all(&mut fixture);
     fixture.run(20);
     let verdict = verdict(&mut fixture);
     let text = verdict.text();
@@ -475,7 +474,7 @@ fn that_evictions_may_pause_fits_a_line_of_80_columns() {
         text.contains(" Late · ") && text.contains("(evictions pause if every node goes down)"),
         "{text}"
     );
-    let parts = verdict.parts_for(|parts| parts.join(" · ").chars().count() <= 76);
+    let parts = parts_within(&verdict, 76);
     assert!(parts.contains(&"evictions may pause"), "{parts:?}");
 }
 
@@ -500,7 +499,7 @@ fn the_next_pod_to_leave_is_of_a_deleted_node_and_not_of_those_that_are_evicting
     fixture.run(1);
     let verdict = verdict(&mut fixture);
     assert!(verdict.text().contains(" (deleted node pool-c-05)"), "{verdict:?}");
-    let parts = verdict.parts_for(|parts| parts.join(" · ").chars().count() <= 120);
+    let parts = parts_within(&verdict, 120);
     let short = parts.iter().find(|part| part.starts_with("next eviction in "));
     assert!(short.is_none_or(|short| short.ends_with("(deleted node pool-c-05)")), "{parts:?}");
 }

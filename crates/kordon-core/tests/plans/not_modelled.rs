@@ -16,6 +16,17 @@ fn kinds(plan: &Plan) -> Vec<(NotModelledKind, usize)> {
     plan.not_modelled.iter().map(|found| (found.what, found.pods)).collect()
 }
 
+/// Two nodes of Kubernetes 1.37, and on n0 a pod of a ReplicaSet with a PersistentVolumeClaim.
+fn with_claim() -> PlanFixture {
+    let mut fixture = PlanFixture::new(&["n0", "n1"]);
+    fixture.version = ServerVersion::new(1, 37);
+    fixture.replica_set("web", 1, &["n0"]).pod("web-0", "n0", |pod| {
+        let volumes = [PodVolume::Claim("data".into())].into();
+        pod.scheduling = SchedulingSpec { volumes, ..SchedulingSpec::default() }.into();
+    });
+    fixture
+}
+
 #[test]
 fn a_quota_whose_scope_is_not_known_is_named() {
     let mut fixture = PlanFixture::new(&["n0", "n1"]);
@@ -31,12 +42,7 @@ fn a_quota_whose_scope_is_not_known_is_named() {
 
 #[test]
 fn missing_csi_drivers_are_named_while_csi_drivers_are_not_known() {
-    let mut fixture = PlanFixture::new(&["n0", "n1"]);
-    fixture.version = ServerVersion::new(1, 37);
-    fixture.replica_set("web", 1, &["n0"]).pod("web-0", "n0", |pod| {
-        let volumes = [PodVolume::Claim("data".into())].into();
-        pod.scheduling = SchedulingSpec { volumes, ..SchedulingSpec::default() }.into();
-    });
+    let mut fixture = with_claim();
     let names = |fixture: &PlanFixture| {
         let plan = fixture.drain(&["n0"], DrainOptions::default());
         kinds(&plan).iter().any(|(what, _)| *what == NotModelledKind::VolumeLimitScaling)
@@ -48,12 +54,7 @@ fn missing_csi_drivers_are_named_while_csi_drivers_are_not_known() {
 #[test]
 fn scores_by_storage_capacity_are_named_for_new_volumes_whose_driver_publishes_it() {
     let names = |publishes_capacity: bool| {
-        let mut fixture = PlanFixture::new(&["n0", "n1"]);
-        fixture.version = ServerVersion::new(1, 37);
-        fixture.replica_set("web", 1, &["n0"]).pod("web-0", "n0", |pod| {
-            let volumes = [PodVolume::Claim("data".into())].into();
-            pod.scheduling = SchedulingSpec { volumes, ..SchedulingSpec::default() }.into();
-        });
+        let mut fixture = with_claim();
         let (provisioner, waits_for_consumer) = ("local.example.com".into(), true);
         let class =
             StorageClass { name: "local".into(), provisioner, waits_for_consumer, ..StorageClass::default() };

@@ -33,7 +33,8 @@ pub fn on_lease_update(before: &Value, after: &mut Value, now: Timestamp) {
     managed.push(entry);
 }
 
-/// Sets the time of the manager that owns the heartbeat time of Ready, if a write changes the heartbeat time.
+/// Updates `metadata.managedFields` after a write to a Node: if `lastHeartbeatTime` of the Ready condition has changed,
+/// its manager gets the time of the write.
 pub fn on_node_update(before: &Value, after: &mut Value, now: Timestamp) {
     let heartbeat = |node: &Value| {
         let conditions = node["status"]["conditions"].as_array()?;
