@@ -389,10 +389,8 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     if command.name == "nodes" {
         app.screen.uncover_nodes();
     }
-    let ran = match command.action {
+    let ran = match command.when_typed.map_or(command.action, UserAction::Typed) {
         UserAction::Typed(typed) => app.run_typed(typed, &argument, now),
-        // The key of the command also unfolds a group. The typed name means the pods of a node.
-        UserAction::Enter if command.name == "pods" => app.show_pods_of(&argument, now),
         action if argument.is_empty() => return run(app, action, "", now),
         action => app.run_with_argument(action, &argument, now),
     };
