@@ -125,7 +125,7 @@ impl UserAction {
     }
 }
 
-/// A command that has no key, with or without an argument.
+/// A command that is typed, with or without an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypedCommand {
     Enforce,
@@ -145,6 +145,8 @@ pub enum TypedCommand {
     Context,
     Zone,
     Namespace,
+    /// Show the pods of the named node, or of the selected one.
+    Pods,
     /// Sort by the named column, or by the next column if none is named.
     Sort,
     At,
@@ -172,6 +174,8 @@ pub struct Command {
     pub context: KeyContext,
     pub danger: Danger,
     pub action: UserAction,
+    /// What the typed name does, with any focus; `None` if it does the same as the key.
+    pub when_typed: Option<TypedCommand>,
 }
 
 /// Where a command applies.
@@ -226,7 +230,7 @@ const fn view(
     action: UserAction,
 ) -> Command {
     let (context, danger) = (KeyContext::Everywhere, Danger::Harmless);
-    Command { name, doc, hint, keys, takes: None, context, danger, action }
+    Command { name, doc, hint, keys, takes: None, context, danger, action, when_typed: None }
 }
 
 const fn typing(
@@ -314,6 +318,11 @@ impl Command {
         Self { takes: Some(takes), ..self }
     }
 
+    /// Makes the typed name do something else than the key. It then applies with any focus.
+    const fn when_typed(self, typed: TypedCommand) -> Self {
+        Self { when_typed: Some(typed), ..self }
+    }
+
     const fn while_typing(self, target: InputTarget) -> Self {
         Self { context: KeyContext::TypingOf(target), ..self }
     }
@@ -398,7 +407,7 @@ pub const COMMANDS: &[Command] = &[
     view("filter-zone", "Show only the nodes of the selected zone.",
         "its nodes", ENTER, UserAction::Enter).within(&[Pane::Zones]),
     view("pods", "Show the pods of the selected node; with a name, those of this node, or of the node of a pod like it.",
-        "pods", ENTER, UserAction::Enter).within(&[Pane::Nodes]).takes("[NAME]"),
+        "pods", ENTER, UserAction::Enter).within(&[Pane::Nodes]).takes("[NAME]").when_typed(TypedCommand::Pods),
     view("next-grouping", "Group the nodes by zone, pool, role, or not; `Enter` folds the selected group.",
         "group", &[char('G')], UserAction::Group).within(&[Pane::Nodes]),
     view("fold", "Fold all groups of nodes, or all blocks of the YAML; or unfold them.",

@@ -51,20 +51,30 @@ fn word_typed(text: &str) -> &str {
 impl App {
     /// What is wrong with the filter of a pane, if anything.
     pub(super) fn filter_fault(&self, pane: Pane) -> Option<String> {
-        self.screen.filter(pane).error(fields(pane)).or_else(|| self.unknown_word(pane))
+        self.filter_error(pane).or_else(|| self.unknown_word(pane))
     }
 
-    /// What is wrong with the filter that is being typed.
-    pub fn typed_filter_fault(&self) -> Option<String> {
+    /// What is wrong with the filter that is being typed, which has these [candidates](Self::filter_candidates).
+    pub fn typed_filter_fault(&self, candidates: &[String]) -> Option<String> {
         self.typed_filter()?;
-        self.filter_fault(self.screen.focus)
+        let pane = self.screen.focus;
+        self.filter_error(pane).or_else(|| self.unknown_word_beside(candidates, pane))
+    }
+
+    fn filter_error(&self, pane: Pane) -> Option<String> {
+        self.screen.filter(pane).error(fields(pane))
     }
 
     /// A name in the filter of a pane that is no field and no label of any row, or a value that no row has, with what
     /// was probably meant; `None` also if the pane has no rows, or too many. While a filter is typed, a last word that
     /// can be completed is not wrong yet.
     pub fn unknown_word(&self, pane: Pane) -> Option<String> {
-        if !self.filter_candidates().is_empty() {
+        self.unknown_word_beside(&self.filter_candidates(), pane)
+    }
+
+    /// As [`Self::unknown_word`], with the [candidates](Self::filter_candidates) for the last word.
+    fn unknown_word_beside(&self, candidates: &[String], pane: Pane) -> Option<String> {
+        if !candidates.is_empty() {
             return None;
         }
         let (filter, rows) = (self.screen.filter(pane), self.rows(pane));
@@ -143,7 +153,8 @@ impl App {
 
     /// Whether Tab changes the filter that is being typed.
     pub(super) fn can_complete_filter(&self) -> bool {
-        self.completed_filter().is_some() || !self.filter_candidates().is_empty()
+        let completes = |text: &str| Filter::complete(text, fields(self.screen.focus)).is_some();
+        self.typed_filter().is_some_and(completes) || !self.filter_candidates().is_empty()
     }
 
     /// Completes the filter that is being typed as far as it is unambiguous; where it is not, with the first candidate,

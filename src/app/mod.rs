@@ -17,6 +17,7 @@ pub mod detail;
 pub mod dialog;
 pub mod event_list;
 pub mod filter;
+mod filter_conditions;
 pub mod filter_fields;
 pub mod filter_words;
 pub mod filterable_rows;

@@ -313,17 +313,22 @@ fn node_rank(
             Rank::Number(heartbeat.map_or(i64::MIN, Timestamp::as_nanos))
         }
         NodeColumn::Due => Rank::Number(due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos)),
-        NodeColumn::Pods => Rank::Number(-i64::try_from(load().unfinished()).unwrap_or(i64::MAX)),
+        NodeColumn::Pods => number(load().unfinished()),
         NodeColumn::Cpu => share(load().requested.cpu_milli, node.allocatable.cpu_milli),
         NodeColumn::Memory => share(load().requested.memory_bytes, node.allocatable.memory_bytes),
-        NodeColumn::Taints => Rank::Number(-i64::try_from(node.taints.len()).unwrap_or(i64::MAX)),
-        NodeColumn::Conditions => Rank::Number(-i64::try_from(node.problems().count()).unwrap_or(i64::MAX)),
+        NodeColumn::Taints => number(node.taints.len()),
+        NodeColumn::Conditions => number(node.problems().count()),
         NodeColumn::Address => Rank::Text(node.address.clone()),
         NodeColumn::Version => Rank::Text(node.kubelet_version.clone()),
         NodeColumn::Kernel => Rank::Text(node.kernel_version.clone()),
         NodeColumn::Kind => Rank::Text(instance_type(node).cloned().unwrap_or_default()),
         NodeColumn::Age => Rank::Number(-node.created.as_nanos()),
     }
+}
+
+/// Sort value of a number. Larger numbers come first.
+fn number(number: usize) -> Rank {
+    Rank::Number(-i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 /// Sort value of the share `used / of`. Larger shares come first.
@@ -334,7 +339,6 @@ fn share(used: i64, of: i64) -> Rank {
 /// Keys of the zones that pass a filter, sorted.
 pub fn zone_rows(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey> {
     let rows = shown.views.zones.iter().filter(|zone| filter.matches(&FilterableZone { shown, zone }));
-    let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
     let rank = |zone: &ZoneView| match sort.column {
         ZoneColumn::Zone => Rank::Place,
         ZoneColumn::State => Rank::Number(-(zone.state as i64)),
@@ -376,7 +380,6 @@ pub fn eviction_rows(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>)
 
 fn budgets(shown: &Model, filter: &Filter, sort: Sort<BudgetColumn>) -> Vec<Key> {
     let rows = shown.predictions.budgets().into_iter().flat_map(BudgetList::rows);
-    let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
     let rank = |row: &BudgetRow| match sort.column {
         BudgetColumn::Room => {
             let (room, drains) = row.urgency();
@@ -408,7 +411,6 @@ fn departure_rows(shown: &Model, filter: &Filter, sort: Sort<DepartureColumn>) -
 
 /// Identities of the findings of the audit that pass a filter, sorted. Findings of equal rank are sorted by severity.
 fn finding_rows(shown: &Model, filter: &Filter, sort: Sort<AuditColumn>) -> Vec<String> {
-    let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
     let rank = |finding: &Finding| match sort.column {
         AuditColumn::Cause => Rank::Place,
         AuditColumn::Object => Rank::Text(finding.subject.to_string().into()),

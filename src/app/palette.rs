@@ -196,9 +196,9 @@ impl Palette {
         true
     }
 
-    /// Whether the command can be run with the present focus. The pods of the selected node can be shown from anywhere.
+    /// Whether the command can be run with the present focus.
     pub fn applies(&self, command: &Command) -> bool {
-        command.context.applies(self.focus) || command.name == "pods"
+        command.context.applies(self.focus) || command.when_typed.is_some()
     }
 
     fn search(&mut self) {

@@ -72,6 +72,7 @@ impl App {
                 self.taken_along = Some(TakenAlong::Layout(self.screen.layout.clone()))
             }
             TypedCommand::Namespace => self.show_namespace(argument, now)?,
+            TypedCommand::Pods => self.show_pods_of(argument, now)?,
             TypedCommand::Within => {
                 self.operations.within = span(argument)?;
                 self.screen.message = Some(self.operations.within.map_or_else(

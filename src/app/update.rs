@@ -21,7 +21,7 @@ use super::{
     pane::Pane,
     preview::{PlanKind, PlanOption, PlanRequest, Preview, Targets},
     reaction::Reaction,
-    screen::Frozen,
+    screen::{Frozen, Screen},
     subject::subject_of_row,
     tour::TourStep,
 };
@@ -389,10 +389,8 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     if command.name == "nodes" {
         app.screen.uncover_nodes();
     }
-    let ran = match command.action {
+    let ran = match command.when_typed.map_or(command.action, UserAction::Typed) {
         UserAction::Typed(typed) => app.run_typed(typed, &argument, now),
-        // The key of the command also unfolds a group. The typed name means the pods of a node.
-        UserAction::Enter if command.name == "pods" => app.show_pods_of(&argument, now),
         action if argument.is_empty() => return run(app, action, "", now),
         action => app.run_with_argument(action, &argument, now),
     };
@@ -493,22 +491,46 @@ fn mark(app: &mut App) {
     if app.screen.is_row_gone() {
         return say_gone(app);
     }
-    let screen = &mut app.screen;
+    mark_selected(&mut app.screen, Marking::Toggle);
+    match app.screen.focus {
+        Pane::Nodes => app.screen.nodes.list.step(Movement::Down),
+        Pane::Pods => app.screen.pods.list.step(Movement::Down),
+        _ => {}
+    }
+}
+
+/// Marks the selected row of the nodes or pods, or toggles its mark. A range may start there.
+fn mark_selected(screen: &mut Screen, marking: Marking) {
     match screen.focus {
         Pane::Nodes => {
             let nodes = screen.selected_nodes().to_vec();
-            toggle_all(&mut screen.marked_nodes, &nodes);
+            marking.apply(&mut screen.marked_nodes, &nodes);
             screen.last_marked.0 = screen.nodes.list.selected().cloned();
-            screen.nodes.list.step(Movement::Down);
         }
         Pane::Pods => {
             if let Some(pod) = screen.pods.list.selected() {
-                toggle(&mut screen.marked_pods, pod);
+                marking.apply(&mut screen.marked_pods, std::slice::from_ref(pod));
                 screen.last_marked.1 = Some(pod.clone());
             }
-            screen.pods.list.step(Movement::Down);
         }
         _ => {}
+    }
+}
+
+/// What a key does to the mark of the selected row.
+#[derive(Clone, Copy)]
+enum Marking {
+    Toggle,
+    /// Marks the row; a mark stays.
+    Add,
+}
+
+impl Marking {
+    fn apply<K: Ord + Clone>(self, marked: &mut BTreeSet<K>, rows: &[K]) {
+        match self {
+            Self::Toggle => toggle_all(marked, rows),
+            Self::Add => marked.extend(rows.iter().cloned()),
+        }
     }
 }
 
@@ -553,26 +575,9 @@ fn start_range(app: &mut App) {
     if app.screen.is_row_gone() {
         return say_gone(app);
     }
-    let screen = &mut app.screen;
-    match screen.focus {
-        Pane::Nodes => {
-            let nodes = screen.selected_nodes().to_vec();
-            screen.marked_nodes.extend(nodes);
-            screen.last_marked.0 = screen.nodes.list.selected().cloned();
-        }
-        _ => {
-            screen.marked_pods.extend(screen.pods.list.selected().cloned());
-            screen.last_marked.1 = screen.pods.list.selected().cloned();
-        }
-    }
+    mark_selected(&mut app.screen, Marking::Add);
     let key = app.preferences.keymap.key_for(UserAction::MarkRange);
     app.screen.message = Some(format!("a range starts here: {key} at its other end marks it"));
-}
-
-fn toggle<K: Ord + Clone>(marked: &mut BTreeSet<K>, key: &K) {
-    if !marked.remove(key) {
-        marked.insert(key.clone());
-    }
 }
 
 fn toggle_all<K: Ord + Clone>(marked: &mut BTreeSet<K>, shown: &[K]) {

@@ -48,10 +48,10 @@ impl EvictionState {
         }
     }
 
-    /// Whether nothing ends a terminating pod: its kubelet is down, so that its grace period has no effect, and the pod
-    /// garbage collector does not remove it.
-    pub const fn hangs(&self) -> bool {
-        matches!(self, Self::Terminating { removed: None, kubelet_silent: true, .. })
+    /// Whether a terminating pod hangs, and is not overdue yet: its kubelet is down, so that its grace period has no
+    /// effect, and the pod garbage collector does not remove it.
+    pub fn hangs(&self, now: Timestamp) -> bool {
+        matches!(self, Self::Terminating { removed: None, kubelet_silent: true, deadline, .. } if *deadline > now)
     }
 
     /// Time at which the deletion begins; `None` if the deletion has begun or will not begin.

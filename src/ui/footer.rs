@@ -24,8 +24,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let typing = typed.is_some();
     let mut line = Segments::default();
     let fault = scene.screen.overlays.palette().and_then(|palette| palette.fault.clone());
-    let fault = fault.or_else(|| scene.app.typed_filter_fault());
-    let proposals = proposals(scene).filter(|_| fault.is_none() && scene.screen.message.is_none());
+    let candidates = scene.app.filter_candidates();
+    let fault = fault.or_else(|| scene.app.typed_filter_fault(&candidates));
+    let proposals = proposals(&candidates).filter(|_| fault.is_none() && scene.screen.message.is_none());
     if let Some(words) = &proposals {
         // The words are the hint of the key that completes. They take the room of the other hints.
         let key = scene.app.preferences.keymap.key_for(UserAction::Complete);
@@ -99,9 +100,8 @@ fn input_width(input: &Input, message: Option<&String>, room: u16) -> u16 {
 /// Maximum number of words that are proposed.
 const PROPOSALS: usize = 30;
 
-/// Words that may complete the last word of the typed filter.
-fn proposals(scene: &Scene) -> Option<String> {
-    let words = scene.app.filter_candidates();
+/// Words that may complete the last word of the typed filter; `None` if there are none.
+fn proposals(words: &[String]) -> Option<String> {
     let shown = &words[..words.len().min(PROPOSALS)];
     (!shown.is_empty()).then(|| shown.join(" "))
 }

@@ -468,7 +468,7 @@ impl EvictionReport {
             EvictionState::Never => ("never", None, Vec::new()),
             EvictionState::Cancelled { .. } => return None,
         };
-        let at = row.state.at().filter(|at| *at <= now || !row.state.hangs());
+        let at = row.state.at().filter(|_| !row.state.hangs(now));
         let outcome = model.outcome(pod, row);
         let outcome = outcome.as_deref();
         let leaves = matches!(row.state, EvictionState::Scheduled { .. } | EvictionState::Predicted { .. });

@@ -8,7 +8,7 @@ use crate::model::{EvictionRow, EvictionState, Model, NextEventKind};
 use kordon_core::{
     cluster::{FeedKind, Key, NodeName},
     engine::controllers_own,
-    forecast::{Forecast, TimeRange},
+    forecast::{EventRanges, Forecast, TimeRange},
     plan::words::counted,
 };
 use kordon_time::Timestamp;
@@ -94,13 +94,11 @@ impl Evictions<'_> {
     /// eviction is scheduled already.
     fn which(&self, model: &Model) -> &'static str {
         let is_meant = |node: &NodeName| self.node.is_none_or(|own| own == node);
-        let is_tainted = |name: &NodeName| {
-            model.cluster.node(name).is_some_and(|node| controllers_own(node).next().is_some())
-        };
         let is_scheduled = |row: &EvictionRow| matches!(row.state, EvictionState::Scheduled { .. });
         let mut rows = model.views.leaving.evictions.values();
-        let have_begun = model.watchlist.abnormal().iter().any(|name| is_meant(name) && is_tainted(name))
-            || rows.any(|row| is_meant(&row.node) && is_scheduled(row));
+        let have_begun =
+            model.watchlist.abnormal().iter().any(|name| is_meant(name) && is_tainted(model, name))
+                || rows.any(|row| is_meant(&row.node) && is_scheduled(row));
         if have_begun { "next" } else { "first" }
     }
 
@@ -146,11 +144,10 @@ impl Evictions<'_> {
     /// Returns the time until the next eviction: `in 1m12s`, or `in 30s to 45s` if nothing shows when the controller makes
     /// its passes.
     fn until(&self, model: &Model, now: Timestamp) -> String {
-        let Some(ranges) = model.predictions.event_ranges() else { return time_until(self.at, now) };
         let rows = model.views.leaving.evictions.iter();
         let rows = rows.filter(|(_, row)| self.node.is_none_or(|node| row.node == *node));
-        let range = ranges.first(rows.filter_map(|(pod, row)| Some((pod, row.state.leaves_at()?))));
-        time_within(range.unwrap_or(self.at.into()), now)
+        let times = rows.filter_map(|(pod, row)| Some((pod, row.state.leaves_at()?)));
+        time_of_event(model, self.at, now, |ranges| ranges.first(times))
     }
 
     /// Returns ` (deleted node n-3)` if the next pod leaves because its node was deleted; otherwise the empty string.
@@ -195,11 +192,7 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
         views.leaving.first.is_none_or(|first| time_until(first, now) != time_until(*slot, now))
     });
     phrases.extend(slot.map(|slot| {
-        let until = match model.predictions.event_ranges() {
-            Some(_) => time_within(slot.into(), now),
-            None => time_until(slot, now),
-        };
-        let phrase = Phrase::from("eviction slot ").time(until);
+        let phrase = Phrase::from("eviction slot ").time(time_of_event(model, slot, now, |_| None));
         phrase.and(&format!(" ({} waiting)", counted(nodes, "node", "nodes")))
     }));
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
@@ -270,8 +263,12 @@ fn removed_by_force(model: &Model, node: &NodeName) -> Option<(usize, Timestamp)
 
 /// Whether the time of every eviction on the node is known: the node has its taint, and the pods are known.
 fn is_evicted(model: &Model, node: &NodeName) -> bool {
-    let is_tainted = model.cluster.node(node).is_some_and(|node| controllers_own(node).next().is_some());
-    is_tainted && model.cluster.gap(FeedKind::Pods).is_none()
+    is_tainted(model, node) && model.cluster.gap(FeedKind::Pods).is_none()
+}
+
+/// Whether the node has a NoExecute taint of the controller.
+fn is_tainted(model: &Model, node: &NodeName) -> bool {
+    model.cluster.node(node).is_some_and(|node| controllers_own(node).next().is_some())
 }
 
 /// Returns the word for an event of the node itself; `None` for evictions, which are events of its pods.
@@ -297,13 +294,25 @@ fn next_event(model: &Model, now: Timestamp) -> Option<Finding> {
 /// Returns the time until an event of the node itself, which is predicted for `at`, in the words of
 /// [`Evictions::until`].
 fn until_event(model: &Model, node: &NodeName, what: NextEventKind, at: Timestamp, now: Timestamp) -> String {
-    let Some(ranges) = model.predictions.event_ranges() else { return time_until(at, now) };
-    let range = match what {
+    time_of_event(model, at, now, |ranges| match what {
         NextEventKind::Unknown => ranges.unknown(node),
         NextEventKind::Taint => ranges.tainted(node),
         NextEventKind::Evict { .. } => None,
-    };
-    time_within(range.unwrap_or(at.into()), now)
+    })
+}
+
+/// Returns the time until an event that is predicted for `at`. If nothing shows when the controller makes its passes,
+/// the event may happen at any time of `range`.
+fn time_of_event(
+    model: &Model,
+    at: Timestamp,
+    now: Timestamp,
+    range: impl FnOnce(&EventRanges) -> Option<TimeRange>,
+) -> String {
+    match model.predictions.event_ranges() {
+        Some(ranges) => time_within(range(ranges).unwrap_or(at.into()), now),
+        None => time_until(at, now),
+    }
 }
 
 /// Returns the time until an event that may happen at any time of a range: `in 30s to 45s`, `within 5s`. If nothing but

@@ -1,4 +1,5 @@
-//! Background job that computes the suggestions for a node, a pod or a budget, because plans over a large cluster take time.
+//! Background job that computes the suggestions for a node, a pod or a budget, because plans over a large cluster take
+//! time.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Suggestions for a node, a pod or a budget: for each state, the few actions that an experienced operator considers. Each action
-//! has its effect, its risk and its command.
+//! Suggestions for a node, a pod or a budget: for each state, the few actions that an experienced operator considers.
+//! Each action has its effect, its risk and its command.
 //!
 //! The modules `nodes` and `pods` choose the actions of each state. [`SuggestionJob`] adds the parts that take longer
 //! in the background: the numbers of the plans, the remedies for budgets, and the placements of a Pending pod.
@@ -53,7 +53,7 @@ pub fn for_cordon_wait(wait: &CordonWait) -> Option<Suggestion> {
     Some(Suggestion::new(SuggestionKind::Uncordon, means, text))
 }
 
-/// An action that an experienced operator considers for a node or a pod in its current state.
+/// An action that an experienced operator considers for a node, a pod or a budget in its current state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suggestion {
     pub kind: SuggestionKind,

@@ -218,7 +218,7 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
             .and(&text::left(*at, scene.now), scene.style(Role::EvictionPredicted)),
         EvictionState::Terminating { removed: Some(at), .. } => Cell::new("~", scene.style(Role::Faint))
             .and(&text::left(*at, scene.now), scene.style(Role::EvictionTerminating)),
-        EvictionState::Terminating { deadline, .. } if state.hangs() && *deadline > scene.now => {
+        EvictionState::Terminating { .. } if state.hangs(scene.now) => {
             Cell::new(text::HANGS, scene.style(Role::EvictionTerminating))
         }
         EvictionState::Terminating { deadline, .. } => {
