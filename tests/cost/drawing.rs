@@ -15,10 +15,12 @@ use crate::{loaded::ServedCluster, recording_screen::RecordingScreen};
 /// Duration of a measurement. It is shorter than the grace period, because the Leases are not renewed here.
 const SECONDS: usize = 20;
 
+/// The screen is drawn once a second, and for each result of background work. The number of results depends on the
+/// speed of the machine, but there are fewer than one a second.
 #[test]
-fn with_nothing_arriving_a_thousand_nodes_are_drawn_once_a_second() {
+fn with_nothing_arriving_a_thousand_nodes_are_drawn_at_most_twice_a_second() {
     let draws = draws("");
-    assert!((SECONDS - 2..=SECONDS + 4).contains(&draws), "{draws} draws in {SECONDS} s");
+    assert!((SECONDS - 2..=SECONDS * 2).contains(&draws), "{draws} draws in {SECONDS} s");
 }
 
 #[test]
