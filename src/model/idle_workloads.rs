@@ -104,6 +104,7 @@ fn activity_of(cluster: &Cluster, pod: &Pod, now: Timestamp) -> Activity {
     if pod.phase != Phase::Pending {
         return Activity::Runs;
     }
-    let until = cluster.local(pod.started.unwrap_or(pod.created)) + STARTS_WITHIN;
+    let accepted = pod.started.map(|accepted| cluster.stated_by_kubelet(pod, accepted));
+    let until = cluster.local(accepted.unwrap_or(pod.created)) + STARTS_WITHIN;
     if until > now { Activity::Starts { until } } else { Activity::Idle }
 }

@@ -538,6 +538,14 @@ impl Cluster {
         self.leases.get(node)
     }
 
+    /// Converts a time that a pod's kubelet stated in the pod's status to the API server's clock. The result is exact to
+    /// about a second. The difference of the clocks is that of the last renewal of the node's Lease; without a
+    /// difference worth reporting ([`Lease::clock_difference`]), the time is returned as it is.
+    pub fn stated_by_kubelet(&self, pod: &Pod, stated: ClusterTime) -> ClusterTime {
+        let lease = pod.node.as_ref().and_then(|node| self.lease(node));
+        lease.and_then(|lease| lease.clock_difference()).map_or(stated, |clock| stated - clock.span())
+    }
+
     pub fn pod(&self, key: &Key) -> Option<&Arc<Pod>> {
         self.pods.get(key)
     }

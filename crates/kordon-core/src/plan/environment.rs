@@ -208,6 +208,10 @@ const ACCEPTED: Span = Span::from_secs(3);
 /// has probably been Ready before.
 const LONGEST_START: Span = Span::from_secs(600);
 
+/// Maximum time by which a pod seems Ready before its start, because times are rounded to seconds and the clocks of
+/// kubelets differ a little.
+const ROUNDED: Span = Span::from_secs(2);
+
 /// Typical behaviour: running kubelets end pods within their grace period, and each replacement finds a node.
 #[derive(Clone, Copy, Debug)]
 pub struct TypicalEnvironment<'a> {
@@ -276,8 +280,9 @@ const NOT_EXPECTED: Estimate =
 /// Returns the time from which the start of a pod is measured: its creation or, if this is later, three seconds before
 /// its kubelet accepted it. The time for which the pod was Pending is left out, because it says nothing about other
 /// pods.
-pub(super) fn start_of(pod: &Pod) -> ClusterTime {
-    pod.started.map_or(pod.created, |accepted| (accepted - ACCEPTED).max(pod.created))
+pub(super) fn start_of(cluster: &Cluster, pod: &Pod) -> ClusterTime {
+    let accepted = pod.started.map(|at| cluster.stated_by_kubelet(pod, at));
+    accepted.map_or(pod.created, |accepted| (accepted - ACCEPTED).max(pod.created))
 }
 
 /// Returns how long the pods of the same owner took to become Ready from their start (`start_of`): minimum, median and
@@ -290,7 +295,8 @@ pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     let Some(owner) = &pod.owner else { return GUESSED_READY };
     let took = |pod: &Pod| {
         let since = pod.ready.as_ref().filter(|_| pod.is_ready())?.last_transition?;
-        Some(since.since(start_of(pod))).filter(|span| !span.is_negative() && *span <= LONGEST_START)
+        let span = cluster.stated_by_kubelet(pod, since).since(start_of(cluster, pod));
+        (-ROUNDED..=LONGEST_START).contains(&span).then(|| span.or_zero())
     };
     let mut spans: Vec<Span> = cluster.pods_owned_by(&owner.uid).filter_map(|pod| took(pod)).collect();
     spans.sort_unstable();
@@ -310,8 +316,8 @@ pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
 mod tests {
     use super::*;
     use crate::cluster::{
-        Change, Condition, KubeletSpec, ObjectEvent, Owner, OwnerKind, PodEnding, PodReady, PodResources,
-        READY, WorkloadKind,
+        Change, Condition, KubeletSpec, Lease, ObjectEvent, Owner, OwnerKind, PodEnding, PodReady,
+        PodResources, READY, WorkloadKind,
     };
 
     /// Kubernetes 1.37 `kubelet/kuberuntime/kuberuntime_container.go`, `killContainer`, and
@@ -373,5 +379,40 @@ mod tests {
             Some(Span::from_secs(5)),
             "without Pending"
         );
+    }
+
+    #[test]
+    fn the_time_to_ready_is_measured_by_one_clock() {
+        let owner = Owner {
+            kind: OwnerKind::Workload(WorkloadKind::ReplicaSet),
+            name: "web".into(),
+            uid: "web".into(),
+        };
+        let at = |seconds: i64| ClusterTime::new(Timestamp::EPOCH + Span::from_secs(100_000 + seconds));
+        let likely = |clock: i64| {
+            let by_kubelet = |seconds: i64| at(seconds + clock);
+            let pod = Pod {
+                key: Key::new("shop", "web-a"),
+                node: Some("n1".into()),
+                owner: Some(owner.clone().into()),
+                created: at(0),
+                started: Some(by_kubelet(4)),
+                ready: Some(PodReady { status: ConditionStatus::True, last_transition: Some(by_kubelet(7)) }),
+                ..Pod::default()
+            };
+            let lease = Lease {
+                node: "n1".into(),
+                renewed: Some(by_kubelet(60)),
+                written: Some(at(60)),
+                ..Lease::default()
+            };
+            let mut cluster = Cluster::default();
+            cluster.apply(Change::Pod(ObjectEvent::Applied(pod.clone())), &mut Vec::new());
+            cluster.apply(Change::Lease(ObjectEvent::Applied(lease)), &mut Vec::new());
+            siblings_ready(&cluster, &pod).likely
+        };
+        for clock in [0, -28_800, 3600] {
+            assert_eq!(likely(clock), Some(Span::from_secs(6)), "a clock {clock} s ahead");
+        }
     }
 }

@@ -139,8 +139,9 @@ impl StartingPod {
         now: Timestamp,
     ) -> Option<Timestamp> {
         let takes = environment.time_to_ready(&self.pod, &Landing::Unknown);
-        let begun = environment::start_of(&self.pod);
-        let started = self.pod.restarted().map_or(begun, |at| at.max(begun));
+        let begun = environment::start_of(cluster, &self.pod);
+        let restarted = self.pod.restarted().map(|at| cluster.stated_by_kubelet(&self.pod, at));
+        let started = restarted.map_or(begun, |at| at.max(begun));
         let (started, longest) = (cluster.local(started), takes.latest?);
         let (overdue, given_up) = (started + longest, started + longest * 2);
         let expected = started + takes.at(bound)?;

@@ -205,7 +205,10 @@ impl<'a> Instances<'a> {
             Switchover::NoReplica | Switchover::Overdue { .. } | Switchover::Unknown => false,
         };
         let node = self.cluster.node(self.own_node).filter(|node| acts_at_once && node.unschedulable)?;
-        let changed = |pod: &&Arc<Pod>| Some(self.cluster.local(pod.ready.as_ref()?.last_transition?));
+        let changed = |pod: &&Arc<Pod>| {
+            let changed = pod.ready.as_ref()?.last_transition?;
+            Some(self.cluster.local(self.cluster.stated_by_kubelet(pod, changed)))
+        };
         let ready = self.others.iter().filter_map(changed).max();
         Some(cordoned_at(self.cluster, node)?.max(ready.unwrap_or(Timestamp::EPOCH)))
     }

@@ -163,9 +163,11 @@ impl PodDeparture {
 pub fn departed_at(pod: &Pod, cluster: &Cluster) -> Option<Timestamp> {
     let deleted = clues::deletion_began(pod);
     let disrupted = || pod.ending.as_ref()?.disrupted;
-    let not_ready =
-        || pod.ready.as_ref().filter(|ready| ready.status != ConditionStatus::True)?.last_transition;
-    let finished = clues::finished_at(pod).or_else(disrupted).or_else(not_ready);
+    let not_ready = || {
+        let not_ready = pod.ready.as_ref().filter(|ready| ready.status != ConditionStatus::True)?;
+        Some(cluster.stated_by_kubelet(pod, not_ready.last_transition?))
+    };
+    let finished = clues::finished_at(pod, cluster).or_else(disrupted).or_else(not_ready);
     let finished = finished.filter(|_| pod.is_finished());
     [deleted, finished].into_iter().flatten().min().map(|at| cluster.local(at))
 }

@@ -420,7 +420,8 @@ impl Explainer<'_> {
     /// Adds since when and why a pod is not ready, and so not in the endpoints of its Services.
     fn explain_endpoints(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         let Some(ready) = pod.ready.as_ref().filter(|_| !pod.is_ready()) else { return };
-        let at = ready.last_transition.map(|at| self.cluster.local(at));
+        let since = ready.last_transition.map(|since| self.cluster.stated_by_kubelet(pod, since));
+        let at = since.map(|since| self.cluster.local(since));
         let text = "not ready: its Services send it nothing".to_owned();
         explanation.push(Step { at, ..Step::new(Tense::Past, Topic::Endpoints, text) });
         let gates: Vec<&str> = pod.unmet_gates().iter().map(Name::as_str).collect();

@@ -45,7 +45,7 @@ impl Clues {
         let node = node.map(|node| &**node);
         clues.read_status(pod);
         clues.read_events(&pod.key, events);
-        if finished_first(pod) {
+        if finished_first(pod, cluster) {
             clues.read_containers(pod);
             if is_by(pod, BY_KUBELET) {
                 clues.read_condition(pod, node);
@@ -338,9 +338,9 @@ pub(super) fn deletion_began(pod: &Pod) -> Option<ClusterTime> {
     pod.termination.as_ref().map(|termination| termination.deadline - termination.grace)
 }
 
-/// When the last container of a finished pod ended.
-pub(super) fn finished_at(pod: &Pod) -> Option<ClusterTime> {
-    exits(pod).filter_map(|exit| exit.at).max()
+/// When the last container of a finished pod ended, by the API server's clock.
+pub(super) fn finished_at(pod: &Pod, cluster: &Cluster) -> Option<ClusterTime> {
+    exits(pod).filter_map(|exit| exit.at).max().map(|at| cluster.stated_by_kubelet(pod, at))
 }
 
 /// The exits of containers that were not restarted.
@@ -350,8 +350,9 @@ fn exits(pod: &Pod) -> impl Iterator<Item = &ContainerExit> {
 
 /// Whether the pod finished before it was deleted. The phase alone does not show this: a deletion also ends containers,
 /// and pod garbage collection sets the phase of pods that it removes.
-fn finished_first(pod: &Pod) -> bool {
-    let ended_before = || finished_at(pod).zip(deletion_began(pod)).is_some_and(|(end, began)| end < began);
+fn finished_first(pod: &Pod, cluster: &Cluster) -> bool {
+    let ended = || finished_at(pod, cluster);
+    let ended_before = || ended().zip(deletion_began(pod)).is_some_and(|(end, began)| end < began);
     pod.is_finished() && !is_by(pod, BY_COLLECTOR) && (pod.termination.is_none() || ended_before())
 }
 
