@@ -55,7 +55,7 @@ async fn a_volume_that_is_attached_to_a_deleted_node_is_detached_six_minutes_aft
     assert_eq!(
         steps[0]["text"],
         "waits for ReadWriteOnce volume data, which is still attached to c23-n1, whose Node object is gone: \
-         detached by force 6m after the pod that used it was gone",
+         detached by force 6m00s after the pod that used it was gone",
         "{why:#}"
     );
     assert_eq!(steps[1]["at"], "2026-11-27T17:30:20.000Z", "{why:#}");

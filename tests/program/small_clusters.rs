@@ -620,7 +620,7 @@ async fn a_starting_pod_waits_for_a_volume_that_a_dead_node_still_uses() {
         (json!([{"name": used, "devicePath": ""}]), json!([used]));
     let why = objects.answer("why pod -n shop api-1-0", DONE).await;
     let waits = "waits for ReadWriteOnce volume data, which is still attached to n1, whose kubelet is down: detached \
-                 by force 6m after the pod that used it was gone, at once if n1 is Ready or tainted out-of-service";
+                 by force 6m00s after the pod that used it was gone, at once if n1 is Ready or tainted out-of-service";
     assert!(why["steps"].to_string().contains(waits), "{:#}", why["steps"]);
     let actions = why["actions"].as_array().expect("actions");
     assert_eq!((actions.len(), &actions[0]["action"]), (1, &json!("wait")), "{actions:#?}");
@@ -636,7 +636,7 @@ async fn a_starting_pod_waits_for_a_volume_that_a_dead_node_still_uses() {
     objects.without("Node", "n1");
     let why = objects.answer("why pod -n shop api-1-0", DONE).await;
     let waits = "which shop/api-1-old holds on n1, whose Node object is gone: shop/api-1-old is removed 40s to 1m20s \
-                 after that, and the volume is detached by force 6m later";
+                 after that, and the volume is detached by force 6m00s later";
     assert!(why["steps"].to_string().contains(waits), "{:#}", why["steps"]);
 }
 

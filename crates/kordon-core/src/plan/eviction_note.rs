@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     environment::has_running_kubelet,
-    forced_removal::is_out_of_service,
+    forced_removal::{FORCED_DETACH, is_out_of_service},
     owner::{self, Recreation},
 };
 use crate::cluster::{
@@ -127,8 +127,8 @@ impl fmt::Display for EvictionNote {
                     if *is_assumed { ", if its driver attaches volumes (CSIDrivers are not known)" } else { "" };
                 write!(
                     f,
-                    "ReadWriteOnce volume {claim} stays attached{assumed}: detached by force 6m after the old pod is gone, \
-                     at once if its node is Ready or tainted out-of-service"
+                    "ReadWriteOnce volume {claim} stays attached{assumed}: detached by force {FORCED_DETACH} after the \
+                     old pod is gone, at once if its node is Ready or tainted out-of-service"
                 )
             }
             Self::VolumeDetached { claim } => {

@@ -11,6 +11,7 @@ use std::{fmt, sync::Arc};
 use super::{
     environment::has_running_kubelet,
     eviction_note::{self, EvictionNote},
+    forced_removal::FORCED_DETACH,
     job_failure::JobFailure,
     job_owner::FailedJob,
     landing::Landing,
@@ -524,7 +525,9 @@ impl PodOutcome {
         match self {
             Self::Moves { why, volume, quota, .. } => {
                 let volume = volume.iter().map(|claim| {
-                    format!("starts once volume {claim} is detached from the old node, by force after 6m")
+                    format!(
+                        "starts once volume {claim} is detached from the old node, by force after {FORCED_DETACH}"
+                    )
                 });
                 let quota = quota.iter().map(ToString::to_string);
                 [why.to_string()].into_iter().chain(volume).chain(quota).collect()

@@ -304,17 +304,17 @@ impl Explainer<'_> {
         match (self.cluster.node(node), holder) {
             (None, Some(holder)) => format!(
                 "whose Node object is gone: {holder} is removed {within} after that, and the volume is detached by \
-                 force 6m later"
+                 force {FORCED_DETACH} later"
             ),
-            (None, None) => {
-                "whose Node object is gone: detached by force 6m after the pod that used it was gone".into()
-            }
+            (None, None) => format!(
+                "whose Node object is gone: detached by force {FORCED_DETACH} after the pod that used it was gone"
+            ),
             _ if keeps_pods(self.cluster, node) => {
                 let gone = holder.as_ref().map(|holder| format!("{holder} is gone"));
                 let gone = gone.unwrap_or_else(|| "the pod that used it was gone".into());
                 format!(
-                    "whose kubelet is down: detached by force 6m after {gone}, at once if {node} is Ready or tainted \
-                     out-of-service"
+                    "whose kubelet is down: detached by force {FORCED_DETACH} after {gone}, at once if {node} is Ready \
+                     or tainted out-of-service"
                 )
             }
             (_, Some(holder)) => format!("detached once {holder} is gone"),
