@@ -1,6 +1,6 @@
 //! Clocks of kubelets that differ from the clock of the API server, and the times that can be known then.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::case_objects::{DONE, Objects, verdict};
 
@@ -84,6 +84,81 @@ async fn a_clock_that_may_be_wrong_is_named_with_what_to_export() {
     }
     let text = text(&objects).await;
     assert!(!text.contains(doubt), "the controller has marked it: {text}");
+}
+
+/// The Lease of c21-n2 was written at 17:19:03 by the server's clock.
+#[tokio::test]
+async fn a_kubelet_whose_clock_is_off_is_alive_and_its_clock_a_notice() {
+    for (renewed, clock) in [
+        ("2026-11-27T09:19:03.773314Z", "8h00m behind"),
+        ("2026-11-28T01:19:03.773314Z", "8h00m ahead"),
+        ("2026-11-27T17:16:03.773314Z", "3m00s behind"),
+    ] {
+        let mut objects = Objects::of("22-clock-behind");
+        objects.named("Lease", "c21-n2")["spec"]["renewTime"] = renewed.into();
+        objects.named("Node", "c21-n2")["status"]["conditions"][0]["lastHeartbeatTime"] = renewed.into();
+        let status = objects.answer("status", DONE).await;
+        let text = verdict(&status);
+        assert_eq!(status["verdict"]["level"], "notice", "{text}");
+        assert!(text.starts_with(&format!("clock of node c21-n2 is {clock}")), "{text}");
+        assert_eq!(
+            (&status["nodes"][1]["state"], &status["nodes"][1]["next"]),
+            (&"Ready".into(), &Value::Null)
+        );
+        let forecast = objects.answer("forecast", DONE).await;
+        assert_eq!(forecast["steps"], json!([]), "{forecast:#}");
+    }
+}
+
+/// `kubectl get` leaves out managedFields. A controller that has run for an hour would have marked a dead node Unknown.
+#[tokio::test]
+async fn a_ready_node_with_an_old_lease_has_a_wrong_clock_while_a_controller_runs() {
+    let mut objects = Objects::of("22-clock-behind");
+    for name in ["c21-n1", "c21-n2"] {
+        objects.named("Lease", name)["metadata"].as_object_mut().expect("fields").remove("managedFields");
+    }
+    set_heartbeat(&mut objects, "2026-11-27T09:18:59Z");
+    let state = |status: &Value| status["nodes"][1]["state"].as_str().expect("a text").to_owned();
+    assert_eq!(
+        state(&objects.answer("status", DONE).await),
+        "Silent",
+        "no Lease shows that a controller runs"
+    );
+    objects.0.push(json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "kube-controller-manager", "namespace": "kube-system"},
+        "spec": {"holderIdentity": "cp", "leaseDurationSeconds": 15,
+            "acquireTime": "2026-11-27T16:19:00.000000Z", "renewTime": "2026-11-27T17:19:02.000000Z"}}));
+    let status = objects.answer("status", DONE).await;
+    assert_eq!(state(&status), "Ready", "{status:#}");
+    assert!(verdict(&status).starts_with("clock of node c21-n2 is 8h00m behind"), "{}", verdict(&status));
+    objects.named("Lease", "kube-controller")["spec"]["acquireTime"] = "2026-11-27T17:18:50Z".into();
+    assert_eq!(state(&objects.answer("status", DONE).await), "Silent", "the controller has just started");
+}
+
+#[tokio::test]
+async fn a_dead_node_whose_clock_is_ahead_is_silent() {
+    let mut objects = Objects::of("22-clock-behind");
+    let lease = objects.named("Lease", "c21-n2");
+    lease["spec"]["renewTime"] = "2026-11-27T17:48:20Z".into();
+    lease["metadata"]["managedFields"][0]["time"] = "2026-11-27T17:18:20Z".into();
+    let status = objects.answer("status", DONE).await;
+    assert_eq!(status["nodes"][1]["state"], "Silent", "{:#}", status["nodes"][1]);
+    assert!(verdict(&status).contains("clock of node c21-n2 is 30m00s ahead"), "{}", verdict(&status));
+}
+
+#[tokio::test]
+async fn a_label_on_the_lease_of_a_dead_node_is_no_heartbeat() {
+    let mut objects = Objects::of("22-clock-behind");
+    set_heartbeat(&mut objects, "2026-11-27T17:14:20Z");
+    let lease = objects.named("Lease", "c21-n2");
+    lease["spec"]["renewTime"] = "2026-11-27T17:18:20.5Z".into();
+    lease["metadata"]["managedFields"] = json!([
+        {"manager": "kubelet", "time": "2026-11-27T17:18:20Z", "fieldsV1": {"f:spec": {"f:renewTime": {}}}},
+        {"manager": "kubectl", "time": "2026-11-27T17:19:01Z", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
+    ]);
+    let status = objects.answer("status", DONE).await;
+    assert_eq!(status["nodes"][1]["state"], "Silent", "{:#}", status["nodes"][1]);
+    assert!(!verdict(&status).contains("clock"), "{}", verdict(&status));
 }
 
 /// The pod garbage collector deletes the pods of a missing node within 80 s (kubernetes 1.37.1
