@@ -48,58 +48,58 @@ const BEHIND: Span = Span::from_secs(2);
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_counts_the_same_pods_everywhere_to_its_end() {
-    let mut town = Town::start().await;
-    town.with_dashboard(async |town, dashboard| {
-        town.start_drain(dashboard).await;
+    let mut demo = DrainDemo::start().await;
+    demo.with_dashboard(async |demo, dashboard| {
+        demo.start_drain(dashboard).await;
         dashboard.wait("done after").await;
     })
     .await;
-    let last = town.check(&["Draining", "▶", "gone"]);
-    assert_eq!((last.left(), last.gone), (0, town.began.len()), "the last count of all");
-    assert!(town.journal_ends_with(&last.text()));
-    town.with_dashboard(async |_, dashboard| dashboard.wait("23 of 24 nodes Ready, 1 Drained").await).await;
+    let last = demo.check(&["Draining", "▶", "gone"]);
+    assert_eq!((last.left(), last.gone), (0, demo.began.len()), "the last count of all");
+    assert!(demo.journal_ends_with(&last.text()));
+    demo.with_dashboard(async |_, dashboard| dashboard.wait("23 of 24 nodes Ready, 1 Drained").await).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_drain_counts_on_until_what_it_evicted_is_gone() {
-    let mut town = Town::start().await;
-    town.block_a_pod().await;
-    town.with_dashboard(async |town, dashboard| {
-        town.start_drain(dashboard).await;
-        town.until_gone(1).await;
+    let mut demo = DrainDemo::start().await;
+    demo.block_a_pod().await;
+    demo.with_dashboard(async |demo, dashboard| {
+        demo.start_drain(dashboard).await;
+        demo.until_gone(1).await;
         dashboard.press("C").await;
         dashboard.wait("Cancel it").await;
         dashboard.press("<Tab><Enter>").await;
         dashboard.wait("cancelled after").await;
-        town.clock.sleep(Span::from_secs(60)).await;
+        demo.clock.sleep(Span::from_secs(60)).await;
     })
     .await;
-    let last = town.check(&["Draining", "▶", "gone"]);
-    assert_eq!((last.terminating, last.total()), (0, town.began.len()));
-    assert_eq!(last.gone, town.gone_at(town.clock.now()));
+    let last = demo.check(&["Draining", "▶", "gone"]);
+    assert_eq!((last.terminating, last.total()), (0, demo.began.len()));
+    assert_eq!(last.gone, demo.gone_at(demo.clock.now()));
     assert!(last.gone >= 1 && last.left() >= 1, "{}: nothing was cancelled", last.text());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_that_was_killed_and_is_resumed_counts_on() {
-    let mut town = Town::start().await;
-    town.block_a_pod().await;
-    town.with_dashboard(async |town, dashboard| {
-        town.start_drain(dashboard).await;
-        town.until_gone(1).await;
+    let mut demo = DrainDemo::start().await;
+    demo.block_a_pod().await;
+    demo.with_dashboard(async |demo, dashboard| {
+        demo.start_drain(dashboard).await;
+        demo.until_gone(1).await;
     })
     .await;
-    town.check(&["Draining", "▶", "gone"]);
-    town.clock.sleep(Span::from_secs(5)).await;
+    demo.check(&["Draining", "▶", "gone"]);
+    demo.clock.sleep(Span::from_secs(5)).await;
     // Another dashboard knows only the claim on the node, not the operation.
-    town.with_dashboard(async |town, dashboard| {
+    demo.with_dashboard(async |demo, dashboard| {
         dashboard.wait("Draining").await;
-        town.clock.sleep(Span::from_secs(3)).await;
+        demo.clock.sleep(Span::from_secs(3)).await;
     })
     .await;
-    town.check(&["Draining"]);
-    town.unblock().await;
-    town.with_dashboard(async |town, dashboard| {
+    demo.check(&["Draining"]);
+    demo.unblock().await;
+    demo.with_dashboard(async |demo, dashboard| {
         dashboard.wait("was interrupted").await;
         dashboard.ready().await;
         dashboard.press(":enforce 12h<Enter>").await;
@@ -119,18 +119,18 @@ async fn a_drain_that_was_killed_and_is_resumed_counts_on() {
         );
         dashboard.agree().await;
         dashboard.wait("done after").await;
-        town.clock.sleep(Span::from_secs(1)).await;
+        demo.clock.sleep(Span::from_secs(1)).await;
     })
     .await;
-    let last = town.check(&["Draining", "▶", "gone"]);
-    assert_eq!((last.left(), last.gone), (0, town.began.len()));
+    let last = demo.check(&["Draining", "▶", "gone"]);
+    assert_eq!((last.left(), last.gone), (0, demo.began.len()));
 }
 
 /// The budget that blocks a pod of the drain.
 const BUDGET: &str = "held";
 
 /// A demo cluster, and the frames that show the drain of [`NODE`].
-struct Town {
+struct DrainDemo {
     api: Api,
     clock: Clock,
     cancel: CancellationToken,
@@ -142,13 +142,13 @@ struct Town {
     _world: World,
 }
 
-impl Drop for Town {
+impl Drop for DrainDemo {
     fn drop(&mut self) {
         self.cancel.cancel();
     }
 }
 
-impl Town {
+impl DrainDemo {
     async fn start() -> Self {
         let clock = Clock::new(Timestamp::parse("2026-11-22T03:00:00Z").expect("a time"), 1.0);
         let cancel = CancellationToken::new();
