@@ -1,32 +1,20 @@
 //! HorizontalPodAutoscalers, all of which are read with one request.
 
-use std::time::Duration;
-
 use kube::Client;
 use serde::Deserialize;
 
-use super::{decode::items::items, watch};
+use super::{decode::items::items, fetched_list};
 use kordon_core::{
     cluster::{Autoscaler, Key, KnownAutoscalers, Owner, OwnerKind},
     plan::autoscalers_path,
 };
-
-/// Maximum size of the list of autoscalers, in bytes.
-const LONGEST: usize = 64 << 20;
-
-/// Time limit for reading the list of autoscalers.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The value of `minReplicas` if it is not set.
 const LEAST: i32 = 1;
 
 /// Reads all autoscalers of a cluster.
 pub async fn read(client: &Client) -> KnownAutoscalers {
-    let list = watch::get(client, &autoscalers_path(None), PATIENCE, LONGEST).await;
-    match list.and_then(|list| parse(&list)) {
-        Ok(found) => KnownAutoscalers::Read(found),
-        Err(why) => KnownAutoscalers::Unreadable(why.as_str().into()),
-    }
+    fetched_list::read(client, &autoscalers_path(None), parse).await
 }
 
 /// Parses a list of autoscalers.

@@ -1,6 +1,7 @@
 //! HorizontalPodAutoscalers, and which workloads they scale.
 
 use super::{
+    fetched_list::FetchedList,
     names::{Key, Name},
     owner::{Owner, WorkloadKind},
 };
@@ -22,14 +23,7 @@ pub struct Autoscaler {
 }
 
 /// The autoscalers of a cluster. They are read only where a plan asks for them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum KnownAutoscalers {
-    #[default]
-    NotRead,
-    /// The autoscalers cannot be read, for this reason.
-    Unreadable(Name),
-    Read(Vec<Autoscaler>),
-}
+pub type KnownAutoscalers = FetchedList<Autoscaler>;
 
 impl Autoscaler {
     /// Whether the autoscaler sets the replicas of this Deployment.

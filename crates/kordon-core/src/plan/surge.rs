@@ -375,11 +375,13 @@ fn deployment(cluster: &Cluster, pod: &Pod) -> Result<Arc<Workload>, SurgeRefusa
 
 /// Returns an error if an autoscaler scales a Deployment, or if it is not known whether one does.
 fn not_autoscaled(cluster: &Cluster, deployment: &Key) -> Result<(), SurgeRefusal> {
+    let unknown = |why: Option<Name>| Err(SurgeRefusal::AutoscalersUnknown { why });
     let all = match cluster.autoscalers() {
-        KnownAutoscalers::NotRead => return Err(SurgeRefusal::AutoscalersUnknown { why: None }),
-        KnownAutoscalers::Unreadable(why) => {
-            return Err(SurgeRefusal::AutoscalersUnknown { why: Some(why.clone()) });
+        KnownAutoscalers::NotRead => return unknown(None),
+        KnownAutoscalers::NotServed => {
+            return unknown(Some("the server does not serve horizontalpodautoscalers".into()));
         }
+        KnownAutoscalers::Unreadable(why) => return unknown(Some(why.clone())),
         KnownAutoscalers::Read(all) => all,
     };
     match all.iter().find(|autoscaler| autoscaler.scales(deployment)) {

@@ -294,7 +294,11 @@ fn an_autoscaler_over_the_deployment_is_named_and_so_is_what_is_not_known() {
     assert!(text.contains("of ScaledObject web"), "{text}");
     fixture.autoscalers(vec![Autoscaler { target: "other".into(), ..hpa.clone() }]);
     assert_eq!(fixture.drain(&["n0"], surging()).prospect(), Prospect::Completes);
-    for unknown in [KnownAutoscalers::NotRead, KnownAutoscalers::Unreadable("forbidden".into())] {
+    for unknown in [
+        KnownAutoscalers::NotRead,
+        KnownAutoscalers::NotServed,
+        KnownAutoscalers::Unreadable("forbidden".into()),
+    ] {
         fixture.known_autoscalers(unknown);
         assert_eq!(refusal(&fixture, &["n0"]), "autoscalersUnknown");
     }
