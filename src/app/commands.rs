@@ -145,6 +145,8 @@ pub enum TypedCommand {
     Context,
     Zone,
     Namespace,
+    /// Show the nodes themselves, not what takes their place.
+    Nodes,
     /// Show the pods of the named node, or of the selected one.
     Pods,
     /// Sort by the named column, or by the next column if none is named.
@@ -394,7 +396,8 @@ pub const COMMANDS: &[Command] = &[
         "", &[Chord::alt(KeyCode::Left), ctrl('o')], UserAction::PreviousPlace),
     view("next-place", "Go forward again.", "", &[Chord::alt(KeyCode::Right)], UserAction::NextPlace),
     view("zones", "Focus the zones.", "", &[char('1')], UserAction::Focus(1)).takes(FILTER),
-    view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], UserAction::Focus(2)).takes(FILTER),
+    view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], UserAction::Focus(2))
+        .takes(FILTER).when_typed(TypedCommand::Nodes),
     view("evictions", "Focus the evictions.", "", &[char('3')], UserAction::Focus(3)).takes(FILTER),
     view("forecast", "Focus the forecast.", "", &[char('4')], UserAction::Focus(4)).takes(FILTER),
     view("journal", "Focus the journal.", "", &[char('5')], UserAction::Focus(5)).takes(FILTER),

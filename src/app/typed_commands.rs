@@ -72,6 +72,12 @@ impl App {
                 self.taken_along = Some(TakenAlong::Layout(self.screen.layout.clone()))
             }
             TypedCommand::Namespace => self.show_namespace(argument, now)?,
+            TypedCommand::Nodes if argument.is_empty() => {
+                self.screen.uncover_nodes();
+                self.screen.focus_on(Pane::Nodes);
+                self.arrange(now);
+            }
+            TypedCommand::Nodes => self.filter_pane(Pane::Nodes, argument, now),
             TypedCommand::Pods => self.show_pods_of(argument, now)?,
             TypedCommand::Within => {
                 self.operations.within = span(argument)?;

@@ -385,10 +385,6 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     app.screen.used.insert(0, command.name);
     // The palette is closed before the command runs, so that it does not cover what the command opens.
     let line = app.screen.overlays.close_top();
-    // The key of the nodes also focuses what takes their place. The typed name means the nodes themselves.
-    if command.name == "nodes" {
-        app.screen.uncover_nodes();
-    }
     let ran = match command.when_typed.map_or(command.action, UserAction::Typed) {
         UserAction::Typed(typed) => app.run_typed(typed, &argument, now),
         action if argument.is_empty() => return run(app, action, "", now),
