@@ -84,7 +84,7 @@ impl App {
         count: Option<Count>,
         now: Timestamp,
     ) -> Reaction {
-        let (Some((UserAction::Move(mut movement), _)), Some(mut count)) =
+        let (Some((UserAction::Move(movement), _)), Some(count)) =
             (self.preferences.keymap.action(key, focus), count)
         else {
             return self.run_key(key, focus, now);
@@ -92,8 +92,7 @@ impl App {
         (self.screen.focus, self.screen.recent) = count.before;
         if matches!(movement, Movement::First | Movement::Last) {
             // As in vim, `5G` goes to the fifth row.
-            update(self, UserAction::Move(Movement::First), now);
-            (movement, count.times) = (Movement::Down, count.times - 1);
+            return update(self, UserAction::Move(Movement::Row(count.times - 1)), now);
         }
         for _ in 0..count.times {
             update(self, UserAction::Move(movement), now);

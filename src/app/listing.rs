@@ -84,6 +84,8 @@ pub enum Movement {
     HalfPageDown,
     First,
     Last,
+    /// To the row with this index, or to the last row.
+    Row(usize),
 }
 
 impl<K: PartialEq + Clone> Listing<K> {
@@ -223,6 +225,7 @@ impl<K: PartialEq + Clone> Listing<K> {
             Movement::HalfPageDown => self.selected + self.page.div_ceil(2),
             Movement::First => 0,
             Movement::Last => self.keys.len(),
+            Movement::Row(row) => row,
         };
         self.clamp();
     }
@@ -305,6 +308,10 @@ mod tests {
         assert_eq!((list.cursor(), list.first_shown(4)), (Some(8), 6), "the page stays");
         list.step(Movement::First);
         list.step(Movement::Last);
+        assert_eq!(list.selected(), Some(&9));
+        list.step(Movement::Row(2));
+        assert_eq!(list.selected(), Some(&2));
+        list.step(Movement::Row(10));
         assert_eq!(list.selected(), Some(&9));
     }
 

@@ -288,6 +288,7 @@ fn scroll(scrolled: usize, step: Movement) -> usize {
         Movement::HalfPageDown => scrolled + PAGE / 2,
         Movement::First => 0,
         Movement::Last => last,
+        Movement::Row(row) => row,
     };
     scrolled.min(last)
 }

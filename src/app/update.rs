@@ -11,7 +11,6 @@ use super::{
     detail::{Detail, DetailView},
     event_list::EventListView,
     filter_fields::zone_word,
-    filterable_rows::MOST_ROWS,
     groups::NodeRow,
     help::HelpSheet,
     listing::Movement,
@@ -367,7 +366,7 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
             let row = palette.input.value().trim().parse::<usize>().ok().filter(|row| *row > 0);
             if let Some(row) = row.filter(|_| app.preferences.keymap.has_counts) {
                 app.screen.overlays.close_top();
-                return go_to_row(app, row, now);
+                return run(app, UserAction::Move(Movement::Row(row - 1)), "", now);
             }
             if !palette.correct() {
                 palette.refuse(fault);
@@ -394,16 +393,6 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
         palette.refuse(fault);
         app.screen.overlays.open(Overlay::Palette(palette));
     }
-    Reaction::Draw
-}
-
-/// Goes to the row with this number, from 1, or to the last one.
-fn go_to_row(app: &mut App, row: usize, now: Timestamp) -> Reaction {
-    app.screen.step(Movement::First);
-    for _ in 1..row.min(MOST_ROWS) {
-        app.screen.step(Movement::Down);
-    }
-    app.arrange(now);
     Reaction::Draw
 }
 
