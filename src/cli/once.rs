@@ -260,7 +260,7 @@ impl OneShot {
         if shot.model.engine.is_none() {
             shot.in_time()?;
         }
-        shot.read_shutdown_periods(args).await;
+        shot.read_what_bears(args).await;
         Ok(shot)
     }
 
@@ -291,7 +291,7 @@ impl OneShot {
         if shot.model.engine.is_none() {
             shot.in_time()?;
         }
-        shot.read_shutdown_periods(args).await;
+        shot.read_what_bears(args).await;
         Ok(shot)
     }
 
@@ -449,6 +449,14 @@ impl OneShot {
             let now = self.clock.now();
             self.model.apply(vec![Change::OperatorSettings(Arc::new(settings))], now);
         }
+    }
+
+    /// Reads what is not watched but may bear on any answer.
+    async fn read_what_bears(&mut self, args: &OnceArgs) {
+        if self.model.needs_kordon_lease(self.clock.now()) {
+            self.read_kordon_lease().await;
+        }
+        self.read_shutdown_periods(args).await;
     }
 
     /// Reads the Lease of `kordon controller`, if the Lease of kube-controller-manager could be read in time. The engine

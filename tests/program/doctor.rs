@@ -149,8 +149,10 @@ async fn the_lease_of_kordon_counts_in_files_too() {
         let items = [node.clone(), manager, lease("kordon-controller", "n2_kordon-x", seconds)];
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
         let file = shell.file("objects.json", &list);
-        let status = shell.run(&["status", "--from", &file, "--complete"]).await;
-        assert_eq!(status.out.contains("no active kube-controller-manager"), is_missing, "{}", status.out);
+        for question in [&["status"][..], &["why", "node", "n1"]] {
+            let answer = shell.run(&[question, &["--from", &file, "--complete"]].concat()).await;
+            assert_eq!(answer.out.contains("no active kube-controller-manager"), is_missing, "{}", answer.out);
+        }
     }
 }
 
