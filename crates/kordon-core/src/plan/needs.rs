@@ -1,6 +1,9 @@
 //! Scopes (sets of objects) of the cluster that have to be read to make the plan of an action.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     action::{Action, DrainOptions},
@@ -119,13 +122,19 @@ pub fn owners_with_settings(action: &Action, cluster: &Cluster) -> Vec<(Namespac
         Action::Cordon { .. } | Action::Uncordon { .. } | Action::Metadata { .. } => (&[], &[]),
     };
     let on_nodes = nodes.iter().flat_map(|node| cluster.pods_on(node));
-    let named = named.iter().filter_map(|pod| cluster.pod(pod));
+    owners_with_settings_of(on_nodes.chain(named.iter().filter_map(|pod| cluster.pod(pod))))
+}
+
+/// Returns the owners of these pods whose operators act by their settings, with the namespaces of the pods.
+pub fn owners_with_settings_of<'a>(pods: impl IntoIterator<Item = &'a Arc<Pod>>) -> Vec<(Namespace, Owner)> {
     let mut found = BTreeMap::new();
-    for pod in on_nodes.chain(named) {
-        let operator = operator_of_pod(pod);
-        let has_setting =
-            operator.is_some_and(|operator| matches!(operator.needs, OperatorNeeds::Setting(_)));
-        if let Some(owner) = pod.owner.as_ref().filter(|_| has_setting) {
+    for pod in pods {
+        // Operators with settings are recognised by the owners of their pods.
+        let Some(owner) = pod.owner.as_ref().filter(|owner| matches!(owner.kind, OwnerKind::Other { .. }))
+        else {
+            continue;
+        };
+        if operator_of_pod(pod).is_some_and(|operator| matches!(operator.needs, OperatorNeeds::Setting(_))) {
             found.insert(owner.uid.clone(), (pod.key.namespace.clone(), (**owner).clone()));
         }
     }

@@ -1,0 +1,60 @@
+//! Settings of Kubernetes operators that decide what becomes of their pods. Tested with the objects of
+//! [`super::cases`].
+
+use serde_json::{Value, json};
+
+use super::case_objects::{LOSES, Objects};
+
+/// Returns a field of the pod of this name in a plan.
+fn of_pod<'a>(plan: &'a Value, name: &str, field: &str) -> &'a str {
+    let mut pods = plan["pods"].as_array().expect("pods").iter();
+    let pod = pods.find(|pod| pod["pod"] == name).expect("the pod");
+    pod[field].as_str().expect("a text")
+}
+
+/// KubeVirt 1.9 `pkg/virt-controller/watch/vm/vm.go`, `syncRunStrategy`.
+#[tokio::test]
+async fn the_files_say_what_becomes_of_a_virtual_machine() {
+    let mut objects = Objects::of("17-unknown-owners");
+    let machine = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "vm1", "uid": "vm",
+        "controller": true});
+    objects.0.push(json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+        "metadata": {"name": "vm1", "namespace": "c13", "ownerReferences": [machine]},
+        "spec": {"evictionStrategy": "None"}}));
+    for (strategy, outcome) in [("Always", "moves"), ("Manual", "lost")] {
+        objects.without("VirtualMachine", "vm1");
+        objects.0.push(json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+            "metadata": {"name": "vm1", "namespace": "c13"}, "spec": {"runStrategy": strategy}}));
+        let plan = objects.answer("plan drain c13-n1", LOSES).await;
+        assert_eq!(of_pod(&plan, "virt-launcher-vm1", "outcome"), outcome, "{strategy}: {plan:#}");
+    }
+}
+
+/// Returns the objects of a pod of Longhorn that a budget protects.
+fn protected_by_longhorn() -> Objects {
+    let mut objects = Objects::of("17-unknown-owners");
+    let owner = &mut objects.named("Pod", "kafka-0")["metadata"]["ownerReferences"][0];
+    owner["apiVersion"] = "longhorn.io/v1beta2".into();
+    owner["kind"] = "InstanceManager".into();
+    objects.0.push(json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "manager", "namespace": "c13", "generation": 1},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kafka"}}},
+        "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1,
+            "expectedPods": 1}}));
+    objects
+}
+
+#[tokio::test]
+async fn the_setting_that_an_operator_needs_is_in_the_files_or_not_known() {
+    let mut objects = protected_by_longhorn();
+    let expected = [
+        "it needs node-drain-policy, which is not known: the files have no objects of this kind",
+        "it needs node-drain-policy, and that is allow-if-replica-is-stopped",
+    ];
+    for text in expected {
+        let (_, plan) = objects.run("plan drain c13-n1").await;
+        assert!(of_pod(&plan, "kafka-0", "text").contains(text), "{text}: {plan:#}");
+        objects.0.push(json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Setting",
+            "metadata": {"name": "node-drain-policy", "namespace": "c13"}, "value": "allow-if-replica-is-stopped"}));
+    }
+}
