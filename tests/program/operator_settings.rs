@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::case_objects::{LOSES, Objects};
+use super::case_objects::{DONE, LOSES, Objects};
 
 /// Returns a field of the pod of this name in a plan.
 fn of_pod<'a>(plan: &'a Value, name: &str, field: &str) -> &'a str {
@@ -57,4 +57,8 @@ async fn the_setting_that_an_operator_needs_is_in_the_files_or_not_known() {
         objects.0.push(json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Setting",
             "metadata": {"name": "node-drain-policy", "namespace": "c13"}, "value": "allow-if-replica-is-stopped"}));
     }
+    let report = objects.answer("audit --fail-on never", DONE).await;
+    let findings = report["findings"].as_array().expect("findings");
+    let budget = findings.iter().find(|finding| finding["kind"] == "operatorBudget").expect("the budget");
+    assert!(budget["says"].as_str().is_some_and(|said| said.contains(expected[1])), "{budget:#}");
 }
