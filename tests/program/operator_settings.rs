@@ -1,9 +1,13 @@
 //! Settings of Kubernetes operators that decide what becomes of their pods. Tested with the objects of
 //! [`super::cases`].
 
+use kordon_core::cluster::{Namespace, Owner, OwnerKind};
 use serde_json::{Value, json};
 
-use super::case_objects::{DONE, LOSES, Objects};
+use super::{
+    case_objects::{DONE, LOSES, Objects},
+    dashboard_fixture::DashboardFixture,
+};
 
 /// Returns a field of the pod of this name in a plan.
 fn of_pod<'a>(plan: &'a Value, name: &str, field: &str) -> &'a str {
@@ -61,4 +65,25 @@ async fn the_setting_that_an_operator_needs_is_in_the_files_or_not_known() {
     let findings = report["findings"].as_array().expect("findings");
     let budget = findings.iter().find(|finding| finding["kind"] == "operatorBudget").expect("the budget");
     assert!(budget["says"].as_str().is_some_and(|said| said.contains(expected[1])), "{budget:#}");
+}
+
+/// The loop of the dashboard reads the settings of these owners.
+#[test]
+fn settings_are_read_while_a_detail_or_a_plan_needs_them() {
+    let mut fixture = DashboardFixture::well();
+    let owner = Owner {
+        kind: OwnerKind::other("InstanceManager", "longhorn.io"),
+        name: "manager".into(),
+        uid: "manager".into(),
+    };
+    let wanted = Some(vec![(Namespace::from("shop"), owner.clone())]);
+    fixture.change_pod("shop/cart-04-x7f2q", |pod| pod.owner = Some(owner.into()));
+    fixture.press("2/pool-b-02<Enter>");
+    assert_eq!(fixture.app.owners_with_settings(), None);
+    for keys in ["d", "<Esc>r"] {
+        fixture.press(keys);
+        assert_eq!(fixture.app.owners_with_settings(), wanted, "{keys}");
+    }
+    fixture.press("<Esc>");
+    assert_eq!(fixture.app.owners_with_settings(), None);
 }
