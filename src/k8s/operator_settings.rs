@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use kube::Client;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 
-use super::{admission, decode::items::items, fetched_list};
-use kordon_core::cluster::{
-    FetchedList, KnownSetting, Name, Namespace, OperatorSettings, Owner, OwnerDecision,
-};
+use super::{admission, fetched_list, owner_decisions::DECIDING_KINDS};
+use kordon_core::cluster::{KnownSetting, Namespace, OperatorSettings, Owner, OwnerDecision};
 
 /// Number of operators and namespaces that are read at the same time.
 const AT_ONCE: usize = 8;
@@ -26,6 +24,11 @@ pub async fn read(client: &Client, owners: &[(Namespace, Owner)]) -> OperatorSet
     }
     for (namespace, machines) in of_kind(owners, "VirtualMachineInstance", "kubevirt.io") {
         reads.push(of_virtual_machines(client, namespace, machines).boxed());
+    }
+    for kind in DECIDING_KINDS {
+        for (namespace, owners) in of_kind(owners, kind.kind, kind.group) {
+            reads.push(kind.read(client, namespace, owners).boxed());
+        }
     }
     let (mut found, mut answers) = (OperatorSettings::default(), stream::iter(reads).buffered(AT_ONCE));
     while let Some(OperatorSettings { settings, decisions }) = answers.next().await {
@@ -85,17 +88,6 @@ fn clause(text: String) -> KnownSetting {
     KnownSetting::Found(text.into())
 }
 
-/// Reads the objects at a path, or returns why they cannot be read.
-async fn list<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Vec<T>, Name> {
-    match fetched_list::read(client, path, |list| items(list, "list")).await {
-        FetchedList::Read(items) => Ok(items),
-        FetchedList::Unreadable(why) => Err(why),
-        FetchedList::NotRead | FetchedList::NotServed => {
-            Err(format!("the server does not serve {path}").into())
-        }
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
@@ -122,7 +114,7 @@ struct LonghornSetting {
 
 async fn node_drain_policy(client: &Client, namespace: &Namespace) -> KnownSetting {
     let path = format!("/apis/longhorn.io/v1beta2/namespaces/{namespace}/settings");
-    match list::<LonghornSetting>(client, &path).await {
+    match fetched_list::items_at::<LonghornSetting>(client, &path).await {
         Err(why) => KnownSetting::Unreadable(why),
         Ok(settings) => policy(&settings),
     }
@@ -185,9 +177,11 @@ async fn of_virtual_machines(
     owners: Vec<&Owner>,
 ) -> OperatorSettings {
     let path = |plural: &str| format!("/apis/kubevirt.io/v1/namespaces/{namespace}/{plural}");
-    let instances = list::<Instance>(client, &path("virtualmachineinstances")).await;
+    let instances = fetched_list::items_at::<Instance>(client, &path("virtualmachineinstances")).await;
     let machines = match &instances {
-        Ok(_) => list::<Machine>(client, &path("virtualmachines")).await.unwrap_or_default(),
+        Ok(_) => {
+            fetched_list::items_at::<Machine>(client, &path("virtualmachines")).await.unwrap_or_default()
+        }
         Err(_) => Vec::new(),
     };
     let mut found = OperatorSettings::default();
@@ -278,6 +272,8 @@ impl MachineSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::k8s::decode::items::items;
+    use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
     fn read<T: DeserializeOwned>(objects: &[Value]) -> Vec<T> {

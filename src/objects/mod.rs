@@ -53,14 +53,16 @@ pub enum ObjectsError {
 
 /// Kinds that stay unknown if they are missing in files that are complete, because other objects show that there are
 /// some: every node has a Lease, pods have claims that were made from templates, Jobs have CronJobs, drivers publish
-/// CSIStorageCapacities, and pods of Longhorn and KubeVirt have settings and VirtualMachineInstances.
-const SUPPOSED: [&str; 6] = [
+/// CSIStorageCapacities, and pods of Longhorn have settings. The last three own pods.
+const SUPPOSED: [&str; 8] = [
     "leases",
     "resourceclaimtemplates",
     "cronjobs",
     "csistoragecapacities",
     "settings",
     "virtualmachineinstances",
+    "gameservers",
+    "tfjobs",
 ];
 
 /// Connects to the objects of a file, folder or archive; the path `-` is standard input. The objects in the files

@@ -34,6 +34,31 @@ async fn the_files_say_what_becomes_of_a_virtual_machine() {
     }
 }
 
+/// Agones 1.56 `pkg/gameserversets/controller.go`: a GameServerSet replaces an Unhealthy GameServer.
+#[tokio::test]
+async fn the_files_say_whether_a_game_server_is_replaced() {
+    let mut objects = Objects::of("17-unknown-owners");
+    let owner = &mut objects.named("Pod", "run-pod")["metadata"]["ownerReferences"][0];
+    owner["apiVersion"] = "agones.dev/v1".into();
+    owner["kind"] = "GameServer".into();
+    owner["name"] = "game".into();
+    let (_, plan) = objects.run("plan drain c13-n1").await;
+    assert_eq!(of_pod(&plan, "run-pod", "outcome"), "unknown");
+    let text = of_pod(&plan, "run-pod", "outcomeText");
+    let why = "owned by GameServer game, which cannot be read: the files have no objects of this kind";
+    assert!(text.contains(why), "{text}");
+    let set = json!([{"apiVersion": "agones.dev/v1", "kind": "GameServerSet", "name": "set", "uid": "set",
+        "controller": true}]);
+    for (owners, outcome) in [(set, "moves"), (json!([]), "lost")] {
+        objects.without("GameServer", "game");
+        objects.0.push(json!({"apiVersion": "agones.dev/v1", "kind": "GameServer",
+            "metadata": {"name": "game", "namespace": "c13", "ownerReferences": owners},
+            "status": {"state": "Ready"}}));
+        let (_, plan) = objects.run("plan drain c13-n1").await;
+        assert_eq!(of_pod(&plan, "run-pod", "outcome"), outcome, "{plan:#}");
+    }
+}
+
 /// Returns the objects of a pod of Longhorn that a budget protects.
 fn protected_by_longhorn() -> Objects {
     let mut objects = Objects::of("17-unknown-owners");

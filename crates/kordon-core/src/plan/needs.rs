@@ -9,6 +9,7 @@ use super::{
     action::{Action, DrainOptions},
     filter, gaps,
     operator_budgets::{OperatorNeeds, operator_of_pod},
+    owner_kinds::{self, OwnerBehaviour},
     rules::EvictionRules,
     switchover::instance_scopes,
     taint,
@@ -125,7 +126,8 @@ pub fn owners_with_settings(action: &Action, cluster: &Cluster) -> Vec<(Namespac
     owners_with_settings_of(on_nodes.chain(named.iter().filter_map(|pod| cluster.pod(pod))))
 }
 
-/// Returns the owners of these pods whose operators act by their settings, with the namespaces of the pods.
+/// Returns the owners of these pods whose operators act by their settings or those of the owners, with the namespaces of
+/// the pods.
 pub fn owners_with_settings_of<'a>(pods: impl IntoIterator<Item = &'a Arc<Pod>>) -> Vec<(Namespace, Owner)> {
     let mut found = BTreeMap::new();
     for pod in pods {
@@ -134,7 +136,10 @@ pub fn owners_with_settings_of<'a>(pods: impl IntoIterator<Item = &'a Arc<Pod>>)
         else {
             continue;
         };
-        if operator_of_pod(pod).is_some_and(|operator| matches!(operator.needs, OperatorNeeds::Setting(_))) {
+        let needs_setting =
+            operator_of_pod(pod).is_some_and(|operator| matches!(operator.needs, OperatorNeeds::Setting(_)));
+        let row = owner_kinds::row_of(&owner.kind);
+        if needs_setting || row.is_some_and(|row| row.behaviour == OwnerBehaviour::OperatorDecides) {
             found.insert(owner.uid.clone(), (pod.key.namespace.clone(), (**owner).clone()));
         }
     }

@@ -487,6 +487,15 @@ pub const KINDS: &[Kind] = &[
         short_names: &["vmi"],
         ..PLAIN
     },
+    Kind {
+        group: "agones.dev",
+        plural: "gameservers",
+        singular: "gameserver",
+        name: "GameServer",
+        short_names: &["gs"],
+        ..PLAIN
+    },
+    Kind { group: "kubeflow.org", plural: "tfjobs", singular: "tfjob", name: "TFJob", ..PLAIN },
 ];
 
 /// Webhook configurations. The demo's API stores them, but calls no webhooks.
