@@ -14,9 +14,9 @@ use super::{
     },
 };
 use kordon_core::{
-    cluster::{FeedKind, Known, Scope},
+    cluster::{FeedKind, Key, Known, Namespace, NodeName, Owner, Scope},
     placement::SnapshotLease,
-    plan::{EvictionRules, PlanJob},
+    plan::{EvictionRules, PlanJob, needs},
 };
 use kordon_time::Timestamp;
 
@@ -134,6 +134,31 @@ impl App {
         let plan = overlays.plan().is_some_and(|preview| preview.request.drain.surge);
         let waves = overlays.maintenance().is_some_and(|sheet| sheet.request.surge);
         !self.is_frozen() && (plan || waves)
+    }
+
+    /// The owners whose operators act by their settings: of the pods that the open plan moves, and of those whose details
+    /// are shown. `None` if there are none, or if the screen is frozen.
+    pub fn owners_with_settings(&self) -> Option<Vec<(Namespace, Owner)>> {
+        if self.is_frozen() {
+            return None;
+        }
+        let (overlays, cluster) = (&self.screen.overlays, &self.model.cluster);
+        let (nodes, pods): (&[NodeName], &[Key]) = match overlays.plan().map(|plan| &plan.request) {
+            Some(PlanRequest { kind, targets: Targets::Nodes(nodes), .. }) if kind.moves_pods() => {
+                (nodes, &[])
+            }
+            Some(PlanRequest { targets: Targets::Pods(pods), .. }) => (&[], pods),
+            Some(_) | None => (&[], &[]),
+        };
+        let (node, pod) = match overlays.shown_detail().map(|detail| &detail.subject) {
+            Some(DetailSubject::Node(node)) => (Some(node), None),
+            Some(DetailSubject::Pod(pod)) => (None, Some(pod)),
+            Some(DetailSubject::Budget(_)) | None => (None, None),
+        };
+        let on_nodes = nodes.iter().take(MOST_NODES).chain(node).flat_map(|node| cluster.pods_on(node));
+        let named = pods.iter().chain(pod).filter_map(|pod| cluster.pod(pod));
+        let owners = needs::owners_with_settings_of(on_nodes.chain(named));
+        (!owners.is_empty()).then_some(owners)
     }
 
     /// Whether the user waits for the plan, because it is missing or belongs to an earlier request.

@@ -42,7 +42,7 @@ use crate::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Change, Cluster, Known, KnownNodeClaims, NodeName, Scope},
+    cluster::{Change, Cluster, Known, KnownNodeClaims, Namespace, NodeName, Owner, Scope},
     engine::Settings,
     placement::SchedulerRules,
     plan::{Action, EvictionRules, needs},
@@ -441,11 +441,10 @@ impl OneShot {
         self.model.apply(vec![Change::Autoscalers(Arc::new(known))], now);
     }
 
-    /// Reads the settings of operators that decide what becomes of the pods of an action.
-    pub async fn read_operator_settings(&mut self, action: &Action) {
-        let owners = needs::owners_with_settings(action, &self.model.cluster);
+    /// Reads the settings of the operators of these owners, which decide what becomes of the owners' pods.
+    pub async fn read_operator_settings(&mut self, owners: &[(Namespace, Owner)]) {
         if !owners.is_empty() {
-            let settings = operator_settings::read(&self.connection.client, &owners).await;
+            let settings = operator_settings::read(&self.connection.client, owners).await;
             let now = self.clock.now();
             self.model.apply(vec![Change::OperatorSettings(Arc::new(settings))], now);
         }

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use kube::Client;
+use serde::de::DeserializeOwned;
 
-use super::watch::{self, WatchError};
-use kordon_core::cluster::FetchedList;
+use super::{
+    decode::items::items,
+    watch::{self, WatchError},
+};
+use kordon_core::cluster::{FetchedList, Name};
 
 /// Maximum size of a list, in bytes.
 const LONGEST: usize = 64 << 20;
@@ -28,6 +32,20 @@ pub async fn read<T>(
         Err(why) => {
             let why = why.words().unwrap_or_else(|| "the answer has expired".into());
             FetchedList::Unreadable(why.as_str().into())
+        }
+    }
+}
+
+/// Reads the objects at a path.
+///
+/// # Errors
+/// The objects cannot be read, or are not served; the reason.
+pub async fn items_at<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Vec<T>, Name> {
+    match read(client, path, |list| items(list, "list")).await {
+        FetchedList::Read(items) => Ok(items),
+        FetchedList::Unreadable(why) => Err(why),
+        FetchedList::NotRead | FetchedList::NotServed => {
+            Err(format!("the server does not serve {path}").into())
         }
     }
 }

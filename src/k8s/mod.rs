@@ -18,6 +18,7 @@ pub mod leader_client;
 pub mod leadership;
 pub mod node_claims;
 pub mod operator_settings;
+pub mod owner_decisions;
 pub mod probe;
 pub mod proxy;
 pub mod requests;

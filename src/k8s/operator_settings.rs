@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use kube::Client;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 
-use super::{admission, decode::items::items, fetched_list};
-use kordon_core::cluster::{
-    FetchedList, KnownSetting, Name, Namespace, OperatorSettings, Owner, OwnerDecision,
-};
+use super::{admission, fetched_list, owner_decisions::DECIDING_KINDS};
+use kordon_core::cluster::{KnownSetting, Namespace, OperatorSettings, Owner, OwnerDecision};
 
 /// Number of operators and namespaces that are read at the same time.
 const AT_ONCE: usize = 8;
@@ -26,6 +24,11 @@ pub async fn read(client: &Client, owners: &[(Namespace, Owner)]) -> OperatorSet
     }
     for (namespace, machines) in of_kind(owners, "VirtualMachineInstance", "kubevirt.io") {
         reads.push(of_virtual_machines(client, namespace, machines).boxed());
+    }
+    for kind in DECIDING_KINDS {
+        for (namespace, owners) in of_kind(owners, kind.kind, kind.group) {
+            reads.push(kind.read(client, namespace, owners).boxed());
+        }
     }
     let (mut found, mut answers) = (OperatorSettings::default(), stream::iter(reads).buffered(AT_ONCE));
     while let Some(OperatorSettings { settings, decisions }) = answers.next().await {
@@ -85,17 +88,6 @@ fn clause(text: String) -> KnownSetting {
     KnownSetting::Found(text.into())
 }
 
-/// Reads the objects at a path, or returns why they cannot be read.
-async fn list<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Vec<T>, Name> {
-    match fetched_list::read(client, path, |list| items(list, "list")).await {
-        FetchedList::Read(items) => Ok(items),
-        FetchedList::Unreadable(why) => Err(why),
-        FetchedList::NotRead | FetchedList::NotServed => {
-            Err(format!("the server does not serve {path}").into())
-        }
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
@@ -122,7 +114,7 @@ struct LonghornSetting {
 
 async fn node_drain_policy(client: &Client, namespace: &Namespace) -> KnownSetting {
     let path = format!("/apis/longhorn.io/v1beta2/namespaces/{namespace}/settings");
-    match list::<LonghornSetting>(client, &path).await {
+    match fetched_list::items_at::<LonghornSetting>(client, &path).await {
         Err(why) => KnownSetting::Unreadable(why),
         Ok(settings) => policy(&settings),
     }
@@ -185,9 +177,11 @@ async fn of_virtual_machines(
     owners: Vec<&Owner>,
 ) -> OperatorSettings {
     let path = |plural: &str| format!("/apis/kubevirt.io/v1/namespaces/{namespace}/{plural}");
-    let instances = list::<Instance>(client, &path("virtualmachineinstances")).await;
+    let instances = fetched_list::items_at::<Instance>(client, &path("virtualmachineinstances")).await;
     let machines = match &instances {
-        Ok(_) => list::<Machine>(client, &path("virtualmachines")).await.unwrap_or_default(),
+        Ok(_) => {
+            fetched_list::items_at::<Machine>(client, &path("virtualmachines")).await.unwrap_or_default()
+        }
         Err(_) => Vec::new(),
     };
     let mut found = OperatorSettings::default();
@@ -209,31 +203,37 @@ async fn of_virtual_machines(
 }
 
 impl Instance {
+    /// Returns the eviction strategy; `Missing` if it lets the pod be evicted (KubeVirt 1.9,
+    /// `pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go`, `admitLauncherPod`).
     fn strategy(&self) -> KnownSetting {
         match self.spec.eviction_strategy.as_deref() {
             Some("None") => KnownSetting::Missing,
+            Some("LiveMigrateIfPossible") if !self.is_migratable() => KnownSetting::Missing,
+            Some("LiveMigrate") if !self.is_migratable() => {
+                clause("that is LiveMigrate, but the virtual machine cannot be live-migrated".into())
+            }
             Some(strategy) => clause(format!("that is {strategy}")),
             None => clause("that is what the KubeVirt object says".into()),
         }
     }
 
-    /// Returns whether the instance certainly does not migrate before an eviction (`kubevirt/kubevirt`,
-    /// `pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go`).
+    fn is_migratable(&self) -> bool {
+        let mut conditions = self.status.conditions.iter();
+        conditions.any(|condition| condition.kind == "LiveMigratable" && condition.status == "True")
+    }
+
+    /// Returns whether the instance certainly does not migrate before an eviction.
     fn never_migrates(&self) -> bool {
-        let is_migratable =
-            |condition: &InstanceCondition| condition.kind == "LiveMigratable" && condition.status == "True";
         match self.spec.eviction_strategy.as_deref() {
             Some("None") => true,
-            Some("LiveMigrate" | "LiveMigrateIfPossible") => {
-                !self.status.conditions.iter().any(is_migratable)
-            }
+            Some("LiveMigrate" | "LiveMigrateIfPossible") => !self.is_migratable(),
             Some(_) | None => false,
         }
     }
 
-    /// Returns what becomes of the instance after its pod has left; `None` if that depends on more, such as on whether
-    /// the guest shuts down without an error (`kubevirt/kubevirt`, `pkg/virt-controller/watch/vm/vm.go`,
-    /// `syncRunStrategy`).
+    /// Returns what becomes of the instance after its pod has left; `None` if that depends on more: with
+    /// RerunOnFailure, on whether the guest shuts down without an error; with WaitAsReceiver, on the strategy that
+    /// follows (KubeVirt 1.9, `pkg/virt-controller/watch/vm/vm.go`, `syncRunStrategy`).
     fn decision(&self, machines: &[Machine]) -> Option<OwnerDecision> {
         let owner = self.metadata.owner_references.iter().find(|owner| owner.controller);
         let strategy = match owner.map(|owner| (owner.kind.as_str(), owner.name.as_str())) {
@@ -247,18 +247,24 @@ impl Instance {
         };
         match strategy {
             "Always" => Some(OwnerDecision::Recreates),
-            "Manual" | "Once" | "Halted" if self.never_migrates() => Some(OwnerDecision::Ends),
+            // Its VirtualMachine stops the instance in any case.
+            "Halted" => Some(OwnerDecision::Ends),
+            // With Once, another instance starts only when the object of the ended one is deleted.
+            "Manual" | "Once" if self.never_migrates() => Some(OwnerDecision::Ends),
             _ => None,
         }
     }
 }
 
 impl MachineSpec {
+    /// Returns the run strategy; `None` if the machine is invalid (KubeVirt 1.9,
+    /// `staging/src/kubevirt.io/api/core/v1/types.go`, `VirtualMachine.RunStrategy`).
     fn strategy(&self) -> Option<&str> {
-        match self.running {
-            Some(true) => Some("Always"),
-            Some(false) => Some("Halted"),
-            None => self.run_strategy.as_deref(),
+        match (self.running, self.run_strategy.as_deref()) {
+            (Some(_), Some(_)) => None,
+            (Some(true), None) => Some("Always"),
+            (Some(false), None) => Some("Halted"),
+            (None, strategy) => Some(strategy.unwrap_or("Halted")),
         }
     }
 }
@@ -266,6 +272,8 @@ impl MachineSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::k8s::decode::items::items;
+    use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
     fn read<T: DeserializeOwned>(objects: &[Value]) -> Vec<T> {
@@ -299,7 +307,12 @@ mod tests {
         assert_eq!(of("None", json!({"running": true})), Some(OwnerDecision::Recreates));
         assert_eq!(of("None", json!({"runStrategy": "Manual"})), Some(OwnerDecision::Ends));
         assert_eq!(of("LiveMigrate", json!({"runStrategy": "Manual"})), None, "an eviction migrates it");
+        assert_eq!(of("None", json!({"runStrategy": "Once"})), Some(OwnerDecision::Ends));
+        assert_eq!(of("LiveMigrate", json!({"runStrategy": "Halted"})), Some(OwnerDecision::Ends));
+        assert_eq!(of("None", json!({})), Some(OwnerDecision::Ends), "Halted is the default");
+        assert_eq!(of("None", json!({"running": true, "runStrategy": "Always"})), None, "it is invalid");
         assert_eq!(of("None", json!({"runStrategy": "RerunOnFailure"})), None, "the guest decides");
+        assert_eq!(of("None", json!({"runStrategy": "WaitAsReceiver"})), None, "another strategy follows");
     }
 
     #[test]
@@ -314,6 +327,19 @@ mod tests {
         let of_set = of(None, true, Some("VirtualMachineInstanceReplicaSet"));
         assert_eq!(of_set, Some(OwnerDecision::Recreates));
         assert_eq!(of(None, true, Some("VirtualMachine")), None, "the machine was not read");
+    }
+
+    #[test]
+    fn the_eviction_strategy_denies_evictions_unless_it_needs_no_migration() {
+        let of =
+            |strategy: &str, is_migratable: bool| instance(Some(strategy), is_migratable, None).strategy();
+        let found = |text: &str| KnownSetting::Found(text.into());
+        assert_eq!(of("None", true), KnownSetting::Missing);
+        assert_eq!(of("LiveMigrateIfPossible", true), found("that is LiveMigrateIfPossible"));
+        assert_eq!(of("LiveMigrateIfPossible", false), KnownSetting::Missing);
+        let never = "that is LiveMigrate, but the virtual machine cannot be live-migrated";
+        assert_eq!(of("LiveMigrate", false), found(never));
+        assert_eq!(of("External", false), found("that is External"));
     }
 
     #[test]

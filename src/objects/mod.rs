@@ -52,9 +52,18 @@ pub enum ObjectsError {
 }
 
 /// Kinds that stay unknown if they are missing in files that are complete, because other objects show that there are
-/// some: every node has a Lease, pods have claims that were made from templates, Jobs have CronJobs, and drivers publish
-/// CSIStorageCapacities.
-const SUPPOSED: [&str; 4] = ["leases", "resourceclaimtemplates", "cronjobs", "csistoragecapacities"];
+/// some: every node has a Lease, pods have claims that were made from templates, Jobs have CronJobs, drivers publish
+/// CSIStorageCapacities, and pods of Longhorn have settings. The last three own pods.
+const SUPPOSED: [&str; 8] = [
+    "leases",
+    "resourceclaimtemplates",
+    "cronjobs",
+    "csistoragecapacities",
+    "settings",
+    "virtualmachineinstances",
+    "gameservers",
+    "tfjobs",
+];
 
 /// Connects to the objects of a file, folder or archive; the path `-` is standard input. The objects in the files
 /// `with` are laid over them. If `is_complete` is true, a kind that is missing in the files has no objects, except for

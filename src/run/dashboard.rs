@@ -38,7 +38,8 @@ use super::{
     player::{PlayedMoment, Player, PlayerEvent, StepKind, StepResult},
     preferences_file::{PreferencesFile, PreferencesReader, ReadPreferences, next_read},
     read_once::{
-        KordonLeaseReader, PlannedAutoscalers, ShownHealthChecks, ShownNodeClaims, ShownVolumeAttachments,
+        KordonLeaseReader, PlannedAutoscalers, ShownHealthChecks, ShownNodeClaims, ShownOperatorSettings,
+        ShownVolumeAttachments,
     },
     session::{Links, Session},
     surface::Surface,

@@ -6,12 +6,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::events::EventServer;
 use crate::{
-    k8s::{autoscalers, health_checks, kordon_lease, node_claims, volume_attachments},
+    k8s::{autoscalers, health_checks, kordon_lease, node_claims, operator_settings, volume_attachments},
     model::Model,
 };
 use kordon_core::cluster::{
-    Key, KnownAutoscalers, KnownHealthChecks, KnownNodeClaims, KnownVolumeAttachments, LeaderLease, NodeName,
-    Version,
+    Key, KnownAutoscalers, KnownHealthChecks, KnownNodeClaims, KnownVolumeAttachments, LeaderLease,
+    Namespace, NodeName, OperatorSettings, Owner, Version,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -23,7 +23,7 @@ const FAILED: &str = "reading them failed by a bug in kordon";
 pub struct ReadOnce<K, T> {
     /// API server from which the data is read; `None` if there is no API server.
     server: Option<EventServer>,
-    read: fn(Client) -> BoxFuture<'static, T>,
+    read: fn(Client, K) -> BoxFuture<'static, T>,
     unreadable: fn(&str) -> T,
     wanted: Option<K>,
     reading: Option<AbortOnDropHandle<T>>,
@@ -42,6 +42,10 @@ pub type ShownHealthChecks = ReadOnce<(NodeName, Version), KnownHealthChecks>;
 /// the pod.
 pub type ShownVolumeAttachments = ReadOnce<(Key, Version), KnownVolumeAttachments>;
 
+/// Reads the settings of operators once for each set of owners of the pods that an open plan moves or whose details are
+/// open.
+pub type ShownOperatorSettings = ReadOnce<Vec<(Namespace, Owner)>, OperatorSettings>;
+
 /// Reads the Lease of `kordon controller` once for each period of `LEASE_AGAIN`, by the number of the period.
 pub type KordonLeaseReader = ReadOnce<i64, Result<Option<LeaderLease>, String>>;
 
@@ -54,7 +58,7 @@ const LEASE_AHEAD: Span = Span::from_secs(5);
 
 impl KordonLeaseReader {
     pub fn kordon_lease(server: Option<EventServer>) -> Self {
-        let read = |client: Client| async move { kordon_lease::read(&client).await }.boxed();
+        let read = |client: Client, _| async move { kordon_lease::read(&client).await }.boxed();
         Self::new(server, read, |why| Err(why.into()))
     }
 
@@ -67,51 +71,61 @@ impl KordonLeaseReader {
 
 impl PlannedAutoscalers {
     pub fn autoscalers(server: Option<EventServer>) -> Self {
-        let read = |client: Client| async move { autoscalers::read(&client).await }.boxed();
+        let read = |client: Client, _| async move { autoscalers::read(&client).await }.boxed();
         Self::new(server, read, |why| KnownAutoscalers::Unreadable(why.into()))
     }
 }
 
 impl ShownNodeClaims {
     pub fn node_claims(server: Option<EventServer>) -> Self {
-        let read = |client: Client| async move { node_claims::read(&client).await }.boxed();
+        let read = |client: Client, _| async move { node_claims::read(&client).await }.boxed();
         Self::new(server, read, |why| KnownNodeClaims::Unreadable(why.into()))
     }
 }
 
 impl ShownHealthChecks {
     pub fn health_checks(server: Option<EventServer>) -> Self {
-        let read = |client: Client| async move { health_checks::read(&client).await }.boxed();
+        let read = |client: Client, _| async move { health_checks::read(&client).await }.boxed();
         Self::new(server, read, |why| KnownHealthChecks::Unreadable(why.into()))
     }
 }
 
 impl ShownVolumeAttachments {
     pub fn volume_attachments(server: Option<EventServer>) -> Self {
-        let read = |client: Client| async move { volume_attachments::read(&client).await }.boxed();
+        let read = |client: Client, _| async move { volume_attachments::read(&client).await }.boxed();
         Self::new(server, read, |why| KnownVolumeAttachments::Unreadable(why.into()))
+    }
+}
+
+impl ShownOperatorSettings {
+    pub fn operator_settings(server: Option<EventServer>) -> Self {
+        let read = |client: Client, owners: Vec<(Namespace, Owner)>| {
+            async move { operator_settings::read(&client, &owners).await }.boxed()
+        };
+        // Settings that are missing in the result count as not read.
+        Self::new(server, read, |_| OperatorSettings::default())
     }
 }
 
 impl<K, T> ReadOnce<K, T> {
     fn new(
         server: Option<EventServer>,
-        read: fn(Client) -> BoxFuture<'static, T>,
+        read: fn(Client, K) -> BoxFuture<'static, T>,
         unreadable: fn(&str) -> T,
     ) -> Self {
         Self { server, read, unreadable, wanted: None, reading: None }
     }
 }
 
-impl<K: PartialEq, T: Send + 'static> ReadOnce<K, T> {
+impl<K: Clone + PartialEq, T: Send + 'static> ReadOnce<K, T> {
     /// Starts to read the data if `wanted`, the item on screen that needs the data, differs from the item of the last
     /// call.
     pub fn follow(&mut self, wanted: Option<K>) {
-        if wanted.is_some()
+        if let Some(item) = &wanted
             && wanted != self.wanted
             && let Some(EventServer { client, .. }) = self.server.clone()
         {
-            self.reading = Some(AbortOnDropHandle::new(tokio::spawn((self.read)(client))));
+            self.reading = Some(AbortOnDropHandle::new(tokio::spawn((self.read)(client, item.clone()))));
         }
         self.wanted = wanted;
     }

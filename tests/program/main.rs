@@ -48,6 +48,7 @@ mod notify;
 mod panes;
 mod operations_cli;
 mod operations_dashboard;
+mod operator_settings;
 mod pending;
 mod playbacks;
 mod pressure;

@@ -332,7 +332,8 @@ impl ApprovalHost for OperationSession {
         if action.surges() {
             self.known.read_autoscalers().await;
         }
-        self.known.read_operator_settings(&action).await;
+        let owners = needs::owners_with_settings(&action, self.cluster());
+        self.known.read_operator_settings(&owners).await;
         let rules = EvictionRules::from(&self.known.model.settings);
         let mut job = plan_job(action, self.cluster().clone(), rules, ApprovalHost::now(self));
         if let Source::Scopes { .. } = self.source {

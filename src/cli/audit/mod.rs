@@ -28,7 +28,7 @@ use kordon_clock::Clock;
 use kordon_core::{
     cluster::NodeName,
     placement::Snapshot,
-    plan::{Cancellation, can_place, words::counted},
+    plan::{Cancellation, can_place, needs, words::counted},
 };
 use kordon_time::Span;
 use report::AuditReport;
@@ -76,6 +76,9 @@ pub async fn run(args: AuditArgs, connection: ConnectionArgs) -> Result<(), CliE
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     shot.read_autoscalers().await;
     let wanted: BTreeSet<NodeName> = args.nodes.names(&shot.model.cluster)?.into_iter().collect();
+    let pods = wanted.iter().flat_map(|node| shot.model.cluster.pods_on(node));
+    let owners = needs::owners_with_settings_of(pods);
+    shot.read_operator_settings(&owners).await;
     let cluster = &shot.model.cluster;
     let snapshot = can_place(cluster).then(|| Snapshot::new(cluster, shot.connection.version));
     let work = shot.model.audit(|node| wanted.contains(node), snapshot, shot.at);

@@ -58,9 +58,8 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     if action.surges() {
         shot.read_autoscalers().await;
     }
-    if !print.source.has_files() {
-        shot.read_operator_settings(&action).await;
-    }
+    let owners = needs::owners_with_settings(&action, &shot.model.cluster);
+    shot.read_operator_settings(&owners).await;
     let (cluster, now) = (&shot.model.cluster, shot.at);
     let unselected = cluster.gaps_in(target.selection(&shot.namespace)).unknown();
     if !unselected.is_empty() {

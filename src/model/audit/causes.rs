@@ -99,8 +99,12 @@ impl CausesOfPod<'_> {
             Finding::new(kind, FindingSubject::new("PodDisruptionBudget", budget), text)
         };
         Some(match verdict {
-            Verdict::WaitsForOperator { budget, operator, pods, .. } if pods.is_empty() => {
-                about(FindingKind::OperatorBudget, budget, operator.does.to_owned())
+            Verdict::WaitsForOperator { budget, operator, pods, setting, .. } if pods.is_empty() => {
+                let text = match operator.needs.setting_text(setting.as_ref()) {
+                    Some(setting) => format!("{}; {setting}", operator.does.trim_end_matches('.')),
+                    None => operator.does.to_owned(),
+                };
+                about(FindingKind::OperatorBudget, budget, text)
             }
             Verdict::WaitsForOperator { budget, pods, .. } => {
                 let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();

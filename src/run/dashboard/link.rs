@@ -18,6 +18,7 @@ pub(super) struct ClusterLink {
     node_claims: ShownNodeClaims,
     health_checks: ShownHealthChecks,
     volume_attachments: ShownVolumeAttachments,
+    operator_settings: ShownOperatorSettings,
     kordon_lease: KordonLeaseReader,
     kubelets: KubeletReader,
 }
@@ -63,6 +64,7 @@ impl ClusterLink {
             node_claims: ShownNodeClaims::node_claims(server.clone()),
             health_checks: ShownHealthChecks::health_checks(server.clone()),
             volume_attachments: ShownVolumeAttachments::volume_attachments(server.clone()),
+            operator_settings: ShownOperatorSettings::operator_settings(server.clone()),
             kordon_lease: KordonLeaseReader::kordon_lease(server.clone()),
             kubelets: KubeletReader::new(server, clock),
         }
@@ -82,6 +84,7 @@ impl ClusterLink {
         self.node_claims.follow(app.shown_karpenter_node());
         self.health_checks.follow(app.shown_unhealthy_node());
         self.volume_attachments.follow(app.shown_starting_pod());
+        self.operator_settings.follow(app.owners_with_settings());
         self.kordon_lease.keep(&app.model, app.shows_info(), app.model.views.taken);
         let usage = app.shows_usage() && !app.is_frozen();
         self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
@@ -99,6 +102,9 @@ impl ClusterLink {
             known = self.health_checks.next() => LinkEvent::Read(Change::HealthChecks(Arc::new(known))),
             known = self.volume_attachments.next() => {
                 LinkEvent::Read(Change::VolumeAttachments(Arc::new(known)))
+            }
+            known = self.operator_settings.next() => {
+                LinkEvent::Read(Change::OperatorSettings(Arc::new(known)))
             }
             // A Lease that cannot be read stays as it was until it expires.
             Ok(lease) = self.kordon_lease.next() => LinkEvent::Read(Change::KordonLease(lease)),

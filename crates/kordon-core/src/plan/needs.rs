@@ -1,11 +1,15 @@
 //! Scopes (sets of objects) of the cluster that have to be read to make the plan of an action.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     action::{Action, DrainOptions},
     filter, gaps,
     operator_budgets::{OperatorNeeds, operator_of_pod},
+    owner_kinds::{self, OwnerBehaviour},
     rules::EvictionRules,
     switchover::instance_scopes,
     taint,
@@ -119,13 +123,23 @@ pub fn owners_with_settings(action: &Action, cluster: &Cluster) -> Vec<(Namespac
         Action::Cordon { .. } | Action::Uncordon { .. } | Action::Metadata { .. } => (&[], &[]),
     };
     let on_nodes = nodes.iter().flat_map(|node| cluster.pods_on(node));
-    let named = named.iter().filter_map(|pod| cluster.pod(pod));
+    owners_with_settings_of(on_nodes.chain(named.iter().filter_map(|pod| cluster.pod(pod))))
+}
+
+/// Returns the owners of these pods whose operators act by their settings or those of the owners, with the namespaces of
+/// the pods.
+pub fn owners_with_settings_of<'a>(pods: impl IntoIterator<Item = &'a Arc<Pod>>) -> Vec<(Namespace, Owner)> {
     let mut found = BTreeMap::new();
-    for pod in on_nodes.chain(named) {
-        let operator = operator_of_pod(pod);
-        let has_setting =
-            operator.is_some_and(|operator| matches!(operator.needs, OperatorNeeds::Setting(_)));
-        if let Some(owner) = pod.owner.as_ref().filter(|_| has_setting) {
+    for pod in pods {
+        // Operators with settings are recognised by the owners of their pods.
+        let Some(owner) = pod.owner.as_ref().filter(|owner| matches!(owner.kind, OwnerKind::Other { .. }))
+        else {
+            continue;
+        };
+        let needs_setting =
+            operator_of_pod(pod).is_some_and(|operator| matches!(operator.needs, OperatorNeeds::Setting(_)));
+        let row = owner_kinds::row_of(&owner.kind);
+        if needs_setting || row.is_some_and(|row| row.behaviour == OwnerBehaviour::OperatorDecides) {
             found.insert(owner.uid.clone(), (pod.key.namespace.clone(), (**owner).clone()));
         }
     }

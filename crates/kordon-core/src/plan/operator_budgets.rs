@@ -39,6 +39,20 @@ pub enum RoleMove {
     OneReplica,
 }
 
+impl OperatorNeeds {
+    /// Returns the setting that the operator needs and what is known of it, as a clause; `None` if it needs no setting.
+    pub fn setting_text(self, known: Option<&KnownSetting>) -> Option<String> {
+        let Self::Setting(needs) = self else { return None };
+        let known = match known {
+            Some(KnownSetting::Found(text)) => format!(", and {text}"),
+            Some(KnownSetting::Unreadable(why)) => format!(", which is not known: {why}"),
+            Some(KnownSetting::Missing) => ", which is missing".into(),
+            None => String::new(),
+        };
+        Some(format!("it needs {needs}{known}"))
+    }
+}
+
 /// How one Kubernetes operator handles the budgets or the evictions of its pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperatorBudget {

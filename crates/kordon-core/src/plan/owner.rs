@@ -7,8 +7,8 @@ use super::{
     owner_kinds::{self, OwnerBehaviour},
 };
 use crate::cluster::{
-    Cluster, Key, Name, Namespace, NodeName, Owner, OwnerDecision, OwnerKind, Pod, Scope, Selector, Uid,
-    Workload, WorkloadKind, WorkloadStage, stateful_set::ordinal,
+    Cluster, Key, KnownSetting, Name, Namespace, NodeName, Owner, OwnerDecision, OwnerKind, Pod, Scope,
+    Selector, Uid, Workload, WorkloadKind, WorkloadStage, stateful_set::ordinal,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -420,6 +420,12 @@ pub fn unknown_text(cluster: &Cluster, pod: &Pod) -> Name {
     };
     match manager {
         Some(manager) => format!("replacement unknown: Job {} is managed by {manager}", owner.name).into(),
-        None => format!("replacement unknown: owned by {} {}", owner.kind.as_str(), owner.name).into(),
+        None => {
+            let why = match cluster.operator_settings().setting_of(owner) {
+                Some(KnownSetting::Unreadable(why)) => format!(", which cannot be read: {why}"),
+                Some(KnownSetting::Found(_) | KnownSetting::Missing) | None => String::new(),
+            };
+            format!("replacement unknown: owned by {} {}{why}", owner.kind.as_str(), owner.name).into()
+        }
     }
 }

@@ -121,7 +121,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
         "Agones",
         OwnerBehaviour::OperatorDecides,
         "googleforgames/agones/pkg/gameservers/missing.go",
-        "the GameServer becomes Unhealthy; a Fleet starts another one",
+        "the GameServer becomes Unhealthy; its GameServerSet starts another one",
     ),
     row(
         "Instance",

@@ -346,19 +346,16 @@ impl fmt::Display for Verdict {
             Self::WaitsForOperator { budget, numbers, operator, pods, setting } => {
                 write!(f, "waits for {budget} ({numbers}): {}", operator.does.trim_end_matches('.'))?;
                 match operator.needs {
-                    OperatorNeeds::Setting(needs) => {
-                        write!(f, "; it needs {needs}")?;
-                        match setting {
-                            Some(KnownSetting::Found(text)) => write!(f, ", and {text}")?,
-                            Some(KnownSetting::Unreadable(why)) => write!(f, ", which is not known: {why}")?,
-                            Some(KnownSetting::Missing) => f.write_str(", which is missing")?,
-                            None => {}
-                        }
-                    }
                     OperatorNeeds::OtherInstances { .. } if !pods.is_empty() => {
                         write!(f, "; not Ready on another schedulable node: {}", list(pods))?;
                     }
-                    OperatorNeeds::OtherInstances { .. } | OperatorNeeds::Nothing => {}
+                    OperatorNeeds::OtherInstances { .. }
+                    | OperatorNeeds::Setting(_)
+                    | OperatorNeeds::Nothing => {
+                        if let Some(setting) = operator.needs.setting_text(setting.as_ref()) {
+                            write!(f, "; {setting}")?;
+                        }
+                    }
                 }
                 Ok(())
             }

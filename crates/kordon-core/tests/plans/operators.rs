@@ -344,6 +344,12 @@ fn the_settings_of_a_virtual_machine_say_what_becomes_of_it() {
         });
         assert_eq!(drain(&fixture), (outcome, false), "{decision:?}");
     }
+    fixture.operator_settings(OperatorSettings {
+        settings: [(vm, KnownSetting::Unreadable("forbidden".into()))].into(),
+        ..OperatorSettings::default()
+    });
+    let text = of(&drained(&fixture, &["n1"]), "vm").outcome.to_string();
+    assert!(text.contains("owned by VirtualMachineInstance vm, which cannot be read: forbidden"), "{text}");
 }
 
 #[test]
@@ -353,6 +359,11 @@ fn only_settings_of_pods_that_leave_are_read() {
     let nodes = || vec!["n1".into(), "n2".into()];
     assert_eq!(owners(Action::DeleteNode { nodes: nodes() }), 1, "both pods have one owner");
     assert_eq!(owners(Action::Cordon { nodes: nodes() }), 0);
+    let decides = all_required("GameServer", "agones.dev");
+    assert_eq!(
+        needs::owners_with_settings(&Action::DeleteNode { nodes: nodes() }, &decides.cluster).len(),
+        1
+    );
     let other = all_required("VitessShard", "planetscale.com");
     assert!(needs::owners_with_settings(&Action::DeleteNode { nodes: nodes() }, &other.cluster).is_empty());
 }

@@ -463,6 +463,39 @@ pub const KINDS: &[Kind] = &[
         name: "MutatingWebhookConfiguration",
         ..WEBHOOK_CONFIGURATION
     },
+    Kind {
+        group: "longhorn.io",
+        version: "v1beta2",
+        plural: "settings",
+        singular: "setting",
+        name: "Setting",
+        ..PLAIN
+    },
+    Kind {
+        group: "kubevirt.io",
+        plural: "virtualmachines",
+        singular: "virtualmachine",
+        name: "VirtualMachine",
+        short_names: &["vm"],
+        ..PLAIN
+    },
+    Kind {
+        group: "kubevirt.io",
+        plural: "virtualmachineinstances",
+        singular: "virtualmachineinstance",
+        name: "VirtualMachineInstance",
+        short_names: &["vmi"],
+        ..PLAIN
+    },
+    Kind {
+        group: "agones.dev",
+        plural: "gameservers",
+        singular: "gameserver",
+        name: "GameServer",
+        short_names: &["gs"],
+        ..PLAIN
+    },
+    Kind { group: "kubeflow.org", plural: "tfjobs", singular: "tfjob", name: "TFJob", ..PLAIN },
 ];
 
 /// Webhook configurations. The demo's API stores them, but calls no webhooks.
