@@ -136,8 +136,8 @@ impl App {
         !self.is_frozen() && (plan || waves)
     }
 
-    /// The owners whose operators act by their settings: of the pods that the open plan moves, and of those whose details
-    /// are shown. `None` if there are none, or if the screen is frozen.
+    /// The owners whose operators act by their settings: of the pods that the open plan moves, of those whose details are
+    /// shown, and of all pods if the audit is shown. `None` if there are none, or if the screen is frozen.
     pub fn owners_with_settings(&self) -> Option<Vec<(Namespace, Owner)>> {
         if self.is_frozen() {
             return None;
@@ -157,7 +157,10 @@ impl App {
         };
         let on_nodes = nodes.iter().take(MOST_NODES).chain(node).flat_map(|node| cluster.pods_on(node));
         let named = pods.iter().chain(pod).filter_map(|pod| cluster.pod(pod));
-        let owners = needs::owners_with_settings_of(on_nodes.chain(named));
+        let owners = match self.model.predictions.audit().filter(|_| self.screen.shows_audit()) {
+            Some(audit) => audit.owners.clone(),
+            None => needs::owners_with_settings_of(on_nodes.chain(named)),
+        };
         (!owners.is_empty()).then_some(owners)
     }
 

@@ -42,8 +42,8 @@ pub type ShownHealthChecks = ReadOnce<(NodeName, Version), KnownHealthChecks>;
 /// the pod.
 pub type ShownVolumeAttachments = ReadOnce<(Key, Version), KnownVolumeAttachments>;
 
-/// Reads the settings of operators once for each set of owners of the pods that an open plan moves or whose details are
-/// open.
+/// Reads the settings of operators once for each set of owners of the pods that an open plan moves, whose details are
+/// open, or that an open audit is about.
 pub type ShownOperatorSettings = ReadOnce<Vec<(Namespace, Owner)>, OperatorSettings>;
 
 /// Reads the Lease of `kordon controller` once for each period of `LEASE_AGAIN`, by the number of the period.

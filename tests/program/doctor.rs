@@ -151,7 +151,12 @@ async fn the_lease_of_kordon_counts_in_files_too() {
         let file = shell.file("objects.json", &list);
         for question in [&["status"][..], &["why", "node", "n1"]] {
             let answer = shell.run(&[question, &["--from", &file, "--complete"]].concat()).await;
-            assert_eq!(answer.out.contains("no active kube-controller-manager"), is_missing, "{}", answer.out);
+            assert_eq!(
+                answer.out.contains("no active kube-controller-manager"),
+                is_missing,
+                "{}",
+                answer.out
+            );
         }
     }
 }

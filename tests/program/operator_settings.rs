@@ -94,7 +94,7 @@ async fn the_setting_that_an_operator_needs_is_in_the_files_or_not_known() {
 
 /// The loop of the dashboard reads the settings of these owners.
 #[test]
-fn settings_are_read_while_a_detail_or_a_plan_needs_them() {
+fn settings_are_read_while_a_detail_a_plan_or_the_audit_needs_them() {
     let mut fixture = DashboardFixture::well();
     let owner = Owner {
         kind: OwnerKind::other("InstanceManager", "longhorn.io"),
@@ -111,4 +111,6 @@ fn settings_are_read_while_a_detail_or_a_plan_needs_them() {
     }
     fixture.press("<Esc>");
     assert_eq!(fixture.app.owners_with_settings(), None);
+    fixture.press("9");
+    assert_eq!(fixture.app.owners_with_settings(), wanted, "the audit is about all pods");
 }

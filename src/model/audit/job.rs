@@ -3,10 +3,10 @@
 use super::{AuditWork, DrainAudit};
 use crate::model::Model;
 use kordon_core::{
-    cluster::Cluster,
+    cluster::{Cluster, Namespace, NodeName, Owner},
     engine::ServerVersion,
     placement::Snapshot,
-    plan::{Cancellation, EvictionRules, can_place},
+    plan::{Cancellation, EvictionRules, can_place, needs},
 };
 use kordon_time::Timestamp;
 
@@ -15,6 +15,8 @@ use kordon_time::Timestamp;
 pub struct KnownAudit {
     pub audit: DrainAudit,
     pub at: Timestamp,
+    /// The owners of all pods whose operators act by their settings, with the namespaces of the pods.
+    pub owners: Vec<(Namespace, Owner)>,
     /// Number of changes of the cluster that may alter plans, at the time of the audit.
     changes: u64,
 }
@@ -58,9 +60,10 @@ impl AuditJob {
     pub fn work_until(self, cancellation: &Cancellation) -> KnownAudit {
         let Self { cluster, version, rules, now, changes } = self;
         let snapshot = can_place(&cluster).then(|| Snapshot::new(&cluster, version));
-        let nodes = cluster.nodes().iter().map(|node| node.name.clone()).collect();
+        let nodes: Vec<NodeName> = cluster.nodes().iter().map(|node| node.name.clone()).collect();
+        let owners = needs::owners_with_settings_of(nodes.iter().flat_map(|node| cluster.pods_on(node)));
         let mut work = AuditWork::new(cluster, nodes, snapshot, rules, now);
         while work.step(cancellation) && !cancellation.is_cancelled() {}
-        KnownAudit { audit: work.finish(), at: now, changes }
+        KnownAudit { audit: work.finish(), at: now, changes, owners }
     }
 }
