@@ -114,7 +114,8 @@ fn the_maintenance_sheet_has_the_waves_of_marked_nodes_and_how_far_a_maintenance
     let text = |fixture: &mut DashboardFixture| snapshot::plain(&drawn(fixture, (120, 40)));
     fixture.press("m");
     fixture.press("2jjjjjjjjjjj jjjjjjjjjj m");
-    assert!(text(&mut fixture).contains("working out the waves"), "{}", text(&mut fixture));
+    let waits = "working out the waves of 2 nodes, and N-1 of 30 nodes after each wave";
+    assert!(text(&mut fixture).contains(waits), "{}", text(&mut fixture));
     let job = fixture.app.next_maintenance_job(fixture.now).expect("a job");
     fixture.app.on_maintenance(job.work(Guards::default()));
     assert!(fixture.app.next_maintenance_job(fixture.now).is_none(), "the waves are there");
