@@ -134,9 +134,9 @@ impl ConnectionArgs {
         let others = kubeconfig::other_contexts(&self.options(), &KubeEnvironment::from_env());
         // Without a current context, the error names all contexts already.
         let is_current = !names_one && !matches!(error, ConnectError::NoCurrentContext { .. });
-        match others.filter(|_| is_current) {
-            Some(others) => CliError::CurrentContext { error, others },
-            None => CliError::Connect(error),
+        match is_current && !others.is_empty() {
+            true => CliError::CurrentContext { error, others },
+            false => CliError::Connect(error),
         }
     }
 

@@ -17,7 +17,7 @@ use super::{config::ConfigError, themes::OwnThemeError};
 use crate::{
     executor::{guards::GuardsError, write_context::WriteContextError},
     journal::JournalError,
-    k8s::connect::ConnectError,
+    k8s::{connect::ConnectError, kubeconfig},
     model::{FindingSeverity, VerdictLevel},
     objects::ObjectsError,
     recording::RecordingError,
@@ -94,8 +94,12 @@ pub enum CliError {
     #[error("{0}{next}", next = next_step(.0))]
     Connect(#[from] ConnectError),
     /// The cluster of the kubeconfig's current context cannot be used. `others` names the other contexts.
-    #[error("{error}{next}; other contexts, for --context NAME: {others}", next = next_step(.error))]
-    CurrentContext { error: ConnectError, others: String },
+    #[error(
+        "{error}{next}; other contexts, for --context NAME: {names}",
+        next = next_step(.error),
+        names = listed(.others)
+    )]
+    CurrentContext { error: ConnectError, others: Vec<String> },
     #[error(transparent)]
     Objects(#[from] ObjectsError),
     #[error(transparent)]
@@ -421,6 +425,10 @@ pub fn report_error(error: &CliError, format: ErrorFormat) -> ExitCode {
     let _ = writeln!(std::io::stderr(), "kordon: {text}");
     format.print(&text, error.exit());
     error.exit().into()
+}
+
+fn listed(contexts: &[String]) -> String {
+    kubeconfig::listed(contexts.iter().map(String::as_str))
 }
 
 /// An error with its causes in one line, safe for a terminal. Causes that the text already contains are left out.

@@ -36,6 +36,7 @@ mod pending;
 mod placement;
 mod plan;
 mod pressure;
+mod progress;
 mod record;
 mod recorded;
 mod replay;

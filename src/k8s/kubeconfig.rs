@@ -157,14 +157,12 @@ pub fn files(options: &ConnectOptions, surroundings: &KubeEnvironment) -> Kubeco
     KubeconfigFiles { paths, origin }
 }
 
-/// Names of the contexts of the kubeconfig without its current context, for messages; `None` if there are none, or if
-/// the files cannot be read.
-pub fn other_contexts(options: &ConnectOptions, surroundings: &KubeEnvironment) -> Option<String> {
-    let (kubeconfig, _) = read(options, surroundings).ok()?;
-    let current = kubeconfig.current_context.as_deref();
-    let names = kubeconfig.contexts.iter().map(|context| context.name.as_str());
-    let others: Vec<&str> = names.filter(|name| Some(*name) != current).collect();
-    (!others.is_empty()).then(|| listed(others.into_iter()))
+/// Names of the contexts of the kubeconfig without its current context; none if the files cannot be read.
+pub fn other_contexts(options: &ConnectOptions, surroundings: &KubeEnvironment) -> Vec<String> {
+    let Ok((kubeconfig, _)) = read(options, surroundings) else { return Vec::new() };
+    let current = kubeconfig.current_context;
+    let names = kubeconfig.contexts.into_iter().map(|context| context.name);
+    names.filter(|name| Some(name) != current.as_ref()).collect()
 }
 
 /// Reads and merges the files; for each value, the first file that sets it wins. Also returns the paths, for messages.
@@ -412,7 +410,8 @@ fn override_user(user: &mut AuthInfo, options: &ConnectOptions) -> Result<(), Co
     Ok(())
 }
 
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+/// Names in order, for messages: `prod, staging`, `none`.
+pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<String> = names.map(plain).collect();
     names.sort();
     if names.is_empty() { "none".into() } else { names.join(", ") }

@@ -100,6 +100,8 @@ struct PartForm {
 /// What a part of the verdict is about, as far as this decides whether the part gives way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PartKind {
+    /// The next event of the node in the worst finding.
+    OwnEvent,
     /// What happens next, and when.
     Next,
     /// The consequence for pods: how many have nowhere to run.
@@ -123,13 +125,14 @@ enum Shortening {
     ShortestBoth,
     /// What happens next is left out, with all parts after it. The consequence has more room again.
     NoNext,
+    NoOwnEvent,
     ShortestConsequence,
     /// The consequence without what follows later.
     BareConsequence,
 }
 
 impl Shortening {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Whole,
         Self::ShortConsequence,
         Self::ShortNext,
@@ -137,6 +140,7 @@ impl Shortening {
         Self::ShortestNext,
         Self::ShortestBoth,
         Self::NoNext,
+        Self::NoOwnEvent,
         Self::ShortestConsequence,
         Self::BareConsequence,
     ];
@@ -146,7 +150,7 @@ impl Shortening {
         let (short, shortest) = match kind {
             PartKind::Consequence => (Self::ShortConsequence, Self::ShortestConsequence),
             PartKind::Next => (Self::ShortNext, Self::ShortestNext),
-            PartKind::Headroom | PartKind::Other => return 0,
+            PartKind::OwnEvent | PartKind::Headroom | PartKind::Other => return 0,
         };
         usize::from(self >= short)
             + usize::from(self >= shortest || self == Self::ShortestBoth)
@@ -213,8 +217,8 @@ impl ClusterVerdict {
 
     /// Returns the parts for a line of limited width. `fits` returns whether some parts fit into the line. If the part
     /// about what happens next does not fit, it and the consequence before it have their shorter forms. If these are
-    /// too long as well, what happens next is left out. If all parts do not fit, N-1 has its shorter form. The last parts
-    /// may still not fit.
+    /// too long as well, what happens next is left out, and then the next event of the named node. If all parts do not
+    /// fit, N-1 has its shorter form. The last parts may still not fit.
     pub fn parts_for(&self, fits: impl Fn(&[&str]) -> bool) -> Vec<&str> {
         let mut shown = Vec::new();
         for shortening in Shortening::ALL {
@@ -242,8 +246,12 @@ impl ClusterVerdict {
         parts
             .filter(|(place, (_, form))| {
                 let is_detail = form.kind == PartKind::Consequence && form.shorter.is_empty();
+                let is_own_event = form.kind == PartKind::OwnEvent;
                 let is_left_out = match *place < next {
-                    true => is_detail && shortening >= Shortening::NoDetails,
+                    true => {
+                        is_detail && shortening >= Shortening::NoDetails
+                            || is_own_event && shortening >= Shortening::NoOwnEvent
+                    }
                     false => shortening >= Shortening::NoNext,
                 };
                 !is_left_out || *place == 0

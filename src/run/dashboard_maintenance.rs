@@ -147,7 +147,7 @@ impl Starting {
             return Err(other);
         }
         let cluster = watched.cluster().clone();
-        let plan = plan(&mut watched, self.clock, cluster, &options, now).await;
+        let plan = plan(&mut watched, self.clock, cluster, &options, now, |_| ()).await;
         let plan = plan.map_err(|_| "working out the waves failed: this is a fault of kordon")?;
         if plan.waves.is_empty() {
             return Err("no node can be in a wave".into());

@@ -118,6 +118,38 @@ async fn go_to(driver: &DashboardDriver, context: &str) {
     driver.wait(&format!("context {context}")).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_another_context_is_offered_if_the_current_one_cannot_be_used() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let shell = Shell::new();
+    let cluster = |name: &str, server: &str| json!({"name": name, "cluster": {"server": server}});
+    let context = |name: &str| json!({"name": name, "context": {"cluster": name, "user": "alice"}});
+    let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "dead",
+        "clusters": [cluster("dead", "http://127.0.0.1:1"), cluster("prod", &server.url)],
+        "users": [{"name": "alice", "user": {}}],
+        "contexts": [context("dead"), context("prod")]});
+    let kubeconfig = shell.file("kubeconfig", &kubeconfig.to_string());
+    tokio::task::block_in_place(|| {
+        let start = || {
+            let terminal = Terminal::sized(shell.under_terminal(&["--kubeconfig", &kubeconfig]), 30, 160);
+            terminal.wait("other contexts, for --context NAME: prod");
+            terminal.wait("Context to open instead");
+            terminal
+        };
+        let mut chosen = start();
+        chosen.type_in("prdo\r");
+        chosen.wait("there is no context prdo; did you mean prod?");
+        chosen.type_in("prod\r");
+        chosen.wait("control-plane-1a-01");
+        chosen.type_in("q");
+        assert!(chosen.end().success());
+        let mut declined = start();
+        declined.type_in("\r");
+        assert_eq!(declined.end().exit_code(), 3);
+    });
+}
+
 /// A dashboard whose kubeconfig has two contexts of one cluster, and its configuration file.
 struct TwoContexts {
     terminal: Terminal,

@@ -114,7 +114,8 @@ fn the_maintenance_sheet_has_the_waves_of_marked_nodes_and_how_far_a_maintenance
     let text = |fixture: &mut DashboardFixture| snapshot::plain(&drawn(fixture, (120, 40)));
     fixture.press("m");
     fixture.press("2jjjjjjjjjjj jjjjjjjjjj m");
-    assert!(text(&mut fixture).contains("working out the waves"), "{}", text(&mut fixture));
+    let waits = "working out the waves of 2 nodes, and N-1 of 30 nodes after each wave";
+    assert!(text(&mut fixture).contains(waits), "{}", text(&mut fixture));
     let job = fixture.app.next_maintenance_job(fixture.now).expect("a job");
     fixture.app.on_maintenance(job.work(Guards::default()));
     assert!(fixture.app.next_maintenance_job(fixture.now).is_none(), "the waves are there");
@@ -411,7 +412,17 @@ fn taints_are_whole_where_their_column_has_room() {
     let mut fixture = DashboardFixture::incident();
     choose(&mut fixture, Pane::Nodes, &["name", "taints"]);
     let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
-    assert!(screen.contains("unreachable:NoExecute 55s"), "{screen}");
+    assert!(screen.contains("unreachable:NoExecute 55s, NoSchedule"), "{screen}");
+}
+
+#[test]
+fn taints_are_whole_on_a_large_screen() {
+    let mut fixture = DashboardFixture::incident();
+    for keys in ["", "w"] {
+        fixture.press(keys);
+        let screen = snapshot::plain(&drawn(&mut fixture, (220, 60)));
+        assert!(screen.contains("unreachable:NoExecute 55s, NoSchedule"), "{keys}: {screen}");
+    }
 }
 
 #[test]
@@ -433,7 +444,7 @@ fn wide_shows_no_fewer_columns_at_any_width() {
         let mut stays = narrow.iter().filter(|title| !may_go.contains(&title.as_str()));
         assert!(stays.all(|title| wide.contains(title)), "{width}: {narrow:?} {wide:?}");
     }
-    for (width, titles) in [(160, &["taints", "cpu req", "used"][..]), (200, &["mem req"])] {
+    for (width, titles) in [(160, &["taints", "cpu req", "cpu use"][..]), (200, &["mem req"])] {
         let [_, wide] = [width, width].map(&mut headings);
         for title in titles {
             assert!(wide.iter().any(|shown| shown == title), "{width}, {title}: {wide:?}");

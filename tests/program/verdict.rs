@@ -423,6 +423,21 @@ fn what_happens_next_fits_a_line_of_80_columns() {
     }
 }
 
+#[test]
+fn pods_that_will_have_nowhere_to_run_outlast_the_next_event_of_their_node() {
+    let mut fixture = DashboardFixture::well();
+    fail(&mut fixture, &["pool-a-01"], 35);
+    let verdict = verdict(&mut fixture);
+    let [node, event, nowhere] = [0, 1, 2].map(|place| verdict.parts[place].as_str());
+    let (pods, _) = nowhere.split_once(" will have nowhere to run").unwrap_or_else(|| panic!("{verdict:?}"));
+    let short = format!("{pods} nowhere to run soon");
+    let all = [node, event, &short];
+    assert!(event.starts_with("Unknown "), "{verdict:?}");
+    let cells = all.join(" · ").chars().count();
+    assert_eq!(parts_within(&verdict, cells), all);
+    assert_eq!(parts_within(&verdict, cells - 1), [node, short.as_str()]);
+}
+
 /// Capacity helps pods that would be Pending, not those that would be stuck: N-1 has the outcomes of both losses, or on
 /// a short line of neither.
 #[test]

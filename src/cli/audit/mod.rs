@@ -5,11 +5,7 @@ mod junit;
 mod report;
 mod table;
 
-use std::{
-    collections::BTreeSet,
-    io::{IsTerminal, Write as _},
-    path::PathBuf,
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -18,19 +14,18 @@ use super::{
     exit::{CliError, note},
     node_choice::NodeChoice,
     once::{OnceArgs, OneShot},
+    progress::ProgressLine,
 };
 use crate::{
     k8s::{admission, feed::FeedKind},
     model::{AuditWork, DrainAudit, FindingSeverity},
 };
 use baseline::Baseline;
-use kordon_clock::Clock;
 use kordon_core::{
     cluster::NodeName,
     placement::Snapshot,
     plan::{Cancellation, can_place, needs, words::counted},
 };
-use kordon_time::Span;
 use report::AuditReport;
 
 #[derive(Args, Debug)]
@@ -119,23 +114,12 @@ impl AuditArgs {
     }
 }
 
-/// Time between two lines of progress.
-const PROGRESS: Span = Span::from_millis(500);
-
 /// Runs the audit. On a terminal, shows its progress.
 fn with_progress(mut work: AuditWork) -> DrainAudit {
-    let mut terminal = std::io::stderr();
-    let clock = Clock::system();
-    let (is_shown, mut said, mut has_said) = (terminal.is_terminal(), clock.now(), false);
+    let line = ProgressLine::new();
     while work.step(&Cancellation::default()) {
-        if is_shown && clock.now() >= said + PROGRESS {
-            let (done, all) = work.progress();
-            let _ = write!(terminal, "\r{done} of {all} nodes audited ");
-            (said, has_said) = (clock.now(), true);
-        }
-    }
-    if has_said {
-        let _ = write!(terminal, "\r\x1b[K");
+        let (done, all) = work.progress();
+        line.show(|| format!("{done} of {all} nodes audited"));
     }
     work.finish()
 }

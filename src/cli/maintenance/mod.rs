@@ -8,10 +8,10 @@ mod table;
 
 pub use args::MaintenanceArgs;
 
-use super::{connection::ConnectionArgs, exit::CliError, once::OneShot};
+use super::{connection::ConnectionArgs, exit::CliError, once::OneShot, progress::ProgressLine};
 use crate::k8s::feed::FeedKind;
 use kordon_core::{
-    maintenance::{self, MaintenancePlan},
+    maintenance::{self, MaintenancePlan, PlanningProgress},
     plan::{EvictionRules, Prospect, words::counted},
 };
 use report::MaintenanceReport;
@@ -24,7 +24,8 @@ pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<()
     let shot = read(&args, connection).await?;
     let options = args.options(args.chosen(&shot)?, args.agreement.guards()?, &shot);
     let rules = EvictionRules::from(&shot.model.settings);
-    let plan = MaintenancePlan::new(&shot.model.cluster, &options, rules, shot.at);
+    let plan =
+        MaintenancePlan::with_progress(&shot.model.cluster, &options, rules, shot.at, &tell_on_terminal());
     args.once.output.print(&MaintenanceReport::new(&plan, &options), table::render)?;
     shot.done()?;
     match plan.left_out.len() {
@@ -34,6 +35,12 @@ pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<()
             text: format!("{} in no wave", counted(nodes, "node is", "nodes are")),
         }),
     }
+}
+
+/// Returns the function that shows the progress of a plan on a terminal.
+fn tell_on_terminal() -> impl Fn(PlanningProgress) + Send + 'static {
+    let line = ProgressLine::new();
+    move |progress| line.show(|| progress.to_string())
 }
 
 /// Fails if pods are lost for good and no flag accepts that.

@@ -7,7 +7,7 @@ use super::{
     outcome::{self, MaintenanceOutcomeReport},
     read,
     report::MaintenanceReport,
-    table,
+    table, tell_on_terminal,
 };
 use crate::{
     cli::{
@@ -160,7 +160,7 @@ async fn print_waves(
     options: &MaintenanceOptions,
 ) -> Result<MaintenancePlan, CliError> {
     let (clock, made) = (session.known.clock, session.known.at);
-    let plan = plan(&mut session.known.watched(), clock, cluster, options, made).await;
+    let plan = plan(&mut session.known.watched(), clock, cluster, options, made, tell_on_terminal()).await;
     let plan = plan.map_err(|error| CliError::Io {
         doing: "working out the waves".into(),
         error: std::io::Error::other(error),

@@ -18,7 +18,7 @@ pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Optio
     let event = model.views.leaving.next.get(node).filter(|_| model.views.is_predicted())?;
     let phrase = Phrase::from(format!("{} ", state_word(event.what)?));
     let phrase = phrase.time(until_event(model, node, event.what, event.at?, now));
-    Some(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, Vec::new()))
+    Some(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::OwnEvent, Vec::new()))
 }
 
 /// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this

@@ -32,7 +32,7 @@ use kordon_core::{
     engine::Severity,
     maintenance::{
         MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOptions, MaintenanceOutcome,
-        MaintenancePlan, MaintenanceWave, NodeResult, WaitFor,
+        MaintenancePlan, MaintenanceWave, NodeResult, PlanningProgress, WaitFor,
     },
     operation::{
         MaintenanceWrite, NodeIncomplete, NodeProgressStage, Operation, OperationEnd, OperationNotice,
@@ -200,7 +200,7 @@ impl<'a> MaintenanceRun<'a> {
             None => self.watched.cluster().clone(),
         };
         let now = self.now();
-        let plan = plan(&mut self.watched, self.clock, cluster, &self.options, now).await;
+        let plan = plan(&mut self.watched, self.clock, cluster, &self.options, now, |_| ()).await;
         let plan =
             plan.map_err(|_| Stop::Failed("working out the waves failed: this is a fault of kordon".into()))?;
         self.options.before = self.options.before.or(plan.before);
@@ -655,7 +655,7 @@ enum InputFrom {
     Nobody,
 }
 
-/// Computes waves in the background, while the cluster is watched.
+/// Computes waves in the background, while the cluster is watched. Calls `tell` with the progress.
 ///
 /// # Errors
 /// The work panicked.
@@ -665,9 +665,12 @@ pub async fn plan(
     cluster: Cluster,
     options: &MaintenanceOptions,
     now: Timestamp,
+    tell: impl Fn(PlanningProgress) + Send + 'static,
 ) -> Result<MaintenancePlan, JoinError> {
     let (options, rules) = (options.clone(), watched.rules());
-    let work = tokio::task::spawn_blocking(move || MaintenancePlan::new(&cluster, &options, rules, now));
+    let work = tokio::task::spawn_blocking(move || {
+        MaintenancePlan::with_progress(&cluster, &options, rules, now, &tell)
+    });
     watched.while_watching(clock, work).await
 }
 

@@ -149,10 +149,10 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
     }
     let Some(plan) = sheet.plan() else {
         let text = match knows_enough(&scene.shown.cluster) {
-            true => "working out the waves\u{2026}",
-            false => "the waves are not known: not everything is known that they depend on",
+            true => in_progress(scene, sheet),
+            false => "the waves are not known: not everything is known that they depend on".into(),
         };
-        let mut lines = vec![Runs::new(text, dim)];
+        let mut lines = vec![Runs::new(&text, dim).fitted(width)];
         lines.extend(options::lines(scene, &sheet.request, width));
         return lines;
     };
@@ -179,6 +179,17 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         lines.extend(reasons.iter().map(|line| Runs::new(&format!("  {line}"), base)));
     }
     lines
+}
+
+/// What is being computed: `working out the waves of 3 nodes, and N-1 of 30 nodes after each wave…`.
+fn in_progress(scene: &Scene, sheet: &MaintenanceSheet) -> String {
+    let all = scene.shown.cluster.nodes().len();
+    let nodes = counted(sheet.request.nodes.len(), "node", "nodes");
+    let losses = match sheet.request.options(Guards::default(), all, scene.now).keeps_headroom {
+        true => format!(", and N-1 of {} after each wave", counted(all, "node", "nodes")),
+        false => String::new(),
+    };
+    format!("working out the waves of {nodes}{losses}\u{2026}")
 }
 
 /// The assumptions under which the waves were computed.

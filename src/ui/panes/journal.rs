@@ -94,7 +94,8 @@ pub(super) fn words(entry: &JournalEntry) -> String {
 }
 
 /// Parts of an entry in their order. If space is short, the prediction's accuracy and the detail are dropped, then the
-/// middle of the name is cut. The text that says what happened always stays.
+/// text after the name is cut if a verb before the name says what happened, then the middle of the name. The text that
+/// says what happened always stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Phrase {
     before: String,
@@ -118,6 +119,12 @@ impl Phrase {
         }
         if phrase.width() > room {
             phrase.judgement.clear();
+        }
+        if phrase.width() > room && !entry.verb.is_empty() {
+            let cells = room.saturating_sub(phrase.width() - text::width(&phrase.after));
+            // A single `…` right after the name would look like a cut name.
+            phrase.after =
+                if cells > 1 { text::cut(&phrase.after, cells).into_owned() } else { String::new() };
         }
         let name = text::width(&phrase.name);
         let fixed = phrase.width() - name;
@@ -203,6 +210,15 @@ mod tests {
             "evicted pod shop/web-7d9f-x2k · not predicted",
             "a miss outlives the detail"
         );
+    }
+
+    #[test]
+    fn the_text_after_a_name_is_cut_before_the_name() {
+        let node = JournalSubject::Node("general-1b-01".into());
+        let tainted = entry("tainted", node, "node.kubernetes.io/unreachable:NoExecute");
+        assert_eq!(shown(&tainted, 42), "tainted node general-1b-01 unreachable:No…");
+        assert_eq!(shown(&tainted, 27), "tainted node general-1b-01");
+        assert_eq!(shown(&tainted, 25), "tainted node genera…1b-01");
     }
 
     #[test]

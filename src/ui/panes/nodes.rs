@@ -149,8 +149,8 @@ impl RareColumns {
 
     fn columns(&self) -> impl Iterator<Item = Column> {
         let column = |title, width| Column::plain(title, Width::Fixed(width));
-        let extended = self.has_extended.then(|| column("extended", EXTENDED).gives_way(11));
-        extended.into_iter().chain(self.has_devices.then(|| column("devices", DEVICES).gives_way(12)))
+        let extended = self.has_extended.then(|| column("extended", EXTENDED).gives_way(12));
+        extended.into_iter().chain(self.has_devices.then(|| column("devices", DEVICES).gives_way(13)))
     }
 
     /// Width of the columns of extended resources and devices, with the gaps before them. The column of taints is
@@ -207,17 +207,14 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
     let name = u16::try_from(scene.shown.watchlist.longest_name()).unwrap_or(u16::MAX);
     // Space for the sign and the mark before the name, and for the badges after the name.
     let name = name.saturating_add(5).clamp(14, width / 4 + 2);
-    let (heartbeat, state, next) = match width {
-        _ if !has_bars(width) => (Width::Fixed(6), 14, 20),
-        200.. if !is_wide => (Width::Fixed(9), 15, 36),
-        _ => (Width::Fixed(9), 15, 30),
-    };
-    // If space is short, the wide table drops the column `renewals` before any other column of the narrow table, and
-    // prefers requests and usage to conditions. The columns that only the wide table has, and whole names of zones and
-    // whole taints, give way before the narrow table's columns do.
-    let (renewals, cpu, conditions) = if is_wide { (16, 8, 9) } else { (8, 9, 8) };
+    let (heartbeat, state, next) =
+        if has_bars(width) { (Width::Fixed(9), 15, 30) } else { (Width::Fixed(6), 14, 20) };
+    // If space is short, the wide table drops the column `renewals` before any other column of the narrow table. The
+    // columns that only the wide table has, but for the CPU in use, and whole names of zones give way before whole
+    // taints do, and these give way before the narrow table's columns.
+    let (renewals, cpu) = if is_wide { (16, 8) } else { (8, 9) };
     let zone = column(sort, By::Zone, "zone", Width::Fixed(ZoneNaming::Short.width(scene))).gives_way(2);
-    let zone = if is_wide { zone.whole(ZoneNaming::Whole.width(scene), 13) } else { zone };
+    let zone = if is_wide { zone.whole(ZoneNaming::Whole.width(scene), 14) } else { zone };
     let last = if has_bars(width) { "heartbeat" } else { "last" };
     let mut columns = vec![
         column(sort, By::Name, "  node", Width::Fixed(name)),
@@ -232,9 +229,9 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
         column(sort, By::Memory, "mem req", Width::Fixed(7)).right().gives_way(10),
     ];
     if is_wide {
-        let used = |name| Column::plain("used", Width::Fixed(4)).named(name).right();
-        columns.insert(columns.len() - 1, used("cpu used").gives_way(cpu));
-        columns.push(used("mem used").gives_way(10));
+        let used = |title, name| Column::plain(title, Width::Fixed(7)).named(name).right();
+        columns.insert(columns.len() - 1, used("cpu use", "cpu used").gives_way(9));
+        columns.push(used("mem use", "mem used").gives_way(12));
         columns.extend(rare.columns());
         columns.extend([
             Column::plain("terminating", Width::Fixed(11)).right().gives_way(17),
@@ -244,14 +241,13 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
             column(sort, By::Version, "kubelet", Width::Fixed(9)).gives_way(18),
             column(sort, By::Kernel, "kernel", Width::Fixed(20)).gives_way(23),
             column(sort, By::Kind, "type", Width::Fixed(14)).gives_way(22),
-            column(sort, By::Age, "age", Width::Fixed(6)).right().gives_way(14),
+            column(sort, By::Age, "age", Width::Fixed(6)).right().gives_way(15),
         ]);
     }
     let taints = column(sort, By::Taints, "taints", Width::Grow(14, 2)).gives_way(7);
-    let taints = if is_wide { taints.whole(WHOLE_TAINTS - rare.width(), 15) } else { taints };
     columns.extend([
-        taints,
-        column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(conditions),
+        taints.whole(WHOLE_TAINTS - rare.width(), 11),
+        column(sort, By::Conditions, "conditions", Width::Fixed(14)).gives_way(8),
         Column::plain("reason", Width::Fixed(18)).gives_way(24),
         Column::plain("message", Width::Grow(24, 1)).gives_way(25),
     ]);
@@ -288,8 +284,8 @@ impl ZoneNaming {
     }
 }
 
-/// Width for the two taints that the controller sets, with their ages.
-const WHOLE_TAINTS: u16 = 54;
+/// Width for the two taints that the controller sets, with their age: `unreachable:NoExecute 59m59s, NoSchedule`.
+const WHOLE_TAINTS: u16 = 40;
 
 /// Whether the pane is wide enough for whole words in headings, and for a bar in the column `next`.
 const fn has_bars(width: u16) -> bool {
@@ -603,11 +599,13 @@ fn conditions(scene: &Scene, node: &Node) -> Cell {
     cell
 }
 
-/// Taints without their common prefix, NoExecute taints first: `unreachable:NoExecute 12s`.
+/// Taints without their common prefix, NoExecute taints first. If a taint differs from the one before it only in its
+/// effect, the effect stands for it: `unreachable:NoExecute 12s, NoSchedule`.
 fn taints(scene: &Scene, node: &Node) -> Cell {
     let mut taints: Vec<&Taint> = node.taints.iter().collect();
     taints.sort_by_key(|taint| taint.effect != TaintEffect::NoExecute);
     let mut cell = Cell::default();
+    let mut before: Option<&Taint> = None;
     for taint in taints {
         let role = match taint.effect {
             TaintEffect::NoExecute => Role::TaintNoExecute,
@@ -615,7 +613,12 @@ fn taints(scene: &Scene, node: &Node) -> Cell {
                 Role::TaintNoSchedule
             }
         };
-        cell = gap(cell, scene).and(&text::brief(&taint.to_string()), scene.style(role));
+        cell = gap(cell, scene);
+        if before.replace(taint).is_some_and(|it| (&it.key, &it.value) == (&taint.key, &taint.value)) {
+            cell = cell.and(taint.effect.as_str(), scene.style(role));
+            continue;
+        }
+        cell = cell.and(&text::brief(&taint.to_string()), scene.style(role));
         if let Some(added) = taint.time_added {
             cell = cell.and(&format!(" {}", scene.age(added)), scene.style(Role::Dim));
         }

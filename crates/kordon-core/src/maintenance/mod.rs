@@ -242,6 +242,29 @@ impl fmt::Display for LeftOutReason {
     }
 }
 
+/// Progress of the computation of a [`MaintenancePlan`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanningProgress {
+    /// Number of nodes that are in a wave so far.
+    pub planned: usize,
+    /// Number of nodes of the maintenance.
+    pub nodes: usize,
+    /// Percentage of the losses of nodes and zones that are simulated so far: those before the start, or those after the
+    /// next wave; `None` while nodes are added to a wave.
+    pub losses: Option<usize>,
+}
+
+impl fmt::Display for PlanningProgress {
+    /// Formats the progress: `12 of 40 nodes in waves`, `12 of 40 nodes in waves, N-1 42% worked out`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} in waves", self.planned, counted(self.nodes, "node", "nodes"))?;
+        match self.losses {
+            Some(percent) => write!(f, ", N-1 {percent}% worked out"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl MaintenanceOptions {
     /// The assumptions of the waves, as text.
     pub fn assumptions(&self) -> Vec<String> {
@@ -271,7 +294,18 @@ impl MaintenancePlan {
         rules: EvictionRules,
         now: Timestamp,
     ) -> Self {
-        schedule::plan(cluster, options, rules, now)
+        Self::with_progress(cluster, options, rules, now, &|_| ())
+    }
+
+    /// Computes the waves like [`Self::new`], and calls `tell` repeatedly with the progress.
+    pub fn with_progress(
+        cluster: &Cluster,
+        options: &MaintenanceOptions,
+        rules: EvictionRules,
+        now: Timestamp,
+        tell: &dyn Fn(PlanningProgress),
+    ) -> Self {
+        schedule::plan(cluster, options, rules, now, tell)
     }
 
     /// Returns the cost of the maintenance.

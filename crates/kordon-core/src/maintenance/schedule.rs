@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    LeftOutReason, MaintenanceCost, MaintenanceOptions, MaintenancePlan, MaintenanceWave, WorstLoss, by_zone,
+    LeftOutReason, MaintenanceCost, MaintenanceOptions, MaintenancePlan, MaintenanceWave, PlanningProgress,
+    WorstLoss, by_zone,
     state::WaveState,
     wave::{Trial, WavePlan},
 };
@@ -21,8 +22,9 @@ pub(super) fn plan(
     options: &MaintenanceOptions,
     rules: EvictionRules,
     now: Timestamp,
+    tell: &dyn Fn(PlanningProgress),
 ) -> MaintenancePlan {
-    let mut schedule = Schedule::new(cluster, options, rules, now);
+    let mut schedule = Schedule::new(cluster, options, rules, now, tell);
     while schedule.next_wave() {}
     let Schedule { before, waves, left_out, .. } = schedule;
     let done: Vec<NodeName> = waves.iter().flat_map(|wave| wave.nodes.clone()).collect();
@@ -50,16 +52,25 @@ struct Schedule<'a> {
     before: Option<WorstLoss>,
     waves: Vec<MaintenanceWave>,
     left_out: Vec<(NodeName, LeftOutReason)>,
+    /// Number of nodes at the start.
+    nodes: usize,
+    /// Takes the progress.
+    tell: &'a dyn Fn(PlanningProgress),
 }
 
 fn is_control_plane(cluster: &Cluster, name: &NodeName) -> bool {
     cluster.node(name).is_some_and(|node| node.is_control_plane())
 }
 
-/// Number of pods that the worst loss of a node or zone strands; `None` if not everything is known.
-fn worst_loss(cluster: &Cluster, rules: EvictionRules) -> Option<WorstLoss> {
+/// Number of pods that the worst loss of a node or zone strands; `None` if not everything is known. Calls `tell` with
+/// the progress in percent.
+fn worst_loss(cluster: &Cluster, rules: EvictionRules, tell: impl Fn(usize)) -> Option<WorstLoss> {
     let snapshot = Snapshot::new(cluster, rules.version);
-    headroom(cluster, &snapshot, || true).map(|headroom| WorstLoss::from(&headroom))
+    let continues = |percent| {
+        tell(percent);
+        true
+    };
+    headroom(cluster, &snapshot, continues).map(|headroom| WorstLoss::from(&headroom))
 }
 
 /// A possible wave, with the predicted cluster after it.
@@ -69,15 +80,23 @@ struct Found {
 }
 
 impl<'a> Schedule<'a> {
-    fn new(cluster: &Cluster, options: &'a MaintenanceOptions, rules: EvictionRules, now: Timestamp) -> Self {
+    fn new(
+        cluster: &Cluster,
+        options: &'a MaintenanceOptions,
+        rules: EvictionRules,
+        now: Timestamp,
+        tell: &'a dyn Fn(PlanningProgress),
+    ) -> Self {
         let mut left: Vec<NodeName> =
             options.nodes.iter().filter(|name| cluster.node(name).is_some()).cloned().collect();
         left.sort_by_cached_key(|name| (cluster.pods_on(name).count(), name.clone()));
         left.dedup();
+        let nodes = left.len();
+        let at_start = |losses| tell(PlanningProgress { planned: 0, nodes, losses: Some(losses) });
         Self {
             before: options
                 .keeps_headroom
-                .then(|| options.before.or_else(|| worst_loss(cluster, rules)))
+                .then(|| options.before.or_else(|| worst_loss(cluster, rules, at_start)))
                 .flatten(),
             state: WaveState::new(cluster, rules, now),
             options,
@@ -86,7 +105,13 @@ impl<'a> Schedule<'a> {
             left,
             waves: Vec::new(),
             left_out: Vec::new(),
+            nodes,
+            tell,
         }
+    }
+
+    fn tell(&self, losses: Option<usize>) {
+        (self.tell)(PlanningProgress { planned: self.nodes - self.left.len(), nodes: self.nodes, losses });
     }
 
     /// Adds the next wave. Returns false if no remaining node can be in a wave; these nodes are then left out.
@@ -165,6 +190,7 @@ impl<'a> Schedule<'a> {
     ) -> Option<WavePlan> {
         let mut wave: Option<WavePlan> = None;
         for node in self.left.iter().filter(|node| !rejected.contains(*node)) {
+            self.tell(None);
             if wave.as_ref().is_some_and(|wave| !self.may_join(&wave.nodes, node)) {
                 continue;
             }
@@ -231,7 +257,7 @@ impl<'a> Schedule<'a> {
         wave.delay(starts.since(wave.starts));
         if let Some(before) = self.before {
             let cluster = after.with_cordoned(&wave.ahead);
-            let stranded = worst_loss(&cluster, self.rules);
+            let stranded = worst_loss(&cluster, self.rules, |losses| self.tell(Some(losses)));
             wave.stranded = stranded.map(WorstLoss::most);
             if let Some(after) = stranded.filter(|stranded| !stranded.is_no_worse_than(before)) {
                 return Err(LeftOutReason::Headroom { after, before });

@@ -538,7 +538,7 @@ fn the_first_state_is_read_in_steps_and_nothing_is_known_before_all_of_it_is() {
     // Each node has 90,000 of its 100,000 millicores in use.
     let fixture = fixture(&vec![node; 3], &[workload], 1000);
     let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
-    let expected = headroom(&fixture.cluster, &snapshot, || true).expect("it went on");
+    let expected = headroom(&fixture.cluster, &snapshot, |_| true).expect("it went on");
     assert!(!expected.is_enough(), "{expected:?}");
 
     let mut work = work(&fixture, NEWEST);
@@ -580,7 +580,7 @@ fn single_pod(make: impl FnOnce(&mut Pod)) -> Headroom {
         own(pod, WorkloadKind::ReplicaSet, "web");
         make(pod);
     });
-    headroom(&fixture.cluster, &Snapshot::new(&fixture.cluster, NEWEST), || true).expect("it went on")
+    headroom(&fixture.cluster, &Snapshot::new(&fixture.cluster, NEWEST), |_| true).expect("it went on")
 }
 
 #[test]
@@ -619,7 +619,7 @@ proptest! {
     ) {
         let fixture = fixture(&nodes, &workloads, 1000);
         let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
-        let expected = headroom(&fixture.cluster, &snapshot, || true).expect("it went on");
+        let expected = headroom(&fixture.cluster, &snapshot, |_| true).expect("it went on");
         let mut work = work(&fixture, NEWEST);
         let mut lengths = slices.iter().cycle();
         for _ in 0..10_000 {

@@ -355,7 +355,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_strands_most_pods() {
 
     replicas(&mut fixture, "api", &["n2", "n2"], 1);
     let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
-    let found = headroom(&fixture.cluster, &snapshot, || true).expect("it went on");
+    let found = headroom(&fixture.cluster, &snapshot, |_| true).expect("it went on");
     let (nodes, zones) = (&found.nodes, &found.zones);
     assert_eq!((nodes.tried, nodes.short), (3, 0), "three of n1 fit beside two on n2 and one on n3");
     assert_eq!((zones.tried, zones.short), (2, 1));
@@ -377,12 +377,12 @@ fn headroom_names_the_node_and_the_zone_whose_loss_strands_most_pods() {
 #[test]
 fn headroom_stops_when_it_is_cancelled() {
     let fixture = roomy(&[("n1", 4), ("n2", 4)]);
-    assert_eq!(headroom(&fixture.cluster, &Snapshot::new(&fixture.cluster, NEWEST), || false), None);
+    assert_eq!(headroom(&fixture.cluster, &Snapshot::new(&fixture.cluster, NEWEST), |_| false), None);
 }
 
 fn reported(fixture: &PlanFixture) -> String {
     let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
-    words(&headroom(&fixture.cluster, &snapshot, || true).expect("it went on"))
+    words(&headroom(&fixture.cluster, &snapshot, |_| true).expect("it went on"))
 }
 
 fn words(headroom: &Headroom) -> String {

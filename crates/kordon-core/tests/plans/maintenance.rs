@@ -1,6 +1,7 @@
 //! Maintenance of many nodes in waves: properties that hold for every cluster, and worked examples.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -11,7 +12,9 @@ use kordon_core::{
     cluster::{
         IntOrPercent, Key, LocalVolume, NodeName, PodEnding, Requests, Resources, WorkloadKind, ZoneKey,
     },
-    maintenance::{LeftOutReason, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan, WorstLoss},
+    maintenance::{
+        LeftOutReason, MaintenanceOptions, MaintenanceOutcome, MaintenancePlan, PlanningProgress, WorstLoss,
+    },
     operation::{Guards, OperationProgress, PodEnd, PodProgress, PodProgressStage},
     placement::Snapshot,
     plan::{DrainOptions, PodPlan, headroom},
@@ -83,6 +86,21 @@ fn nodes_whose_pods_share_a_budget_go_one_after_the_other() {
     assert_eq!(plan.by_name.nodes, 3);
     assert!(plan.by_name.takes > plan.cost().takes, "{plan:#?}");
     assert_eq!(plan.waves[0].down.len(), 1, "the only pod of api is down for a while");
+}
+
+#[test]
+fn the_progress_counts_nodes_in_waves_and_simulated_losses() {
+    let mut fixture = nodes(&[8, 8, 8, 8, 8, 8]);
+    workload(&mut fixture, "web", &["n0", "n1"], Some(1));
+    let all = MaintenanceOptions { keeps_headroom: true, ..options(&["n0", "n1"]) };
+    let told = RefCell::new(Vec::new());
+    let tell = |progress: PlanningProgress| told.borrow_mut().push(progress.to_string());
+    let plan = MaintenancePlan::with_progress(&fixture.cluster, &all, fixture.rules(), NOW, &tell);
+    assert_eq!(waves(&plan), [["n0"], ["n1"]]);
+    let told = told.into_inner();
+    assert_eq!(told[0], "0 of 2 nodes in waves, N-1 0% worked out");
+    assert!(told.iter().any(|text| text == "1 of 2 nodes in waves"), "{told:?}");
+    assert!(told.iter().any(|text| text.starts_with("1 of 2 nodes in waves, N-1 ")), "{told:?}");
 }
 
 #[test]
@@ -431,7 +449,7 @@ proptest! {
         prop_assert_eq!(all.iter().map(|node| &***node).collect::<Vec<_>>(), wanted.clone(), "every node once");
 
         let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
-        let before = headroom(&fixture.cluster, &snapshot, || true).expect("it is not interrupted");
+        let before = headroom(&fixture.cluster, &snapshot, |_| true).expect("it is not interrupted");
         let before = before.nodes.most_stranded().max(before.zones.most_stranded());
         let mut places = places(&fixture);
         let mut done: BTreeSet<&NodeName> = BTreeSet::new();

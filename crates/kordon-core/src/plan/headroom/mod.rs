@@ -283,15 +283,27 @@ impl<T> HeadroomLoss<T> {
 /// Computes the headroom at once: the losses of all Ready nodes, then of all zones. The snapshot must be of this
 /// cluster.
 ///
-/// Calls `continues` repeatedly. If it returns false, stops and returns `None`.
+/// Calls `continues` repeatedly with the progress in percent. If it returns false, stops and returns `None`.
 pub fn headroom(
     cluster: &Cluster,
     snapshot: &Snapshot,
-    mut continues: impl FnMut() -> bool,
+    mut continues: impl FnMut(usize) -> bool,
 ) -> Option<Headroom> {
     let mut work = HeadroomWork::default();
     let state = ClusterSnapshot { cluster: cluster.clone(), snapshot: snapshot.clone() };
     work.start_with(state, Timestamp::EPOCH);
-    work.advance(&mut continues);
-    Some(work.headroom()).filter(Headroom::is_complete)
+    while continues(work.headroom().progress()) {
+        let mut steps = STEPS;
+        work.advance(&mut || {
+            steps -= 1;
+            steps > 0
+        });
+        if steps > 0 {
+            return Some(work.headroom()).filter(Headroom::is_complete);
+        }
+    }
+    None
 }
+
+/// Number of steps of a [`HeadroomWork`] between two calls of `continues`.
+const STEPS: usize = 1_000;
