@@ -275,6 +275,6 @@ async fn restart(world: &World, clock: Clock, node: NodeName) {
 
 fn worst_loss(cluster: &Cluster) -> WorstLoss {
     let snapshot = Snapshot::new(cluster, VERSION);
-    let headroom = headroom(cluster, &snapshot, || true);
+    let headroom = headroom(cluster, &snapshot, |_| true);
     WorstLoss::from(&headroom.expect("all losses are computed"))
 }
