@@ -191,7 +191,7 @@ fn preempted(pod: &PreemptedPod) -> PreemptedReport {
         node: pod.node.clone(),
         in_turn_for: pod.in_turn_for.as_ref().map(ToString::to_string),
         text: pod.to_string(),
-        outcome: OutcomeKind::of_preempted(pod).word(),
+        outcome: OutcomeKind::for_preempted(pod).word(),
     }
 }
 

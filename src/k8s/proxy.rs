@@ -1,4 +1,8 @@
 //! The proxy for a server: `proxy-url` of the cluster, or environment variables with Go's rules.
+//!
+//! `NO_PROXY` is read here, so that one value means the same to kordon and kubectl. The matcher of hyper-util follows
+//! curl: it takes `host:port` and `*.example.com` for names of hosts, lets `.example.com` cover `example.com` itself,
+//! sends loopback addresses to the proxy, and ignores a proxy that it cannot read instead of reporting it.
 
 use std::net::IpAddr;
 

@@ -221,7 +221,7 @@ impl EvictionCounts {
         counts.staying = staying.filter(|key| !stuck_already.contains(key)).filter(lives).count();
         counts.stuck_on = stuck_on.len();
         let preempted = outcomes.into_iter().flat_map(|outcomes| outcomes.preempted.values());
-        counts.preempted = preempted.map(|pod| OutcomeKind::of_preempted(&pod.victim)).collect();
+        counts.preempted = preempted.map(|pod| OutcomeKind::for_preempted(&pod.victim)).collect();
         counts.against_budgets =
             outcomes.is_some_and(|outcomes| outcomes.refused.is_some()).then_some(refused);
         counts

@@ -1,6 +1,10 @@
 //! kordon as the scheduler of the embedded cluster: watches the cluster, places one pod after the other, and reports
 //! why a pod fits nowhere.
 //!
+//! `kordon demo` uses it, because the scheduler of `kordon-demo` is small: it has no affinity, no volumes and no
+//! preemption, and so would show Pending pods and landings that no real cluster has. Whether `placement` is right is
+//! tested against recordings of the real scheduler, not here.
+//!
 //! It uses the API as any scheduler does: bindings, the condition PodScheduled, nominations, deletion of preempted
 //! pods. `placement` selects the nodes, so that pods land where plans predict. If several nodes are equally good, the
 //! first by name is selected, as in plans.

@@ -6,10 +6,10 @@
 //! than a monitor period and a second, unless there is an explanation. Prints how many predictions were right, and the
 //! errors of their times.
 //!
-//! A third part runs for a minute with a clock that is 28 s behind the cluster's.
+//! A second test runs for 90 s with a clock that is 28 s behind the cluster's.
 //!
-//! Takes six minutes. With `KORDON_RUN=1h`, each of the first two parts runs for that time. `KORDON_SEED` selects
-//! another script of incidents.
+//! Takes six minutes. With `KORDON_RUN=1h`, each test runs for that time. `KORDON_SEED` selects another script of
+//! incidents.
 
 use std::time::Duration;
 

@@ -82,6 +82,104 @@ const KNOWN: [&str; 20] = [
     "VERDICT",
 ];
 
+/// Heads of columns with numbers only.
+const NUMBERS: [&str; 27] = [
+    "NOT READY",
+    "NOT READY AT END",
+    "QUEUE",
+    "UNREACHABLE",
+    "MOVES",
+    "FOR BLIPS",
+    "NOT BACK: MOVES",
+    "UNCERTAIN",
+    "NEEDS",
+    "EXPECTED",
+    "ALLOWED",
+    "TRIES",
+    "COUNT",
+    "WAVE",
+    "LEAVE",
+    "DATA LOST",
+    "PENDING",
+    "IN 2H",
+    "N-1 STRANDS",
+    "PLACE",
+    "PRIORITY",
+    "SCORE",
+    "LEAST ALLOCATED",
+    "BALANCED",
+    "SPREAD",
+    "SIZE",
+    "HEARTBEATS IN GRACE",
+];
+
+/// Heads of columns that are not checked, because their texts have too many forms.
+const UNCHECKED: [&str; 63] = [
+    "VALUE",
+    "FROM",
+    "CLUSTER",
+    "UNTIL",
+    "ENDS",
+    "STARTS",
+    "REMAINING",
+    "BLOCKED BY",
+    "EVICTED",
+    "EVICTED AFTER",
+    "DETECTION (MAX)",
+    "CHART",
+    "AVAILABLE",
+    "CAPACITY",
+    "ABOVE THRESHOLD",
+    "THRESHOLD REACHED",
+    "OOM SCORE",
+    "IMAGES",
+    "NODE AFFINITY",
+    "POD AFFINITY",
+    "A",
+    "B",
+    "B - A",
+    "STATUS WRITES/MIN",
+    "LEASE WRITES/MIN",
+    "ETCD GROWTH/MIN",
+    "UNTIL COMPACTION",
+    "EVICTION TIMEOUT",
+    "BLIP WITHOUT UNKNOWN",
+    "BLIP WITHOUT EVICTION",
+    "PODS OF ONE NODE",
+    "OF ONE ZONE",
+    "OF ALL NODES",
+    "TIME",
+    "CORDONED BY THIS",
+    "PREEMPTS",
+    "PREEMPTED",
+    "RENEWALS",
+    "ROLES",
+    "ADDRESS",
+    "KUBELET",
+    "KERNEL",
+    "CONDITIONS",
+    "REASON",
+    "OWNER",
+    "LOCAL DATA",
+    "FINALIZERS",
+    "NODE STATES",
+    "FIRST CAUSE",
+    "POOL",
+    "ROOM",
+    "RULE",
+    "BLOCKS",
+    "DRAINS",
+    "DRAINED",
+    "DOWN MEANWHILE",
+    "WHAT WOULD HELP",
+    "KIND",
+    "STAGE",
+    "EVIDENCE",
+    "OBJECT",
+    "SOURCE",
+    "BY THE REPLACEMENT OF",
+];
+
 #[tokio::test(start_paused = true)]
 async fn tables_over_a_recording_say_below_each_head_what_the_head_says() {
     let shell = Shell::new();
@@ -347,33 +445,7 @@ impl Known {
             "LOST" => matches!(kind, Kind::Number | Kind::Pod),
             // The column HEALTHY has a number, or the numbers of healthy and of required pods.
             "HEALTHY" => kind == Kind::Number || cell.contains(" of "),
-            "NOT READY"
-            | "NOT READY AT END"
-            | "QUEUE"
-            | "UNREACHABLE"
-            | "MOVES"
-            | "FOR BLIPS"
-            | "NOT BACK: MOVES"
-            | "UNCERTAIN"
-            | "NEEDS"
-            | "EXPECTED"
-            | "ALLOWED"
-            | "TRIES"
-            | "COUNT"
-            | "WAVE"
-            | "LEAVE"
-            | "DATA LOST"
-            | "PENDING"
-            | "IN 2H"
-            | "N-1 STRANDS"
-            | "PLACE"
-            | "PRIORITY"
-            | "SCORE"
-            | "LEAST ALLOCATED"
-            | "BALANCED"
-            | "SPREAD"
-            | "SIZE"
-            | "HEARTBEATS IN GRACE" => kind == Kind::Number,
+            head if NUMBERS.contains(&head) => kind == Kind::Number,
             "PODS" => kind == Kind::Number || cell.contains("->"),
             "DEVICES" => cell == "?" || cell.contains('/'),
             "EXTENDED" => cell.contains('/'),
@@ -403,70 +475,7 @@ impl Known {
             // The column TAINTS has a text, or a score in the table of the best nodes.
             "TAINTS" => matches!(kind, Kind::Number | Kind::Other),
             "LANDS ON" => matches!(kind, Kind::Node | Kind::Other),
-            // The cells of these columns are not checked, because their texts have too many forms.
-            "VALUE"
-            | "FROM"
-            | "CLUSTER"
-            | "UNTIL"
-            | "ENDS"
-            | "STARTS"
-            | "REMAINING"
-            | "BLOCKED BY"
-            | "EVICTED"
-            | "EVICTED AFTER"
-            | "DETECTION (MAX)"
-            | "CHART"
-            | "AVAILABLE"
-            | "CAPACITY"
-            | "ABOVE THRESHOLD"
-            | "THRESHOLD REACHED"
-            | "OOM SCORE"
-            | "IMAGES"
-            | "NODE AFFINITY"
-            | "POD AFFINITY"
-            | "A"
-            | "B"
-            | "B - A"
-            | "STATUS WRITES/MIN"
-            | "LEASE WRITES/MIN"
-            | "ETCD GROWTH/MIN"
-            | "UNTIL COMPACTION"
-            | "EVICTION TIMEOUT"
-            | "BLIP WITHOUT UNKNOWN"
-            | "BLIP WITHOUT EVICTION"
-            | "PODS OF ONE NODE"
-            | "OF ONE ZONE"
-            | "OF ALL NODES"
-            | "TIME"
-            | "CORDONED BY THIS"
-            | "PREEMPTS"
-            | "PREEMPTED"
-            | "RENEWALS"
-            | "ROLES"
-            | "ADDRESS"
-            | "KUBELET"
-            | "KERNEL"
-            | "CONDITIONS"
-            | "REASON"
-            | "OWNER"
-            | "LOCAL DATA"
-            | "FINALIZERS"
-            | "NODE STATES"
-            | "FIRST CAUSE"
-            | "POOL"
-            | "ROOM"
-            | "RULE"
-            | "BLOCKS"
-            | "DRAINS"
-            | "DRAINED"
-            | "DOWN MEANWHILE"
-            | "WHAT WOULD HELP"
-            | "KIND"
-            | "STAGE"
-            | "EVIDENCE"
-            | "OBJECT"
-            | "SOURCE"
-            | "BY THE REPLACEMENT OF" => true,
+            head if UNCHECKED.contains(&head) => true,
             other => panic!("nothing says what stands below {other}: {cell:?}"),
         }
     }

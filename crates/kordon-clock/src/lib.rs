@@ -1,4 +1,10 @@
-//! The only place that reads a clock.
+//! The only place that reads a clock. The program and the demo take the time from a [`Clock`], and pass it to
+//! `kordon-core` as an argument.
+//!
+//! ```text
+//!  system time, once at the start ---> Clock ---> now()           Timestamp
+//!  tokio's monotonic time, times speed --^   '--> sleep_until()   a timer
+//! ```
 
 #![warn(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 

@@ -4,6 +4,10 @@
 //! The package depends on no crate that provides any of these, and `tests/tidy/layers.rs` forbids the parts of the
 //! standard library that do.
 //!
+//! Other programs may embed it: fill a [`Cluster`](cluster::Cluster) by [`Change`](cluster::Change)s, and drive an
+//! [`Engine`](engine::Engine) over it. `examples/silent_node.rs` does so in sixty lines
+//! (`cargo run -p kordon-core --example silent_node`). The API follows the needs of kordon and is not stable.
+//!
 //! The modules are listed top down. A module may use the modules below it, but not the modules above it.
 
 #![warn(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]

@@ -2,6 +2,12 @@
 //!
 //! It checks requests, taints, cordons and node selectors. Then it spreads pods over zones and nodes and prefers the
 //! least loaded node. It has no preemption, and no affinity except that of DaemonSets.
+//!
+//! Tests use it, because it shares no code with kordon: a scheduler that placed pods by kordon's own rules would agree
+//! with a wrong prediction. `kordon demo` uses kordon's placement instead ([`Scheduling::External`]), so that all
+//! filters, preemption and the reasons of Pending pods can be seen there.
+//!
+//! [`Scheduling::External`]: crate::world::Scheduling::External
 
 use std::{
     cmp::Reverse,

@@ -52,7 +52,7 @@ pub struct WorldOptions {
 /// The scheduler that binds pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
-    /// The demo's own scheduler, which is small.
+    /// The demo's own scheduler, which is small and shares no code with kordon.
     #[default]
     BuiltIn,
     /// An external scheduler, which uses the API.

@@ -44,8 +44,8 @@ struct VerdictChangeReport {
 /// Interval of checks for a new verdict.
 const PERIOD: Span = Span::from_secs(1);
 
-/// Time for computing N-1 (the loss of any one node or zone) before each check for a new verdict: a twentieth of a
-/// core.
+/// Time for computing N-1 (the loss of any one node or zone) before each check for a new verdict: a twentieth of
+/// [`PERIOD`]. A `CoreShare` sets the pause after work that takes as long as it needs; here the interval is fixed.
 const SLICE: Span = Span::from_millis(50);
 
 /// Prints the verdict and its changes until interrupted.

@@ -45,7 +45,7 @@ pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) 
 /// Returns the finding about a pod that is preempted because a drained pod is replaced; `None` if the preempted pod is
 /// recreated and finds a node.
 fn of_preempted(row: &PodPlan, preempted: &PreemptedPod, cluster: &Cluster) -> Option<Finding> {
-    let kind = match (OutcomeKind::of_preempted(preempted), preempted.lost) {
+    let kind = match (OutcomeKind::for_preempted(preempted), preempted.lost) {
         (OutcomeKind::Pending, _) => FindingKind::NoNodeForReplacement,
         (_, Some(NotRecreated::JobFails(why))) if !why.is_of_job() => FindingKind::IndexFails,
         (_, Some(NotRecreated::JobFails(_) | NotRecreated::RunFails)) => FindingKind::JobFails,

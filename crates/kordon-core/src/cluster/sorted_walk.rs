@@ -2,8 +2,9 @@
 
 use std::{cmp::Ordering, iter::Peekable};
 
-/// Rows sorted by key, for lookups in ascending order of keys. For thousands of nodes, one walk is several times faster
-/// than a search for each node.
+/// Rows sorted by key, for lookups in ascending order of keys. For thousands of rows, one walk is several times faster
+/// than a search for each: a forecast looks up every node in each of some 360 passes, and a refresh of the dashboard
+/// every eviction.
 pub struct SortedWalk<I: Iterator>(Peekable<I>);
 
 impl<'a, K: Ord + 'a, V, I: Iterator<Item = (&'a K, V)>> SortedWalk<I> {

@@ -68,8 +68,8 @@ pub use why::{Cause, Certainty, HeartbeatSource, Why};
 pub use zone::ZoneState;
 
 use crate::cluster::{
-    Applied, Cluster, ConditionStatus, Delta, Lease, Node, NodeName, Pod, SortedWalk, TaintEffect, Uid,
-    Version, ZoneKey, cow_map::CowMap,
+    Applied, Cluster, ConditionStatus, Delta, Lease, Node, NodeName, Pod, TaintEffect, Uid, Version, ZoneKey,
+    cow_map::CowMap,
 };
 use collector::Collector;
 use eviction::{Evictor, TimerSource};
@@ -487,22 +487,12 @@ impl Engine {
     }
 
     /// Sets, for every node, whether the forecast assumes that the node is alive. Every later pass notices a heartbeat
-    /// of such a node. Calls `is_alive` once per node, in order of names.
+    /// of such a node.
     pub fn assume_alive(&mut self, cluster: &Cluster, mut is_alive: impl FnMut(&Node) -> bool) {
-        let mut added: Vec<(NodeName, NodeHealth)> = Vec::new();
-        let mut records = SortedWalk::new(self.records.iter_mut());
         for node in cluster.nodes().iter() {
-            let is_alive = is_alive(node);
-            if let Some(record) = records.get(&node.name) {
-                record.assumed_alive = is_alive;
-            } else {
-                let mut record = NodeHealth::first_seen(node, cluster.clock(), self.next_pass);
-                record.assumed_alive = is_alive;
-                added.push((node.name.clone(), record));
-            }
+            let first = || NodeHealth::first_seen(node, cluster.clock(), self.next_pass);
+            self.records.entry(node.name.clone(), first).assumed_alive = is_alive(node);
         }
-        drop(records);
-        added.into_iter().for_each(|(node, record)| _ = self.records.insert(node, record));
         self.scope.on_general_change();
     }
 

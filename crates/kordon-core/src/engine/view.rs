@@ -8,7 +8,6 @@ use std::{
 use super::{
     Engine,
     eviction_status::EvictionStatus,
-    health::NodeHealth,
     heartbeats::{Heartbeats, RenewalInterval, Renewals, Silence, posted},
     settings::{Profile, Settings},
     short_grace::ShortGrace,
@@ -17,8 +16,7 @@ use super::{
     zone::{Zone, ZoneState},
 };
 use crate::cluster::{
-    Cluster, ConditionStatus, FeedKind, Key, Known, Node, NodeName, SortedWalk, Taint, TaintEffect, Uid,
-    ZoneKey,
+    Cluster, ConditionStatus, FeedKind, Key, Known, Node, NodeName, Taint, TaintEffect, Uid, ZoneKey,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -218,22 +216,11 @@ impl Engine {
     /// Returns the last heartbeat of a node, a renewal of its Lease or a new status, and the times after which the node is
     /// late and silent without another heartbeat.
     pub fn silence(&self, cluster: &Cluster, node: &Node) -> Silence {
-        let (renewals, record) = (self.heartbeats.of(&node.name), self.records.get(&node.name));
-        self.silence_by(cluster, node, renewals, record)
-    }
-
-    fn silence_by(
-        &self,
-        cluster: &Cluster,
-        node: &Node,
-        renewals: Option<&Renewals>,
-        record: Option<&NodeHealth>,
-    ) -> Silence {
-        let grace = match record {
+        let grace = match self.records.get(&node.name) {
             Some(record) => record.grace(&self.settings),
             None => self.settings.node_monitor_grace_period.value,
         };
-        if let Some(renewals) = renewals {
+        if let Some(renewals) = self.heartbeats.of(&node.name) {
             return Silence::from_renewals(renewals, grace);
         }
         let clock = cluster.clock();
@@ -261,21 +248,14 @@ impl Engine {
 
     /// The nodes that are silent ([`Silence`]).
     pub fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> BTreeSet<NodeName> {
-        let mut renewals = SortedWalk::new(self.heartbeats.all());
-        let mut records = SortedWalk::new(self.records.iter());
-        let mut is_silent = |node: &Node| {
-            let (renewals, record) = (renewals.get(&node.name), records.get(&node.name));
-            self.silence_by(cluster, node, renewals, record).is_silent(now)
-        };
-        let nodes = cluster.nodes().iter();
-        nodes.filter(|node| is_silent(node)).map(|node| node.name.clone()).collect()
+        let is_silent = |node: &&Arc<Node>| self.silence(cluster, node).is_silent(now);
+        cluster.nodes().iter().filter(is_silent).map(|node| node.name.clone()).collect()
     }
 
     /// Returns the nodes without a known Lease renewal. Their last heartbeat is in the node status, by the cluster's
     /// clock.
     pub fn without_renewals<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a Arc<Node>> {
-        let mut renewals = SortedWalk::new(self.heartbeats.all());
-        cluster.nodes().iter().filter(move |node| renewals.get(&node.name).is_none())
+        cluster.nodes().iter().filter(move |node| self.heartbeats.of(&node.name).is_none())
     }
 
     /// Returns the earliest time at which each node can be late, if no further heartbeat arrives. Covers the nodes that

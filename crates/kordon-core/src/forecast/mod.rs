@@ -38,7 +38,7 @@ use std::{
 use chance::Chances;
 
 use crate::{
-    cluster::{Applied, Change, Cluster, Delta, Key, Name, Node, NodeName, SortedWalk, TaintEffect},
+    cluster::{Applied, Change, Cluster, Delta, Key, Name, Node, NodeName, TaintEffect},
     engine::{
         Deletion, DeviceEviction, Engine, NOT_READY, Outcome, ShutdownEnd, UNREACHABLE, UncertainTaints, Why,
         Write, ZoneView, device_evictions, shutdown_ends,
@@ -332,8 +332,7 @@ impl Run {
             recovered: BTreeMap::new(),
             cancellation: Cancellation::default(),
         };
-        let mut silent = SortedWalk::new(silent.iter().map(|node| (node, ())));
-        run.engine.assume_alive(cluster, |node| silent.get(&node.name).is_none());
+        run.engine.assume_alive(cluster, |node| !silent.contains(&node.name));
         let back = cluster.nodes().iter().filter(|node| is_just_back(node));
         run.recovered = back.map(|node| (node.name.clone(), now)).collect();
         for write in in_flight {
@@ -385,12 +384,10 @@ impl Run {
 
     /// The nodes of `cluster` that are gone, not Ready or without heartbeats in the run.
     fn down_nodes(&self, cluster: &Cluster) -> BTreeSet<NodeName> {
-        let mut alive = SortedWalk::new(self.engine.assumed_alive().map(|node| (node, ())));
-        let mut ready =
-            SortedWalk::new(self.cluster.nodes().iter().map(|node| (&node.name, node.is_ready())));
-        let mut is_up = |node: &NodeName| alive.get(node).is_some() && ready.get(node) == Some(true);
+        let is_ready = |node: &&NodeName| self.cluster.node(node).is_some_and(|node| node.is_ready());
+        let up: BTreeSet<&NodeName> = self.engine.assumed_alive().filter(is_ready).collect();
         let nodes = cluster.nodes().iter().map(|node| &node.name);
-        nodes.filter(|node| !is_up(node)).cloned().collect()
+        nodes.filter(|node| !up.contains(node)).cloned().collect()
     }
 
     /// Passes the changes of the run's cluster on to the engine.

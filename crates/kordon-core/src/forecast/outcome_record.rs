@@ -112,7 +112,7 @@ enum ReplacementRule {
 }
 
 impl ReplacementRule {
-    fn of(pod: &Pod) -> Self {
+    fn for_pod(pod: &Pod) -> Self {
         match (has_identity(pod), pod.is_of_daemon_set()) {
             (true, _) => Self::SameName,
             (false, true) => Self::SameNode,
@@ -307,7 +307,7 @@ impl OutcomeRecord {
             pod: pod.key.clone(),
             uid: pod.uid.clone(),
             owner,
-            succession: ReplacementRule::of(pod),
+            succession: ReplacementRule::for_pod(pod),
             from: pod.node.clone(),
             predicted: predicted.and_then(PredictedOutcome::from_outcome),
         });

@@ -57,7 +57,7 @@ impl Succession {
     pub fn counts(&self) -> SuccessionCounts {
         let mut counts = SuccessionCounts {
             preempted: failover::preempted(&self.trace)
-                .map(|(_, victim)| OutcomeKind::of_preempted(victim))
+                .map(|(_, victim)| OutcomeKind::for_preempted(victim))
                 .collect(),
             ..SuccessionCounts::default()
         };

@@ -88,7 +88,7 @@ impl WavePlan {
     fn stranded(&self, allows_pending: bool) -> usize {
         let is_allowed = |kind: &OutcomeKind| allows_pending && *kind == OutcomeKind::Pending;
         let own = self.plan.pods.iter().map(|row| row.outcome.kind()).filter(|kind| !is_allowed(kind));
-        let preempted = self.plan.pods.iter().flat_map(PodPlan::preempted).map(OutcomeKind::of_preempted);
+        let preempted = self.plan.pods.iter().flat_map(PodPlan::preempted).map(OutcomeKind::for_preempted);
         let is_stranded = |kind: &OutcomeKind| {
             matches!(kind, OutcomeKind::Pending | OutcomeKind::Stuck | OutcomeKind::Refused)
         };

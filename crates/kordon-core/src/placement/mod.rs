@@ -6,7 +6,8 @@
 //! [`SchedulingOutcome`] is the result.
 //!
 //! If several nodes are equally good, [`Placement::best`] has all of them: the scheduler takes any of them. Not
-//! modelled: custom profiles, extenders, group scheduling, storage capacity; see [`Caveat`].
+//! modelled: custom profiles, extenders, group scheduling, and the score of nodes by free storage capacity; see
+//! [`Caveat`].
 
 mod affinity_classes;
 mod cluster_snapshot;

@@ -91,7 +91,7 @@ impl Failover {
     /// Returns the number of pods with each outcome, including pods that the replacements preempt.
     pub fn all_counts(&self) -> OutcomeCounts {
         let pods = self.pods.iter().map(|pod| pod.outcome.kind());
-        pods.chain(preempted(&self.trace).map(|(_, victim)| OutcomeKind::of_preempted(victim))).collect()
+        pods.chain(preempted(&self.trace).map(|(_, victim)| OutcomeKind::for_preempted(victim))).collect()
     }
 }
 

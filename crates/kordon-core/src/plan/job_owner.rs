@@ -23,7 +23,7 @@ pub enum JobOwner {
 
 impl JobOwner {
     /// Returns the owner of a Job, if it has one.
-    pub fn of_job(cluster: &Cluster, job: &Workload) -> Option<Self> {
+    pub fn for_job(cluster: &Cluster, job: &Workload) -> Option<Self> {
         let owner = job.owner.as_ref()?;
         let name = owner.name.clone();
         Some(match &owner.kind {
@@ -123,7 +123,7 @@ impl FailedJob {
         let is_elsewhere = |other: &&Arc<Pod>| other.node.is_some() && other.node != pod.node;
         Self {
             elsewhere: live_pods(cluster, &job).filter(is_elsewhere).count(),
-            owner: JobOwner::of_job(cluster, &job),
+            owner: JobOwner::for_job(cluster, &job),
         }
     }
 }

@@ -90,6 +90,7 @@ pub mod undo;
 mod unknown;
 pub mod verdict;
 pub mod warning;
+mod warning_text;
 pub mod words;
 
 pub use action::{Action, DrainOptions, RemovalMode, RemovalOptions, Retry};

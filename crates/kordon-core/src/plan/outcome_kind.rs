@@ -47,7 +47,7 @@ impl OutcomeKind {
     ];
 
     /// Returns the kind of outcome of a pod that a replacement preempts.
-    pub const fn of_preempted(pod: &PreemptedPod) -> Self {
+    pub const fn for_preempted(pod: &PreemptedPod) -> Self {
         match (&pod.landing, pod.lost) {
             (Some(Landing::Node { .. }), _) => Self::Moves,
             (Some(Landing::Pending { .. }), _) => Self::Pending,

@@ -185,7 +185,7 @@ impl Plan {
         let preempted: BTreeSet<&Key> =
             self.pods.iter().flat_map(PodPlan::preempted).map(|pod| &pod.pod).collect();
         let stranded = self.pods.iter().flat_map(PodPlan::preempted).filter_map(|pod| {
-            let kind = OutcomeKind::of_preempted(pod);
+            let kind = OutcomeKind::for_preempted(pod);
             kind.has_nowhere_to_run().then_some((&pod.pod, kind))
         });
         let (pods, kinds): (BTreeSet<&Key>, Vec<OutcomeKind>) = stranded.unzip();
@@ -222,7 +222,7 @@ impl Plan {
                 why,
                 pods: pods.len(),
                 others: live.saturating_sub(pods.len()),
-                owner: job.and_then(|job| JobOwner::of_job(cluster, job)),
+                owner: job.and_then(|job| JobOwner::for_job(cluster, job)),
             }
         };
         let warnings: Vec<Warning> = by_job.into_iter().map(warning).collect();

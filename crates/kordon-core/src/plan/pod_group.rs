@@ -19,7 +19,7 @@ struct PodGroup {
 }
 
 impl PodGroup {
-    fn of_pod(pod: &Pod) -> Option<Self> {
+    fn from_pod(pod: &Pod) -> Option<Self> {
         let (set, index) = (pod.labels.get(SET)?, pod.labels.get(GROUP)?);
         let set = Key { namespace: pod.key.namespace.clone(), name: set.clone() };
         pod.labels.contains_key(WORKER).then(|| Self { set, index: index.clone() })
@@ -30,13 +30,13 @@ impl PodGroup {
         cluster
             .pods_in(&self.set.namespace)
             .filter(lives)
-            .filter(|pod| Self::of_pod(pod).as_ref() == Some(self))
+            .filter(|pod| Self::from_pod(pod).as_ref() == Some(self))
     }
 }
 
 /// Returns whether other pods restart when this pod leaves.
 pub(super) fn restarts_others(cluster: &Cluster, pod: &Pod) -> bool {
-    PodGroup::of_pod(pod).is_some_and(|group| group.pods(cluster).any(|other| other.key != pod.key))
+    PodGroup::from_pod(pod).is_some_and(|group| group.pods(cluster).any(|other| other.key != pod.key))
 }
 
 /// A group of which some pods leave, so that the others restart too.
@@ -57,7 +57,7 @@ pub(super) fn restarting<'a>(
 ) -> impl Iterator<Item = RestartingGroup> {
     let mut groups: BTreeMap<PodGroup, Vec<&Pod>> = BTreeMap::new();
     for pod in leaving {
-        if let Some(group) = PodGroup::of_pod(pod) {
+        if let Some(group) = PodGroup::from_pod(pod) {
             groups.entry(group).or_default().push(pod);
         }
     }

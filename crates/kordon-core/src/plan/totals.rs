@@ -172,7 +172,7 @@ impl PlanTotals {
             Some(Landing::Pending { .. }) => self.pending += 1,
             Some(Landing::Unknown | Landing::Rejected { .. }) | None => {}
         }
-        for kind in pod.preempted().map(OutcomeKind::of_preempted) {
+        for kind in pod.preempted().map(OutcomeKind::for_preempted) {
             self.preempted += 1;
             self.pending += usize::from(kind == OutcomeKind::Pending);
             self.lost += usize::from(matches!(kind, OutcomeKind::Lost | OutcomeKind::FailsJob));

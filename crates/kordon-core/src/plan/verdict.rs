@@ -328,16 +328,7 @@ impl fmt::Display for Verdict {
                 frees_unhealthy,
             } => {
                 write!(f, "waits for {budget} ({numbers}): needs {recoveries} more healthy")?;
-                let states = [("not Ready", unhealthy), ("Pending", pending), ("Terminating", terminating)];
-                if states.iter().all(|(_, pods)| pods.is_empty()) {
-                    f.write_str("; pods are missing")?;
-                }
-                for (state, pods) in states.iter().filter(|(_, pods)| !pods.is_empty()) {
-                    write!(f, "; {state}: {}", list(pods))?;
-                    if let Some(cause) = pending_cause.as_ref().filter(|_| *state == "Pending") {
-                        write!(f, " ({cause})")?;
-                    }
-                }
+                write_missing(f, unhealthy, pending, pending_cause.as_ref(), terminating)?;
                 match frees_unhealthy {
                     true => write!(f, "; if they do not recover, {ALWAYS_ALLOW}"),
                     false => Ok(()),
@@ -509,6 +500,27 @@ impl fmt::Display for BlockPattern {
 /// Formats a number of disruptions: `1 disruption`, `2 disruptions`.
 fn disruptions(count: i32) -> String {
     format!("{count} {}", if count == 1 { "disruption" } else { "disruptions" })
+}
+
+/// Writes the pods that a budget lacks, by why they do not count.
+fn write_missing(
+    f: &mut fmt::Formatter<'_>,
+    unhealthy: &[Key],
+    pending: &[Key],
+    pending_cause: Option<&Name>,
+    terminating: &[Key],
+) -> fmt::Result {
+    let states = [("not Ready", unhealthy), ("Pending", pending), ("Terminating", terminating)];
+    if states.iter().all(|(_, pods)| pods.is_empty()) {
+        f.write_str("; pods are missing")?;
+    }
+    for (state, pods) in states.into_iter().filter(|(_, pods)| !pods.is_empty()) {
+        write!(f, "; {state}: {}", list(pods))?;
+        if let Some(cause) = pending_cause.filter(|_| state == "Pending") {
+            write!(f, " ({cause})")?;
+        }
+    }
+    Ok(())
 }
 
 /// Formats a list of names. A long list has only its first few names, and the number of the others.

@@ -329,6 +329,6 @@ fn a_preempted_pod_whose_owner_is_of_an_unknown_kind_is_not_called_lost() {
     let [preempted] = &of(&plan, "web-0").placement.as_ref().expect("it is placed").preempts[..] else {
         panic!("{plan:#?}")
     };
-    assert_eq!((OutcomeKind::of_preempted(preempted), preempted.lost), (OutcomeKind::Unknown, None));
+    assert_eq!((OutcomeKind::for_preempted(preempted), preempted.lost), (OutcomeKind::Unknown, None));
     assert_eq!((losses(&plan), plan.totals.lost), (vec![], 0));
 }

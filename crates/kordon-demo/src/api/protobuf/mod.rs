@@ -1,4 +1,9 @@
 //! Kubernetes' protobuf encoding of objects, lists, watch events and request bodies, driven by one table of messages.
+//!
+//! The API keeps objects as JSON values, so one function encodes all of them by the table. The structs of prost and
+//! k8s-pb would have to be filled field by field: serde cannot read them from JSON, where a quantity, a time or an
+//! int-or-string is text or a number, not a message. The table shares nothing with kordon's decoder, which is tested
+//! against it.
 
 mod decode;
 mod encode;
