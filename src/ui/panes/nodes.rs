@@ -284,8 +284,8 @@ impl ZoneNaming {
     }
 }
 
-/// Width for the two taints that the controller sets, with their age: `unreachable:NoExecute 59m59s, NoSchedule`.
-const WHOLE_TAINTS: u16 = 40;
+/// Width for the two taints that the controller sets, with their age: `unreachable:NoExecute 4m59s, NoSchedule`.
+const WHOLE_TAINTS: u16 = 39;
 
 /// Whether the pane is wide enough for whole words in headings, and for a bar in the column `next`.
 const fn has_bars(width: u16) -> bool {
