@@ -745,6 +745,18 @@ async fn a_blocked_drain_by_an_upgrade_job_is_in_the_verdict() {
     assert_blocked(objects, "suc", "system-upgrade-controller").await;
 }
 
+/// Other controllers have the field manager `manager` too, so only a node that has a Machine counts as Cluster API's.
+/// Source: kubernetes-sigs/cluster-api v1.14.0: `core/reconcilers/machine/drain/drain.go`, `api/core/v1beta2/common_types.go`.
+#[tokio::test]
+async fn a_blocked_drain_of_a_machine_is_named_after_cluster_api() {
+    let machine = annotations(json!({"cluster.x-k8s.io/machine": "c1-md-0-abcde"}));
+    assert_blocked(refused("machine", both(cordoned("manager"), machine.clone())), "machine", "Cluster API")
+        .await;
+    assert_blocked(refused("machine", both(cordoned("kubectl"), machine)), "machine", "kubectl").await;
+    let other = Objects(refused("other", cordoned("manager"))).table("nodes").await;
+    assert!(other.contains("Draining 2h"), "{other}");
+}
+
 #[test]
 fn every_mark_of_the_page_has_a_case_and_a_version() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/owners.md");
