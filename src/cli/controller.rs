@@ -35,7 +35,11 @@ use crate::{
     },
 };
 use kordon_clock::Clock;
-use kordon_core::{engine::Controllers, visible};
+use kordon_core::{
+    cluster::lease::FULL_DISRUPTION,
+    engine::{Controllers, Settings},
+    visible,
+};
 use kordon_time::Span;
 
 #[derive(Args, Debug)]
@@ -118,12 +122,20 @@ impl EnforcementArgs {
         Ok(election)
     }
 
-    async fn enforcement(&self, connection: &Connection) -> Result<Enforcement, CliError> {
+    async fn enforcement(
+        &self,
+        connection: &Connection,
+        settings: &Settings,
+    ) -> Result<Enforcement, CliError> {
         let cluster = ClusterId::from_connection(connection)
             .await
             .map_err(crate::journal::JournalError::UnknownCluster)?;
+        let mut election = self.election()?;
+        // Other instances of kordon predict by this what the controller does.
+        let policy = settings.full_disruption.value.to_string();
+        election.annotations.insert(FULL_DISRUPTION.into(), policy);
         Ok(Enforcement {
-            election: self.election()?,
+            election,
             identity: identity(),
             rate: RequestRate { qps: self.kube_api_qps, burst: self.kube_api_burst },
             journal: Journal::for_controller(&cluster)?,
@@ -150,7 +162,7 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
     }
     let settings = patience.settings(&connection, &config, &args.settings).await?;
     let enforcement = match args.enforce {
-        true => Some(args.enforcement.enforcement(&connection).await?),
+        true => Some(args.enforcement.enforcement(&connection, &settings).await?),
         false => None,
     };
     let clock = Clock::system();

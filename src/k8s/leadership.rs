@@ -1,5 +1,7 @@
 //! Holds a Lease, so that only one controller acts at a time (as client-go's `leaderelection` does).
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
@@ -27,6 +29,8 @@ pub struct ElectionOptions {
     /// Maximum random delay that is added to a candidate's retry, as a fraction of the retry period: client-go's 1.2,
     /// or 0 for no delay.
     pub jitter: f64,
+    /// Annotations that the holder writes on the Lease.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Election times that do not allow a safe change of the holder.
@@ -59,6 +63,7 @@ impl ElectionOptions {
             renew_deadline: Span::from_secs(10),
             retry_period: Span::from_secs(2),
             jitter: JITTER,
+            annotations: BTreeMap::new(),
         }
     }
 
@@ -279,11 +284,12 @@ impl LeaderElector {
             }
         }
         let Some(lease) = self.leases.get_opt(&self.options.name).await? else {
-            let metadata = ObjectMeta {
+            let mut metadata = ObjectMeta {
                 name: Some(self.options.name.clone()),
                 namespace: Some(self.options.namespace.clone()),
                 ..ObjectMeta::default()
             };
+            self.annotate(&mut metadata);
             let lease = Lease { metadata, spec: Some(self.held(None)) };
             return self.written(self.leases.create(&PostParams::default(), &lease).await);
         };
@@ -297,8 +303,15 @@ impl LeaderElector {
     /// write, only the first write therefore succeeds.
     async fn write(&mut self, mut lease: Lease) -> kube::Result<bool> {
         lease.spec = Some(self.held(lease.spec.as_ref()));
+        self.annotate(&mut lease.metadata);
         let answer = self.leases.replace(&self.options.name, &PostParams::default(), &lease).await;
         self.written(answer)
+    }
+
+    fn annotate(&self, metadata: &mut ObjectMeta) {
+        if !self.options.annotations.is_empty() {
+            metadata.annotations.get_or_insert_default().extend(self.options.annotations.clone());
+        }
     }
 
     fn written(&mut self, answer: kube::Result<Lease>) -> kube::Result<bool> {
@@ -487,6 +500,22 @@ mod tests {
         stop.cancel();
         running.await.expect("it ends");
         assert_eq!(bench.spec().await.holder_identity.as_deref(), Some(""), "released");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_holder_writes_its_annotations_over_those_of_the_holder_before_it() {
+        let bench = Bench::new();
+        for policy in ["pause", "evict"] {
+            let annotations = BTreeMap::from([("kordon.dev/full-disruption".into(), policy.into())]);
+            let options = ElectionOptions { annotations, ..ElectionOptions::for_manager() };
+            let mut elector = LeaderElector::new(bench.api.client(), options, policy.into(), bench.clock);
+            elector.acquire().await;
+            let leases: Api<Lease> = Api::namespaced(bench.api.client(), MANAGER_LEASE.0);
+            let lease = leases.get(MANAGER_LEASE.1).await.expect("there is a lease");
+            let stated = lease.metadata.annotations.expect("annotations");
+            assert_eq!(stated.get("kordon.dev/full-disruption").map(String::as_str), Some(policy));
+            elector.release().await.expect("the API answers");
+        }
     }
 
     #[test]

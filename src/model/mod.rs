@@ -79,7 +79,7 @@ use crate::k8s::{
     feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
 };
 use kordon_core::{
-    cluster::{Change, Cluster, Gaps, Known, Scope},
+    cluster::{Applied, Change, Cluster, Gaps, Known, Scope},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
     forecast::{EventKind, EventRanges, Forecast, accuracy::Judgement, apply_write},
     placement::SchedulerRules,
@@ -403,6 +403,9 @@ impl Model {
         self.changes.on_applied(change);
         if let Some(engine) = &mut self.engine {
             engine.handle_change(&self.cluster, applied, now);
+        }
+        if matches!(applied, Applied::KordonLease | Applied::Leader(..)) {
+            self.follow_lease(now);
         }
         self.watchlist.on_applied(applied, self.engine.as_ref());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    DepartureLoops, Model,
+    ControllerRole, DepartureLoops, Model,
     eviction_outcomes::EvictionCounts,
     idle_workloads::IdleKeys,
     leaving::{CountedLeaving, Leaving},
@@ -154,6 +154,10 @@ impl Model {
     /// Updates only the views of nodes and zones, for callers that compute the leaving pods in the background.
     pub fn refresh_nodes(&mut self, now: Timestamp) {
         self.departures.expire(now);
+        // The Lease of `kordon controller` may have expired.
+        if self.follow_lease(now) {
+            self.collect(now);
+        }
         let counted = Revision {
             nodes: self.changes.nodes(),
             zones: self.views.zone_changes.get(),
@@ -263,7 +267,29 @@ impl Model {
         }
     }
 
-    /// Whether only the Lease of `kordon controller` can show that a controller is active.
+    /// Takes over the settings that the active `kordon controller` states on its Lease. Returns whether they change.
+    pub(super) fn follow_lease(&mut self, now: Timestamp) -> bool {
+        if self.effects.role() != ControllerRole::Shadow {
+            return false;
+        }
+        let stated = match self.leadership(now) {
+            Leadership::Kordon(lease) => lease.full_disruption.clone(),
+            Leadership::Held(_)
+            | Leadership::Released
+            | Leadership::NoLease
+            | Leadership::Forbidden
+            | Leadership::Absent
+            | Leadership::Unknown => None,
+        };
+        let changes = self.settings.follow_lease(stated.as_deref());
+        if let Some(engine) = self.engine.as_mut().filter(|_| changes) {
+            engine.set_full_disruption(self.settings.full_disruption, &self.cluster, now);
+            self.watchlist.on_engine_restarted();
+        }
+        changes
+    }
+
+    /// Whether the Lease of `kordon controller` matters: only it can show that a controller is active, or a zone is down.
     pub fn needs_kordon_lease(&self, now: Timestamp) -> bool {
         self.feeds.state(FeedKind::Leader) == Some(&FeedState::Live)
             && self.engine.as_ref().is_some_and(|engine| engine.needs_kordon_lease(now))
@@ -305,7 +331,7 @@ mod tests {
     use super::*;
     use crate::{
         k8s::feed::{FeedEvent, FeedHealth},
-        model::{ClusterVerdict, ConnectionInfo, ControllerRole, ModelOptions},
+        model::{ClusterVerdict, ConnectionInfo, ModelOptions},
     };
     use kordon_core::{
         cluster::{Change, Lease, ObjectEvent},

@@ -202,6 +202,111 @@ async fn a_drain_that_would_help_has_the_flags_that_its_node_needs() {
     assert_eq!(plan["requiredFlags"], json!([]), "{drain}\n{plan:#}");
 }
 
+/// Returns the report after a fix that deletes or patches budgets; `None` if the fix does something else.
+async fn audit_after(objects: &Objects, fix: &Value) -> Option<Value> {
+    let command = fix["command"].as_str()?;
+    let deleted = command.strip_prefix("kubectl delete pdb ");
+    let rest = deleted.or_else(|| command.strip_prefix("kubectl patch pdb "))?;
+    let (names, flags) = rest.split_once(" -n ").expect("a namespace");
+    let names: Vec<&str> = names.split(' ').collect();
+    let namespace = flags.split(' ').next();
+    let (budgets, others): (Vec<Value>, Vec<Value>) =
+        objects.0.iter().cloned().partition(|object| object["kind"] == "PodDisruptionBudget");
+    // A budget of --with has the status that the disruption controller will give it.
+    let mut with = String::new();
+    for mut budget in budgets {
+        let fields = budget.as_object_mut().expect("an object");
+        fields.remove("status");
+        let metadata = fields["metadata"].as_object_mut().expect("an object");
+        metadata.retain(|field, _| ["name", "namespace", "ownerReferences"].contains(&field.as_str()));
+        let is_changed = budget["metadata"]["namespace"].as_str() == namespace
+            && budget["metadata"]["name"].as_str().is_some_and(|name| names.contains(&name));
+        if is_changed && deleted.is_some() {
+            continue;
+        }
+        if is_changed {
+            let (_, patch) = flags.split_once("--patch=").expect("a patch");
+            let patch: Value = serde_json::from_str(patch.trim_matches('\'')).expect("JSON");
+            for (field, value) in patch["spec"].as_object().expect("fields") {
+                budget["spec"][field] = value.clone();
+            }
+        }
+        with += &format!("---\n{budget}\n");
+    }
+    let shell = Shell::new();
+    let (file, with) = (shell.file("objects.json", &Objects(others).list()), shell.file("with.yaml", &with));
+    let words = ["audit", "--fail-on", "never", "--from", &file, "--with", &with, "--complete", "-o", "json"];
+    Some(shell.run(&words).await.json())
+}
+
+/// Kinds of findings about budgets that refuse an eviction until somebody changes something.
+const REFUSALS: [&str; 3] = ["budgetNeverAllows", "overlappingBudgets", "unhealthyUnderBudget"];
+
+/// Asserts that no budget refuses the pods of a finding after any of its fixes, unless the fix says so. Returns how many
+/// fixes were carried out.
+async fn assert_fixes_help(name: &str, objects: &Objects) -> usize {
+    let report = audit(objects).await;
+    let mut tried = 0;
+    for finding in report["findings"].as_array().expect("findings") {
+        for fix in finding["fixes"].as_array().expect("fixes") {
+            let Some(after) = audit_after(objects, fix).await else { continue };
+            tried += 1;
+            let findings = after["findings"].as_array().expect("findings");
+            let is_left = |left: &&Value| {
+                left["kind"].as_str().is_some_and(|kind| REFUSALS.contains(&kind))
+                    && !texts(&left["pods"]).is_disjoint(&texts(&finding["pods"]))
+            };
+            let says_so = fix["says"].as_str().is_some_and(|text| text.contains("still refuses"));
+            let left: Vec<&Value> = findings.iter().filter(is_left).collect();
+            assert_eq!(!left.is_empty(), says_so, "{name}: {fix:#}\n{left:#?}");
+        }
+    }
+    tried
+}
+
+#[tokio::test]
+async fn a_fix_that_is_offered_helps_or_says_that_it_does_not() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut tried = 0;
+    for file in fs::read_dir(folder).expect("a folder") {
+        let file = file.expect("a file").file_name().into_string().expect("text");
+        let Some(name) = file.strip_suffix(".json").filter(|name| !name.ends_with(".drains")) else {
+            continue;
+        };
+        let objects = Objects::of(name);
+        if objects.0.iter().any(|object| object["kind"] == "PodDisruptionBudget") {
+            tried += assert_fixes_help(name, &objects).await;
+        }
+    }
+    assert!(tried > 5, "{tried}");
+}
+
+/// Only the deletion of the budget that never allows an eviction helps.
+#[tokio::test]
+async fn of_overlapping_budgets_the_one_that_refuses_is_deleted() {
+    let mut objects = Objects::of("audit-budgets");
+    let mut second = objects.named("PodDisruptionBudget", "fine").clone();
+    second["metadata"]["name"] = "fine-new".into();
+    second["metadata"]["uid"] = "fine-new".into();
+    second["spec"]["maxUnavailable"] = 0.into();
+    second["status"]["desiredHealthy"] = 2.into();
+    second["status"]["disruptionsAllowed"] = 0.into();
+    objects.0.push(second.clone());
+    let id = "overlappingBudgets PodDisruptionBudget default/fine, fine-new";
+    let report = audit(&objects).await;
+    let fixes = finding(&report, id)["fixes"].as_array().expect("fixes");
+    let commands: Vec<&str> = fixes.iter().filter_map(|fix| fix["command"].as_str()).collect();
+    assert_eq!(commands, ["kubectl delete pdb fine-new -n default"]);
+    assert!(fixes[1]["says"].as_str().is_some_and(|text| text.contains("only fine selects the pod")));
+    assert!(assert_fixes_help("one refuses", &objects).await > 0);
+
+    objects.named("PodDisruptionBudget", "fine")["spec"] = second["spec"].clone();
+    let report = audit(&objects).await;
+    let fixes = finding(&report, id)["fixes"].to_string();
+    assert_eq!(fixes.matches("; it still refuses the eviction").count(), 2, "{fixes}");
+    assert!(assert_fixes_help("both refuse", &objects).await > 0);
+}
+
 #[tokio::test]
 async fn junit_has_a_failure_for_each_error_and_warning() {
     let shell = Shell::new();

@@ -581,6 +581,7 @@ impl DashboardFixture {
             acquired: Some(ClusterTime::new(START - Span::from_secs(86_400 * 4 + 7300))),
             renewed: Some(ClusterTime::new(self.now)),
             duration: Some(Span::from_secs(15)),
+            ..LeaderLease::default()
         };
         self.tell(vec![Change::Leader(Some(lease))]);
     }

@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 use serde_json::{Value, json};
 
 use self::marks::cases;
-use super::case_objects::{DONE, Objects};
+use super::case_objects::{DONE, Objects, verdict};
 
 /// The newest time in the objects. The clock stands at this time.
 const NOW: &str = "2026-11-29T10:00:00Z";
@@ -250,11 +250,56 @@ async fn a_blocked_drain_by_kubectl_is_in_the_verdict() {
     assert!(verdict.contains(blocked) && verdict.contains("PodDisruptionBudget shop/held"), "{verdict}");
 }
 
+/// A node whose only pod a budget keeps from eviction.
+fn refused(name: &'static str, fields: Value) -> Vec<Value> {
+    let case = Case { name, node: fields, state: "", why: &[] };
+    let is_budget = |object: &Value| object["kind"] == "PodDisruptionBudget";
+    evicted().into_iter().filter(is_budget).chain([node(&case), pod_on(name, "held")]).collect()
+}
+
+/// Asserts that the state of the node and the verdict say that `by` drains the node, and that the drain is blocked.
+async fn assert_blocked(objects: Vec<Value>, name: &str, by: &str) {
+    let objects = Objects(objects);
+    let table = objects.table("nodes").await;
+    assert!(table.contains(&format!("Draining by {by} 2h")), "{table}");
+    let status = objects.answer("status", DONE).await;
+    let verdict = verdict(&status);
+    let blocked = format!("drain of {name} by {by} blocked ");
+    assert!(verdict.contains(&blocked) && verdict.contains("PodDisruptionBudget shop/held"), "{verdict}");
+}
+
+/// The drain does not evict the pod of its own job: rancher/system-upgrade-controller d357e23, `pkg/upgrade/job/job.go`.
+#[tokio::test]
+async fn a_blocked_drain_by_an_upgrade_job_is_in_the_verdict() {
+    let [mut job, _] = upgrades();
+    merge(
+        &mut job,
+        json!({"metadata": {"labels": {"upgrade.cattle.io/controller": "system-upgrade-controller"}},
+            "status": {"phase": "Pending"}}),
+    );
+    let mut objects = refused("suc", cordoned("kubectl"));
+    objects.push(job);
+    assert_blocked(objects, "suc", "system-upgrade-controller").await;
+}
+
+/// Other controllers have the field manager `manager` too, so only a node that has a Machine counts as Cluster API's.
+/// Source: kubernetes-sigs/cluster-api v1.14.0: `core/reconcilers/machine/drain/drain.go`, `api/core/v1beta2/common_types.go`.
+#[tokio::test]
+async fn a_blocked_drain_of_a_machine_is_named_after_cluster_api() {
+    let machine = annotations(json!({"cluster.x-k8s.io/machine": "c1-md-0-abcde"}));
+    assert_blocked(refused("machine", both(cordoned("manager"), machine.clone())), "machine", "Cluster API")
+        .await;
+    assert_blocked(refused("machine", both(cordoned("kubectl"), machine)), "machine", "kubectl").await;
+    let other = Objects(refused("other", cordoned("manager"))).table("nodes").await;
+    assert!(other.contains("Draining 2h"), "{other}");
+}
+
 #[test]
 fn every_mark_of_the_page_has_a_case_and_a_version() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/owners.md");
     let page = fs::read_to_string(page).expect("the page");
-    let objects: Vec<Value> = cases().iter().map(node).chain([locked()]).chain(evicted()).collect();
+    let objects: Vec<Value> =
+        cases().iter().map(node).chain([locked()]).chain(upgrades()).chain(evicted()).collect();
     let objects = Value::from(objects).to_string();
     let (_, table) = page.split_once("| Mark |").expect("the table");
     // The rest of the head comes first, then the line below it.

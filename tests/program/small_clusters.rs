@@ -945,10 +945,8 @@ async fn pods_of_a_cluster_that_is_down_are_alike_whatever_they_tolerate() {
     assert!(why.contains("outcome: stays: nothing evicts it"), "{why}");
 }
 
-/// With `--full-disruption=pause` no node of a zone without a ready node gets a NoExecute taint, so that its pods stay.
-/// Kubernetes evicts them, and no other node takes their replacements.
-#[tokio::test]
-async fn pods_of_a_zone_whose_evictions_are_paused_stay() {
+/// A cluster with a zone whose only node is down. No other node takes the replacements of its two pods.
+fn dark_zone() -> Objects {
     let mut objects = cluster("2026-11-29T14:57:00Z");
     objects.named("Node", "n1")["metadata"]["labels"]["topology.kubernetes.io/zone"] = "b".into();
     add_deployment(&mut objects, "pinned", &["n1", "n1"], budget("pinned"));
@@ -960,7 +958,14 @@ async fn pods_of_a_zone_whose_evictions_are_paused_stay() {
     }
     lose(&mut objects, "n1", "2026-11-29T14:58:00Z");
     without_no_execute(&mut objects, "n1");
+    objects
+}
 
+/// With `--full-disruption=pause` no node of a zone without a ready node gets a NoExecute taint, so that its pods stay.
+/// Kubernetes evicts them, and no other node takes their replacements.
+#[tokio::test]
+async fn pods_of_a_zone_whose_evictions_are_paused_stay() {
+    let objects = dark_zone();
     let evicting = objects.answer("status", DONE).await;
     assert_eq!(evicting["verdict"]["nowherePredicted"], 2, "{:#}", evicting["verdict"]);
 
@@ -976,6 +981,34 @@ async fn pods_of_a_zone_whose_evictions_are_paused_stay() {
     assert_eq!((&totals["outcomes"], &totals["nowhere"]), (&json!({"stays": 2}), &json!(0)), "{totals:#}");
     let table = objects.table("forecast --full-disruption=pause").await;
     assert!(table.contains("2 pods of lost nodes are not evicted: 2 stay"), "{table}");
+}
+
+#[tokio::test]
+async fn the_lease_of_kordon_controller_states_that_evictions_are_paused() {
+    let lease = |name: &str, holder: &str, annotations: Value| {
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": name, "namespace": "kube-system", "uid": name, "annotations": annotations},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 86_400,
+                "renewTime": "2026-11-29T14:57:00.000000Z"}})
+    };
+    let mut objects = dark_zone();
+    objects.without("Lease", "kube-controller-manager");
+    objects.0.push(lease("kube-controller-manager", "n2_1f6d", json!({})));
+    objects.0.push(lease("kordon-controller", "n2_kordon-x", json!({"kordon.dev/full-disruption": "pause"})));
+    let status = objects.answer("status", DONE).await;
+    let verdict = &status["verdict"];
+    assert_eq!(verdict["nowherePredicted"], 0, "{verdict:#}");
+    assert!(verdict["text"].as_str().expect("a text").contains("evictions paused"), "{verdict:#}");
+    let settings = status["controller"]["settings"].as_array().expect("settings");
+    let stated = settings.iter().find(|setting| setting["flag"] == "full-disruption").expect("a setting");
+    assert_eq!((&stated["value"], &stated["origin"]), (&json!("pause"), &json!("lease")));
+    let totals = &objects.answer("forecast", DONE).await["totals"];
+    assert_eq!(totals["outcomes"], json!({"stays": 2}), "{totals:#}");
+    let evicts = objects.answer("status --full-disruption=evict", DONE).await;
+    assert_eq!(evicts["verdict"]["nowherePredicted"], 2, "a flag has precedence: {:#}", evicts["verdict"]);
+    objects.named("Lease", "kordon-controller")["spec"]["holderIdentity"] = "".into();
+    let released = objects.answer("status", DONE).await;
+    assert_eq!(released["verdict"]["nowherePredicted"], 2, "{:#}", released["verdict"]);
 }
 
 /// Kubernetes 1.37.1 `pkg/kubelet/status/status_manager.go`, `syncPod`: only the pod's own kubelet completes its

@@ -203,8 +203,8 @@ pub struct SettingReport {
     /// The flag's value, as on the command line.
     pub value: String,
     /// Where the flag's value comes from: `default` (upstream's for this version), `cluster` (the command line of the
-    /// kube-controller-manager pod), `configuration` (the configuration of kordon, [config.md](config.md)), `override`
-    /// (a flag of kordon).
+    /// kube-controller-manager pod), `lease` (the Lease of the active `kordon controller`), `configuration` (the
+    /// configuration of kordon, [config.md](config.md)), `override` (a flag of kordon).
     pub origin: &'static str,
 }
 

@@ -74,6 +74,7 @@ impl LeaderDecoder {
             acquired: wire.spec.acquire_time.time(),
             renewed: wire.spec.renew_time.time(),
             duration: wire.spec.lease_duration_seconds.seconds(),
+            full_disruption: wire.meta().annotations.full_disruption.clone(),
         }
     }
 }

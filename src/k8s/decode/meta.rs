@@ -19,6 +19,7 @@ use kordon_core::cluster::{
     NodeName, Owner, OwnerKind, RebootLock, Termination, Uid, Version, WorkloadKind,
     claim::{CORDON, DRAIN, DRAINED},
     drain_markers::ANNOTATIONS,
+    lease::FULL_DISRUPTION,
     maintenance_note::MAINTENANCE,
     pod::{DO_NOT_DISRUPT, SAFE_TO_EVICT},
     reboot_lock::REBOOT_LOCK,
@@ -157,13 +158,15 @@ pub struct KnownAnnotations<'a> {
     pub kept_from: KeptFrom,
     /// `weave.works/kured-node-lock`: the nodes that hold kured's lock.
     pub reboot_locks: Vec<RebootLock>,
+    /// `kordon.dev/full-disruption`: what the `kordon controller` that holds the Lease does with zones that are down.
+    pub full_disruption: Option<Name>,
     /// Annotations by which other projects say what they do with a node ([`ANNOTATIONS`]).
     pub marks: Vec<(Name, Name)>,
 }
 
 impl KnownAnnotations<'_> {
     /// Annotations whose value is read. All others are skipped, because they may be long.
-    const WITH_VALUE: [&'static str; 12] = [
+    const WITH_VALUE: [&'static str; 13] = [
         CORDON,
         DRAIN,
         DRAINED,
@@ -176,6 +179,7 @@ impl KnownAnnotations<'_> {
         IGNORED_INDEX_FAILURES,
         DO_NOT_DISRUPT,
         SAFE_TO_EVICT,
+        FULL_DISRUPTION,
     ];
 
     /// Whether the value of this annotation is read.
@@ -196,6 +200,7 @@ impl KnownAnnotations<'_> {
             INDEX_FAILURES => self.index_failures.get_or_insert_default().counted = count(value),
             IGNORED_INDEX_FAILURES => self.index_failures.get_or_insert_default().ignored = count(value),
             DO_NOT_DISRUPT | SAFE_TO_EVICT => self.kept_from.set(key, value),
+            FULL_DISRUPTION => self.full_disruption = Some(value.into()),
             "pv.kubernetes.io/bind-completed" => self.bound = true,
             "kubernetes.io/config.mirror" => self.mirror = true,
             "k8s.io/initial-events-end" => self.list_ends = true,

@@ -5,12 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Means, Suggestion, SuggestionKind};
 use kordon_core::{
     cluster::{
-        Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, ObjectEvent, Owner, Pod, PodReady, Uid,
-        UnhealthyPolicy, Version, Workload, WorkloadKind,
+        Budget, BudgetStatus, Change, Cluster, ConditionStatus, IntOrPercent, Key, ObjectEvent, Owner, Pod,
+        PodReady, Uid, UnhealthyPolicy, Version, Workload, WorkloadKind,
     },
     plan::{
-        EvictionRules, Switchover, Verdict, budget,
-        eviction::{self, EvictionBlock, EvictionDecision},
+        EvictionRules, Switchover, Verdict,
+        budget::{self, BudgetState},
+        eviction::{self, EvictionBlock, EvictionDecision, PodState},
         kubectl, operator_budgets, owner, switchover,
     },
 };
@@ -154,31 +155,64 @@ fn always_allow(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> Option<Sug
 }
 
 /// Suggests leaving only one of several budgets that select the same pod. The API server refuses the eviction of a pod
-/// with more than one budget, even if all of them allow it.
+/// with more than one budget, even if all of them allow it. A budget that would refuse the eviction by itself is left
+/// only if every other would, too.
 pub fn separate(
+    pod: &Pod,
     budgets: &[Key],
     cluster: &Cluster,
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Vec<Suggestion> {
-    let keep = |kept: &Key| {
-        let others: Vec<&Key> = budgets.iter().filter(|other| *other != kept).collect();
-        let names = others.iter().map(|other| other.name.as_str()).collect::<Vec<_>>().join(", ");
-        let budget = cluster.budgets().get(kept)?;
-        let numbers = budget::numbers(cluster, budget, rules, now).ok();
+    let known = budgets.iter().filter_map(|key| cluster.budgets().get(key).map(|budget| &**budget));
+    let (refusing, allowing): (Vec<&Budget>, Vec<&Budget>) =
+        known.partition(|budget| refuses_alone(budget, pod, cluster, rules, now));
+    let keep = |kept: &Budget| {
+        let name = &kept.key.name;
+        let others: Vec<&Key> = budgets.iter().filter(|other| **other != kept.key).collect();
+        let names = names(others.iter().copied(), ", ");
+        let numbers = budget::numbers(cluster, kept, rules, now).ok();
         let numbers = numbers
             .map(|numbers| format!(", which needs {} healthy and has {}", numbers.desired, numbers.healthy))
             .unwrap_or_default();
-        let text = format!("deletes {names}: then only {} protects the pod{numbers}", kept.name);
-        let command = kubectl::delete_budgets(&kept.namespace, others);
+        let still = if allowing.is_empty() { "; it still refuses the eviction" } else { "" };
+        let text = format!("deletes {names}: then only {name} protects the pod{numbers}{still}");
+        let command = kubectl::delete_budgets(&kept.key.namespace, others);
         let suggestion = Suggestion::new(SuggestionKind::DeleteBudget, Means::Kubectl(command), text);
-        Some(suggestion.risk(format!("no other pod of {names} is protected by it any more")))
+        suggestion.risk(format!("no other pod of {names} is protected by it any more"))
     };
-    let mut suggestions: Vec<Suggestion> = budgets.iter().take(MOST_BUDGETS).filter_map(keep).collect();
-    let names = budgets.iter().map(|budget| budget.name.as_str()).collect::<Vec<_>>().join(", ");
-    let text = format!("change the selectors of {names} so that only one selects the pod");
+    let kept = if allowing.is_empty() { &refusing } else { &allowing };
+    let mut suggestions: Vec<Suggestion> = kept.iter().take(MOST_BUDGETS).copied().map(keep).collect();
+    let (left, then) = match (allowing.is_empty(), refusing.is_empty()) {
+        (_, true) => ("one".to_owned(), ""),
+        (true, false) => ("one".to_owned(), ", and let that one allow the eviction"),
+        (false, false) => (names(allowing.iter().map(|budget| &budget.key), " or "), ""),
+    };
+    let all = names(budgets, ", ");
+    let text = format!("change the selectors of {all} so that only {left} selects the pod{then}");
     suggestions.push(Suggestion::new(SuggestionKind::NarrowBudget, Means::Edit, text));
     suggestions
+}
+
+fn names<'a>(budgets: impl IntoIterator<Item = &'a Key>, separator: &str) -> String {
+    budgets.into_iter().map(|budget| budget.name.as_str()).collect::<Vec<_>>().join(separator)
+}
+
+/// Whether a budget would refuse the eviction of a pod if no other budget selected it. The disruption controller does
+/// not count such a pod as healthy, so the status of the budget does not show this.
+fn refuses_alone(
+    budget: &Budget,
+    pod: &Pod,
+    cluster: &Cluster,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> bool {
+    if budget::numbers(cluster, budget, rules, now).is_err() {
+        return false;
+    }
+    let status = BudgetStatus { observed_generation: BudgetStatus::LAID_OVER, ..budget.status.clone() };
+    let alone = BudgetState::new(cluster, &Budget { status, ..budget.clone() }, rules, now);
+    matches!(eviction::decide(PodState::new(cluster, pod), &[&alone]), EvictionDecision::Blocked(_))
 }
 
 /// Returns a plan's advice on the budget that blocks an eviction, for use if there is no other suggestion. `None` if no

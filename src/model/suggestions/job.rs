@@ -239,7 +239,7 @@ impl SuggestionJob {
             Case::Pod(PodCase { cordon_wait: Some(_), .. }) => return,
             Case::Pod(PodCase { pod, state: PodTrouble::Blocked(verdict), .. }) => {
                 if let Verdict::TwoBudgets { budgets } = &**verdict {
-                    let separate = budgets::separate(budgets, cluster, rules, *now);
+                    let separate = budgets::separate(pod, budgets, cluster, rules, *now);
                     suggestions.splice(0..0, separate);
                     return;
                 }

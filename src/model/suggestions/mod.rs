@@ -42,7 +42,7 @@ pub fn for_overlapping(
     now: Timestamp,
 ) -> Vec<Suggestion> {
     let budgets: Vec<Key> = cluster.budgets_of(pod).map(|budget| budget.key.clone()).collect();
-    budgets::separate(&budgets, cluster, rules, now)
+    budgets::separate(pod, &budgets, cluster, rules, now)
 }
 
 /// Suggests uncordoning the node that a drain waits for.

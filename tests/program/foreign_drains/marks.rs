@@ -162,8 +162,8 @@ fn medik8s() -> Vec<Case> {
             "Rebooting by Self Node Remediation 2h",
             &["reboot by Self Node Remediation (taint remediation.medik8s.io/self-node-remediation)"],
         ),
-        // medik8s/self-node-remediation v0.11.0. The project's taint had the effect NoExecute, which would evict pods
-        // in this test.
+        // Source: medik8s/self-node-remediation v0.11.0: controllers/selfnoderemediation_controller.go
+        // (`NodeNoExecuteTaint`). The effect NoExecute would evict pods in this test.
         case(
             "snr-before-0-12",
             taint("medik8s.io/remediation", "self-node-remediation", Some(CORDONED)),
@@ -177,6 +177,8 @@ fn medik8s() -> Vec<Case> {
             "Rebooting by Fence Agents Remediation 2h",
             &[],
         ),
+        // Source: medik8s/fence-agents-remediation v0.6.1: api/v1alpha1/fenceagentsremediation_types.go for the key, and
+        // `CreateRemediationTaint` in pkg/utils/taints.go, whose effect NoExecute would evict pods in this test.
         case(
             "far-before-0-7",
             taint("medik8s.io/fence-agents-remediation", "", Some(CORDONED)),

@@ -144,6 +144,10 @@ const KURED: &str = "kured";
 const NMO: &str = "Node Maintenance Operator";
 const SNR: &str = "Self Node Remediation";
 const FAR: &str = "Fence Agents Remediation";
+/// Cluster API cordons nodes under the name of its executable, `manager` (kubernetes-sigs/cluster-api v1.14.0:
+/// `core/reconcilers/machine/drain/drain.go`, `controllers/remote/restconfig.go`, `Dockerfile`). Other controllers have
+/// this name too.
+pub(super) const CLUSTER_API: &str = "Cluster API";
 const NTH: &str = "AWS Node Termination Handler";
 const EKS: &str = "EKS";
 const AKS: &str = "AKS";
@@ -159,14 +163,18 @@ const SCALE_DOWN_DISABLED_REASON: &str =
     "kubernetes.azure.com/azure-cluster-autoscaler-scale-down-disabled-reason";
 const NVIDIA_STATE: &str = "nvidia.com/gpu-driver-upgrade-state";
 
+/// The Machine of a node of Cluster API. It says nothing about a drain, but who drains the node if it is drained.
+pub(super) const MACHINE: &str = "cluster.x-k8s.io/machine";
+
 /// Keys of the node annotations that are kept with their values, because marks are read from them.
-pub const ANNOTATIONS: [&str; 6] = [
+pub const ANNOTATIONS: [&str; 7] = [
     DESIRED_DRAIN,
     LAST_APPLIED_DRAIN,
     POST_CONFIG_ACTION,
     REBOOT_IN_PROGRESS,
     SCALE_DOWN_DISABLED,
     SCALE_DOWN_DISABLED_REASON,
+    MACHINE,
 ];
 
 const REBOOT_PLANNED: &str = "reboot planned by kured";
@@ -232,7 +240,7 @@ const MARKERS: &[DrainMarker] = &[
     taint(FAR, "medik8s.io/fence-agents-remediation", any, Stage(Rebooting)),
     // kubernetes-sigs/cluster-api v1.14.0: api/core/v1beta2/common_types.go. Its drains leave no mark but the cordon.
     taint(
-        "Cluster API",
+        CLUSTER_API,
         "node.cluster.x-k8s.io/outdated-revision",
         any,
         Note("replacement planned by Cluster API"),

@@ -2,9 +2,9 @@
 
 use super::{
     Cluster, Node, Pod, Taint,
-    drain_markers::{DrainMarker, DrainStage, Meaning},
+    drain_markers::{CLUSTER_API, DrainMarker, DrainStage, MACHINE, Meaning},
     taint_owner,
-    upgrade_plan::{KUBECTL, UpgradePlan},
+    upgrade_plan::{KUBECTL, SUC, UpgradePlan},
 };
 use kordon_time::Timestamp;
 
@@ -30,11 +30,15 @@ impl ForeignDrain {
     }
 
     /// The drain of a cordoned node without a mark. It is the work of the client that cordoned the node, as far as its
-    /// field manager names it.
-    pub fn without_mark(node: &Node, evidence: String, since: Option<Timestamp>) -> Self {
+    /// field manager names it. A controller `manager` that drains a node of Cluster API counts as Cluster API.
+    pub fn without_mark(cluster: &Cluster, node: &Node, evidence: String, since: Option<Timestamp>) -> Self {
         let manager = node.cordoned_by().map(|by| by.manager.as_str());
+        let of_upgrade = || UpgradePlan::find(cluster, node)?.cordons(manager?).map(|_| SUC);
         let of_kubectl = || (manager == Some(KUBECTL)).then_some(KUBECTL);
-        let by = manager.and_then(DrainMarker::project_of_manager).or_else(of_kubectl);
+        let of_machine =
+            || (manager == Some("manager") && node.annotation(MACHINE).is_some()).then_some(CLUSTER_API);
+        let of_manager = manager.and_then(DrainMarker::project_of_manager);
+        let by = of_manager.or_else(of_upgrade).or_else(of_kubectl).or_else(of_machine);
         Self { by, stage: DrainStage::Draining, evidence, since }
     }
 
@@ -63,10 +67,11 @@ pub enum PodTreatment {
 impl PodTreatment {
     /// Returns what the drain of a pod's node does with the pod, whichever project drains the node. Karpenter's rules
     /// are those of kubernetes-sigs/karpenter v1.14.1, `pkg/utils/pod/scheduling.go` (`IsEvictable`, `IsDrainable`).
+    /// A job of the system-upgrade-controller does not evict its own pod.
     pub fn find(node: &Node, pod: &Pod) -> Self {
         let by_karpenter = marker(node).is_some_and(|(_, marker)| marker.project == taint_owner::KARPENTER);
         if !by_karpenter {
-            return Self::Evicted;
+            return if UpgradePlan::spares(node, pod) { Self::Ignored } else { Self::Evicted };
         }
         let is_tolerated =
             |taint: &Taint| pod.tolerations.iter().any(|toleration| toleration.tolerates(taint));

@@ -119,7 +119,13 @@ pub struct LeaderLease {
     pub renewed: Option<ClusterTime>,
     #[n(4)]
     pub duration: Option<Span>,
+    /// The annotation [`FULL_DISRUPTION`], which `kordon controller` writes.
+    #[n(5)]
+    pub full_disruption: Option<Name>,
 }
+
+/// Annotation of a Lease that `kordon controller` holds: the value of its `--full-disruption`.
+pub const FULL_DISRUPTION: &str = "kordon.dev/full-disruption";
 
 impl LeaderLease {
     /// Time for which a renewal of the Lease is valid. A Lease without a duration has the default of

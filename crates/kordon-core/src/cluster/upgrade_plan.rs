@@ -8,6 +8,12 @@ use kordon_time::ClusterTime;
 /// `pkg/upgrade/job/job.go`, `New`).
 const PLAN: &str = "upgrade.cattle.io/plan";
 
+/// Label on the pods of all jobs of the controller (`LabelController`).
+const CONTROLLER: &str = "upgrade.cattle.io/controller";
+
+/// The project that drains a node by such a job.
+pub(super) const SUC: &str = "system-upgrade-controller";
+
 /// Prefix of the label of a node to which a plan was applied; the name of the plan follows (`LabelPlanName`). The label
 /// stays after the upgrade (`pkg/upgrade/handle_batch.go`).
 const APPLIED: &str = "plan.upgrade.cattle.io/";
@@ -73,6 +79,13 @@ impl UpgradePlan {
             Self::Runs { created, .. } | Self::Failed { created, .. } => Some(*created),
             Self::Applied { .. } => None,
         }
+    }
+
+    /// Whether the drain of an upgrade job leaves a pod of its node alone, as it does with the pods of all such jobs
+    /// (`pkg/upgrade/job/job.go`, `New`: `--pod-selector '!upgrade.cattle.io/controller'`).
+    pub(super) fn spares(node: &Node, pod: &Pod) -> bool {
+        let is_by_kubectl = node.cordoned_by().is_some_and(|by| by.manager == *KUBECTL);
+        is_by_kubectl && node.drain_claim.is_none() && pod.labels.contains_key(CONTROLLER)
     }
 
     /// Who cordoned the node by kubectl, in words that follow `cordoned by`; `None` if that is not certain.

@@ -7,9 +7,9 @@ use super::{
     Engine, HeartbeatSource,
     effect::Severity,
     outbox::EffectSubject,
-    settings::FullDisruptionPolicy,
+    settings::{FullDisruptionPolicy, Setting},
     why::{Cause, Why},
-    zone::{self, Census, Disruption, ZoneState},
+    zone::{self, Census, Disruption, Zone, ZoneState},
 };
 use crate::cluster::{Cluster, TaintEffect, ZoneKey};
 use kordon_time::Timestamp;
@@ -108,6 +108,32 @@ impl Engine {
         }
     }
 
+    /// Changes what happens to zones without a ready node, also to those that are in this state now.
+    pub fn set_full_disruption(
+        &mut self,
+        policy: Setting<FullDisruptionPolicy>,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) {
+        let before = std::mem::replace(&mut self.settings.full_disruption, policy);
+        if before.value == policy.value || !self.is_a_zone_down() {
+            return;
+        }
+        let mut down = BTreeSet::new();
+        for (key, zone) in self.zones.iter_mut().filter(|(_, zone)| is_down(zone)) {
+            zone.set_limiter(ZoneState::FullDisruption, &self.settings, now);
+            down.insert(key.clone());
+        }
+        if policy.value == FullDisruptionPolicy::Pause {
+            self.pause(cluster, &down, now);
+        }
+    }
+
+    /// Whether a zone has no ready node while another zone has one. While no zone has one, nothing is evicted.
+    pub(super) fn is_a_zone_down(&self) -> bool {
+        self.zones.values().any(is_down) && !self.zones.values().all(is_down)
+    }
+
     /// Removes the NoExecute taints not-ready and unreachable from the nodes of these zones, so that their pods stay, and
     /// records an event for each node. Upstream has no such event.
     fn pause(&mut self, cluster: &Cluster, zones: &BTreeSet<ZoneKey>, now: Timestamp) {
@@ -118,6 +144,10 @@ impl Engine {
         }
         self.scope.on_general_change();
     }
+}
+
+fn is_down(zone: &Zone) -> bool {
+    zone.state == Some(ZoneState::FullDisruption)
 }
 
 /// Which zones get a new eviction rate.

@@ -437,10 +437,11 @@ impl Engine {
         self.shadow.as_ref().is_some_and(|shadow| shadow.is_led_by_kordon(now))
     }
 
-    /// Whether only the Lease of `kordon controller` can show that a controller is active, because the Lease of
-    /// kube-controller-manager is not valid.
+    /// Whether the Lease of `kordon controller` matters: only this Lease can show that a controller is active, because
+    /// the Lease of kube-controller-manager is not valid; or a zone is down, whose evictions kordon may pause.
     pub fn needs_kordon_lease(&self, now: Timestamp) -> bool {
-        self.shadow.as_ref().is_some_and(|shadow| shadow.manager_gone_since(now).is_some())
+        let is_needed = |shadow: &Shadow| shadow.manager_gone_since(now).is_some() || self.is_a_zone_down();
+        self.shadow.as_ref().is_some_and(is_needed)
     }
 
     /// The values of upstream's metrics.

@@ -55,6 +55,9 @@ pub enum Origin {
     /// The command line of the cluster's kube-controller-manager pod.
     #[n(1)]
     Cluster,
+    /// What the active `kordon controller` states on its Lease.
+    #[n(4)]
+    Lease,
     /// The configuration of this program.
     #[n(2)]
     Configuration,
@@ -68,6 +71,7 @@ impl Origin {
         match self {
             Self::Default => "default",
             Self::Cluster => "cluster",
+            Self::Lease => "lease",
             Self::Configuration => "configuration",
             Self::Override => "override",
         }
@@ -278,6 +282,21 @@ impl Settings {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Takes over the `--full-disruption` that the active `kordon controller` states on its Lease; `None` if it states
+    /// none, or none is active. A flag or the configuration of this program has precedence. Returns whether the settings
+    /// change.
+    pub fn follow_lease(&mut self, stated: Option<&str>) -> bool {
+        let before = self.full_disruption;
+        if before.origin == Origin::Lease {
+            self.full_disruption = Setting { value: FullDisruptionPolicy::Evict, origin: Origin::Default };
+        }
+        if let Some(text) = stated {
+            // A newer kordon may state a value that this one does not know.
+            let _ = self.set(FULL_DISRUPTION, text, Origin::Lease);
+        }
+        self.full_disruption != before
     }
 
     /// Every flag of the release, with its value in words, and its origin. A flag of kordon's own is listed if it is

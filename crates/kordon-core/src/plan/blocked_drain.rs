@@ -56,8 +56,7 @@ impl BlockedDrain {
         now: Timestamp,
     ) -> Option<Self> {
         let since = drain_began(cluster, node)?.max(last_left.unwrap_or(Timestamp::EPOCH));
-        let is_left = |pod: &&Arc<Pod>| pod.lives() && PodTreatment::find(node, pod) != PodTreatment::Ignored;
-        let left: Vec<&Arc<Pod>> = cluster.workload_pods(&node.name).filter(is_left).collect();
+        let left: Vec<&Arc<Pod>> = pods_left(cluster, node).collect();
         let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));
         let is_early = now.since(since) < PATIENCE;
         let scales_up = node.drain_claim.as_ref().is_some_and(|claim| !claim.surges.is_empty());
@@ -138,6 +137,13 @@ impl fmt::Display for BlockedDrain {
             (!self.awaited.is_empty()).then(|| format!("{DO_NOT_DISRUPT} of {}", named(&self.awaited)));
         f.write_str(&budgets.into_iter().chain(awaited).collect::<Vec<_>>().join(" and "))
     }
+}
+
+/// Returns the pods of a node that its drain still has to evict or to wait for.
+pub(super) fn pods_left<'a>(cluster: &'a Cluster, node: &'a Node) -> impl Iterator<Item = &'a Arc<Pod>> {
+    let is_left =
+        move |pod: &&Arc<Pod>| pod.lives() && PodTreatment::find(node, pod) != PodTreatment::Ignored;
+    cluster.workload_pods(&node.name).filter(is_left)
 }
 
 /// Returns whether a pod can never be evicted while its budgets are as they are. Drain clients try to evict all pods

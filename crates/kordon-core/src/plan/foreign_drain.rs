@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     action::{DrainOptions, RemovalMode},
-    blocked_drain::BlockedDrain,
+    blocked_drain::{BlockedDrain, pods_left},
     drain_start::cordoned_at,
     rules::EvictionRules,
     simulation::RemovalGroup,
@@ -40,7 +40,7 @@ pub fn unmarked_drain(
     }
     let evidence = evictions_in_progress(cluster, node)
         .or_else(|| refuses_all(cluster, node, rules, now).then(|| REFUSED.to_owned()))?;
-    Some(ForeignDrain::without_mark(node, evidence, cordoned_at(cluster, node)))
+    Some(ForeignDrain::without_mark(cluster, node, evidence, cordoned_at(cluster, node)))
 }
 
 /// Whether the evictions of its pods decide whether a node is drained: it is cordoned, but not by kordon, and no
@@ -76,7 +76,6 @@ fn evictions_in_progress(cluster: &Cluster, node: &Node) -> Option<String> {
 /// Whether budgets refuse the eviction of every pod that a drain has left on the node. On a node that is only cordoned,
 /// some pod may usually leave.
 fn refuses_all(cluster: &Cluster, node: &Node, rules: &EvictionRules, now: Timestamp) -> bool {
-    let left = cluster.workload_pods(&node.name).filter(|pod| pod.lives()).count();
     let blocked = BlockedDrain::find(cluster, node, None, rules, now);
-    blocked.is_some_and(|drain| drain.pods.len() == left)
+    blocked.is_some_and(|drain| drain.pods.len() == pods_left(cluster, node).count())
 }

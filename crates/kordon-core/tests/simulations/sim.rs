@@ -243,6 +243,7 @@ impl Sim {
             acquired: Some(self.clock.written(acquired)),
             renewed: Some(self.written()),
             duration: Some(Span::from_secs(15)),
+            ..LeaderLease::default()
         };
         self.tell(Change::Leader(Some(lease)));
     }
