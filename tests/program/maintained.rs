@@ -233,6 +233,46 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
     assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
 }
 
+/// A maintenance that was stopped can be resumed, so its nodes are its own until somebody takes them over.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_takes_a_node_over_from_a_stopped_maintenance_brings_it_back_into_service() {
+    let harness = Harness::start(SPEED).await;
+    let gate = ["--parallel", "1", "--gate", "false", "--gate-timeout", "3s"];
+    let words: Vec<&str> =
+        line("true", &gate).into_iter().filter(|word| *word != "--gate-timeout=2m").collect();
+    let output = harness.enforce(&words).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let left = left_behind(&harness).await;
+    let mut cordoned = Vec::new();
+    for name in &left {
+        if is_cordoned(&harness.server.node(name).await) {
+            cordoned.push(name.as_str());
+        }
+    }
+    assert!(left.len() == 2 && !cordoned.is_empty(), "{left:?}");
+
+    let elsewhere = crate::common::program::Shell::new();
+    let run = async |more: &[&str]| {
+        let words =
+            [&["maintenance", cordoned[0]], &FLAGS[..], &["--exec", "true", "--enforce", "--yes"]].concat();
+        elsewhere.run(&[&harness.connection()[..], &words[..], more].concat()).await
+    };
+    let output = run(&[]).await;
+    assert!(
+        output.code == CLAIMED && output.err.contains("which was stopped (--take-over"),
+        "{}",
+        output.err
+    );
+    assert_eq!(left_behind(&harness).await, left);
+    let output = run(&["--take-over"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let rest: Vec<String> = left.iter().filter(|name| *name != cordoned[0]).cloned().collect();
+    assert_eq!(left_behind(&harness).await, rest, "the cordon was that of the first maintenance");
+    let output = harness.enforce(&["maintenance", "--resume"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
 /// Starts a maintenance, and kills it when its drains have evicted the first pod.
 async fn kill_in_drain(harness: &Harness, exec: &str) {
     let mut program = harness.enforcing(&line(exec, &[])).spawn().expect("it starts");

@@ -49,12 +49,11 @@ impl MaintenanceNotes {
         Self::find(cluster, operation).is_some_and(|notes| notes.is_running(now))
     }
 
-    /// Names the running maintenance that has one of these nodes, with its owner; `None` if there is none.
-    pub fn running_on(cluster: &Cluster, nodes: &[NodeName], now: Timestamp) -> Option<String> {
+    /// Names a maintenance that has one of these nodes, running or stopped, with its owner; `None` if there is none.
+    pub fn on_nodes(cluster: &Cluster, nodes: &[NodeName], now: Timestamp) -> Option<String> {
         Self::all(cluster).into_iter().find_map(|notes| {
             let node = nodes.iter().find(|node| notes.nodes.contains_key(*node))?;
-            let taken = || format!("{node} is {}", in_maintenance(&notes.operation, &notes.by, true));
-            notes.is_running(now).then(taken)
+            Some(format!("{node} is {}", in_maintenance(&notes.operation, &notes.by, notes.is_running(now))))
         })
     }
 
@@ -145,6 +144,18 @@ mod tests {
         assert!(!notes.is_running(renewed + Span::from_secs(180)));
         assert_eq!(notes.in_stages(&[stage]), ["n1".into(), "n2".into()]);
         assert_eq!(MaintenanceNotes::find(&cluster, &"m2".parse().expect("an id")), None);
+    }
+
+    #[test]
+    fn a_maintenance_has_its_nodes_also_once_it_was_stopped() {
+        let cluster = cluster([node("n1", "m1", MaintenanceStage::Waiting, 1000)]);
+        let on = |node: &str, second| {
+            MaintenanceNotes::on_nodes(&cluster, &[node.into()], Timestamp::from_secs(second))
+        };
+        let running = "n1 is in m1, a maintenance of alice@desk";
+        assert_eq!(on("n1", 1000).as_deref(), Some(running));
+        assert_eq!(on("n1", 1180), Some(format!("{running}, which was stopped")));
+        assert_eq!(on("n2", 1000), None);
     }
 
     #[test]
