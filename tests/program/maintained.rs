@@ -1,6 +1,8 @@
 //! `kordon maintenance --enforce` against the demo: carried out, stopped, killed, resumed, released.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    collections::BTreeMap, fs, os::unix::fs::MetadataExt as _, path::PathBuf, process::Stdio, time::Duration,
+};
 
 use k8s_openapi::api::{core::v1::Node, policy::v1::PodDisruptionBudget};
 use kordon_core::cluster::{MaintenanceNote, claim::DRAIN, maintenance_note::MAINTENANCE};
@@ -105,6 +107,25 @@ async fn every_node_is_drained_worked_on_and_back_once() {
     let operations = harness.operations();
     assert_eq!(operations.len(), 1, "one entry of the journal for all of it");
     assert_eq!(operations[0].ended.as_deref(), Some("done"));
+}
+
+/// A kill repeats the work on a node whose command has ended if that is not recorded yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_command_is_noticed_before_the_next_look_at_the_cluster() {
+    let (harness, folder) = (Harness::start(SPEED).await, tempfile::tempdir().expect("a folder"));
+    let exec = format!("sh -c 'sleep 0.1; touch {}/$1' - {{node}}", folder.path().display());
+    let output = harness.enforce(&line(&exec, &[])).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let report = output.json();
+    let delay = |node: &Value| {
+        let file = fs::metadata(folder.path().join(node["node"].as_str()?)).ok()?;
+        let ended = Timestamp::from_nanos(file.mtime() * 1_000_000_000 + file.mtime_nsec());
+        Some(Timestamp::parse(node["worked"].as_str()?)?.since(ended))
+    };
+    let delays: Option<Vec<Span>> = report["nodes"].as_array().expect("nodes").iter().map(delay).collect();
+    let delays = delays.expect("every node was worked on");
+    // The machine may be busy, but not for each of the nodes.
+    assert!(delays.iter().any(|delay| *delay < Span::from_millis(500)), "{delays:?}");
 }
 
 /// Nodes that are cordoned until their wave and have no pods to evict need no drain.
