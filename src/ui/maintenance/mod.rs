@@ -173,6 +173,7 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         lines.push(Runs::new(&line, base).fitted(width));
     }
     lines.extend(risks::losses(scene, plan, width));
+    lines.extend(risks::surges(scene, plan, width));
     for (node, reason) in &plan.left_out {
         lines.push(Runs::new(&format!("left out: {node}"), scene.style(Role::NodeWarning)).fitted(width));
         let reasons = text::wrap(&reason.to_string(), width.saturating_sub(2), REASON_LINES);

@@ -28,7 +28,7 @@ use kordon_time::{Span, Timestamp};
 use crate::plan_fixture::{NOW, PlanFixture, at, least, of, own, percent, uid};
 
 /// A Deployment with a Ready pod on each of these nodes, and no autoscaler anywhere.
-fn deployment(fixture: &mut PlanFixture, name: &str, on: &[&str]) {
+pub fn deployment(fixture: &mut PlanFixture, name: &str, on: &[&str]) {
     let replicas = i32::try_from(on.len()).expect("a few");
     fixture.owner(WorkloadKind::Deployment, name, replicas).replica_set(name, replicas, on);
     fixture.change_workload(WorkloadKind::ReplicaSet, name, |set| {
