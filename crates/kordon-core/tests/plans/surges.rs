@@ -95,6 +95,8 @@ fn a_single_replica_leaves_once_the_new_pod_is_ready() {
     assert_eq!(web.landing.as_ref().and_then(|landing| landing.node()), Some(&NodeName::from("elsewhere")));
     let words: Vec<&str> = plan.timeline.iter().map(|moment| moment.event.columns().1).collect();
     assert_eq!(words, ["starts", "scaled", "ready", "leaves", "scaled", "gone", "ends"], "{words:?}");
+    let details = |place: usize| plan.timeline[place].event.columns().2;
+    assert_eq!((details(1), details(4)), ("to 2 replicas".into(), "to 1 replica".into()));
 }
 
 #[test]
