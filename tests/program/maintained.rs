@@ -302,6 +302,20 @@ async fn kill_in_drain(harness: &Harness, exec: &str) {
     assert!(!left_behind(harness).await.is_empty(), "it was killed during a drain");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_whose_drains_were_interrupted_have_begun_and_not_failed() {
+    let harness = Harness::start(SPEED).await;
+    let mut command = harness.enforcing(&line("true", &[]));
+    let program = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    harness.until(|harness| !harness.server.evictions().is_empty()).await;
+    interrupt(&program);
+    let output = program.wait_with_output().await.expect("ended");
+    assert_eq!(output.status.code(), Some(INTERRUPTED));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let ends = ends_of(&report);
+    assert!(ends.contains(&"begun") && !ends.contains(&"failed"), "{report:#}");
+}
+
 /// The claims that a killed drain leaves on its nodes belong to the maintenance, so they do not stop its resume.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_killed_during_a_drain_goes_on_at_once_and_leaves_no_claim() {

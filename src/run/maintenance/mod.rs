@@ -353,6 +353,11 @@ impl<'a> MaintenanceRun<'a> {
         if let Some(plan) = &plan {
             self.outcome.count_pods(&progress, plan);
         }
+        let is_killed = operation.ended().is_none();
+        let is_interrupted = |stage: &NodeProgressStage| match stage {
+            NodeProgressStage::Incomplete(why) => *why == NodeIncomplete::Cancelled,
+            _ => is_killed,
+        };
         let mut drained = Vec::new();
         for node in &progress.nodes {
             match &node.stage {
@@ -360,6 +365,8 @@ impl<'a> MaintenanceRun<'a> {
                     self.record(&node.node, NodeResult::Drained, *at);
                     drained.push(node.node.clone());
                 }
+                // An interrupted drain has not failed: a resume goes on with it.
+                stage if is_interrupted(stage) => {}
                 stage => self.record(&node.node, NodeResult::Failed(stage.to_string()), now),
             }
         }
