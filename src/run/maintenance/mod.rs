@@ -64,6 +64,9 @@ pub struct MaintenanceRun<'a> {
     options: MaintenanceOptions,
     operator: OperatorRequests,
     is_paused: bool,
+    /// Since when nothing goes on: the operator has paused the maintenance, or a gate does not hold. The notes on nodes
+    /// show it.
+    paused_since: Option<Timestamp>,
     gates: Gates,
     outcome: MaintenanceOutcome,
     /// Queue of the lines that commands have printed and that are not reported yet.
@@ -111,6 +114,7 @@ impl<'a> MaintenanceRun<'a> {
             options,
             operator,
             is_paused: false,
+            paused_since: None,
             gates,
             outcome,
             lines: mpsc::channel(LINES),
@@ -349,6 +353,9 @@ impl<'a> MaintenanceRun<'a> {
         self.rest_while_paused().await?;
         let Approved { operation, plan, .. } = *approved;
         let operation = self.drive(operation, InputFrom::Operator).await;
+        if self.is_paused {
+            self.note_pause(Some(self.now()));
+        }
         let (progress, now) = (operation.progress(), self.now());
         if let Some(plan) = &plan {
             self.outcome.count_pods(&progress, plan);
@@ -381,7 +388,16 @@ impl<'a> MaintenanceRun<'a> {
     /// or uncordoned, as it is.
     fn staged(&self, name: &NodeName, stage: MaintenanceStage, before: &str) -> (NodeName, MaintenanceWrite) {
         let cordoned = self.watched.cluster().node(name).is_some_and(|node| node.unschedulable);
-        (name.clone(), mark(stage, cordoned, before))
+        let (before, paused) = (before.into(), self.paused_since);
+        (name.clone(), MaintenanceWrite::Mark { stage, cordoned, before, paused })
+    }
+
+    /// Notes since when nothing goes on, or that the maintenance goes on. The next look writes it to a node.
+    fn note_pause(&mut self, since: Option<Timestamp>) {
+        if self.paused_since.is_some() != since.is_some() {
+            self.paused_since = since;
+            self.renews_at = self.now();
+        }
     }
 
     fn record(&mut self, node: &NodeName, result: NodeResult, now: Timestamp) {
@@ -499,8 +515,10 @@ impl<'a> MaintenanceRun<'a> {
                 failures.push(format!("command: {why}"));
             }
             if failures.is_empty() {
+                self.note_pause(None);
                 return Ok(());
             }
+            self.note_pause(Some(self.now()));
             if self.now() > until {
                 let (timeout, why) = (self.terms.gate_timeout, failures.join("; "));
                 return Err(Stop::Failed(format!("not well within {timeout} (--gate-timeout): {why}")));
@@ -585,10 +603,12 @@ impl<'a> MaintenanceRun<'a> {
             Some(OperatorInput::Cancel) => return Err(Stop::Cancelled),
             Some(OperatorInput::Pause) => {
                 self.is_paused = true;
+                self.note_pause(Some(self.now()));
                 self.tell(Severity::Info, "", "paused: commands that run go on".into()).await;
             }
             Some(OperatorInput::Resume) => {
                 self.is_paused = false;
+                self.note_pause(None);
                 self.tell(Severity::Info, "", "resumed".into()).await;
             }
         }
@@ -700,5 +720,5 @@ pub async fn plan(
 
 /// Returns the write of the annotation that records a node's maintenance stage.
 fn mark(stage: MaintenanceStage, cordoned: bool, before: &str) -> MaintenanceWrite {
-    MaintenanceWrite::Mark { stage, cordoned, before: before.into() }
+    MaintenanceWrite::Mark { stage, cordoned, before: before.into(), paused: None }
 }

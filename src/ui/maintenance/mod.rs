@@ -119,9 +119,10 @@ fn state(scene: &Scene, notes: &MaintenanceNotes) -> (&'static str, Role) {
     if let Some(entry) = ours.filter(|entry| entry.gone_on(&scene.app.model.cluster).is_none()) {
         return (entry.state_in_words(), own::role(entry));
     }
-    match notes.is_running(scene.now) {
-        true => ("runs", Role::NodeMaintenance),
-        false => ("was stopped", Role::NodeWarning),
+    match (notes.is_running(scene.now), notes.paused()) {
+        (true, None) => ("runs", Role::NodeMaintenance),
+        (true, Some(_)) => ("is paused", Role::LevelWarning),
+        (false, _) => ("was stopped", Role::NodeWarning),
     }
 }
 

@@ -70,6 +70,12 @@ impl MaintenanceNotes {
         notes.chain(self.claims.iter().map(|claim| claim.renewed)).max()
     }
 
+    /// Since when the maintenance is paused; `None` if it is not. The newest note says so, because a note is written at
+    /// the start and at the end of a pause.
+    pub fn paused(&self) -> Option<Timestamp> {
+        self.nodes.values().max_by_key(|note| note.renewed)?.paused
+    }
+
     /// The nodes of the maintenance that are in one of these stages.
     pub fn in_stages(&self, stages: &[MaintenanceStage]) -> Vec<NodeName> {
         let is_in = |(_, note): &(&NodeName, &MaintenanceNote)| stages.contains(&note.stage);
@@ -115,6 +121,7 @@ mod tests {
             stage,
             renewed,
             before: String::new(),
+            paused: None,
         };
         let cordon = CordonNote { operation: Some(operation), ..CordonNote::default() };
         Node {
@@ -144,6 +151,20 @@ mod tests {
         assert!(!notes.is_running(renewed + Span::from_secs(180)));
         assert_eq!(notes.in_stages(&[stage]), ["n1".into(), "n2".into()]);
         assert_eq!(MaintenanceNotes::find(&cluster, &"m2".parse().expect("an id")), None);
+    }
+
+    #[test]
+    fn the_newest_note_says_whether_a_maintenance_is_paused() {
+        let since = Some(Timestamp::from_secs(950));
+        let note = |name: &str, renewed, paused| {
+            let mut node = node(name, "m1", MaintenanceStage::Waiting, renewed);
+            let note = node.maintenance.take().expect("noted");
+            node.maintenance = Some(MaintenanceNote { paused, ..(*note).clone() }.into());
+            node
+        };
+        let paused = |nodes: [Node; 2]| MaintenanceNotes::all(&cluster(nodes))[0].paused();
+        assert_eq!(paused([note("n1", 1000, since), note("n2", 900, None)]), since);
+        assert_eq!(paused([note("n1", 1000, since), note("n2", 1100, None)]), None);
     }
 
     #[test]

@@ -71,10 +71,10 @@ impl Operation {
             MaintenanceWrite::Leave => seen.unschedulable,
         };
         let note = match write {
-            MaintenanceWrite::Mark { stage, before, .. } => {
+            MaintenanceWrite::Mark { stage, before, paused, .. } => {
                 let (by, operation) = (self.options.by.clone(), id.clone());
-                let note =
-                    MaintenanceNote { by, operation, stage: *stage, renewed: now, before: before.clone() };
+                let (stage, before, paused) = (*stage, before.clone(), *paused);
+                let note = MaintenanceNote { by, operation, stage, renewed: now, before, paused };
                 Some(note.to_text())
             }
             MaintenanceWrite::Stop => match seen.maintenance.as_ref().filter(|_| is_noted) {
