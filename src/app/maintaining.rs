@@ -45,7 +45,7 @@ impl App {
         if !request.has_work() {
             return Some("the work: a command, or what shows that others have done it".into());
         }
-        let others = MaintenanceNotes::running_on(&self.model.cluster, &request.nodes, now);
+        let others = MaintenanceNotes::on_nodes(&self.model.cluster, &request.nodes, now);
         others.or_else(|| self.why_not_now())
     }
 

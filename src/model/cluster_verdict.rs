@@ -166,8 +166,8 @@ impl ClusterVerdict {
         findings.extend(deleted.as_ref().map(|deleted| deleted.finding(model, now)));
         findings.extend(nodes(model, now));
         findings.extend(blocked_drains(model, now));
-        let (running_maintenances, stopped_maintenances) = maintenances(model, now);
-        findings.extend(stopped_maintenances);
+        let (running_maintenances, held_up_maintenances) = maintenances(model, now);
+        findings.extend(held_up_maintenances);
         findings.extend(flapping(model, now));
         findings.extend(idle_workloads(model));
         findings.extend(eviction_loops(model, now));

@@ -142,6 +142,17 @@ impl<S: PartialEq, T: Send + 'static> BackgroundAbout<S, T> {
         self.work.is_due()
     }
 
+    /// Whether nothing runs, and the pace allows the next piece of work about this subject. The pace does not delay work
+    /// about another subject than the last.
+    pub fn is_due_about(&self, subject: &S) -> bool {
+        !self.is_running() && (self.subject.as_ref() != Some(subject) || self.is_due())
+    }
+
+    /// Lets the next piece of work start without a pause, whatever it is about.
+    pub fn forget(&mut self) {
+        self.subject = None;
+    }
+
     /// Starts a piece of work, as [`Background::start`] does.
     pub fn start(&mut self, subject: S, work: impl FnOnce(&Cancelled) -> T + Send + 'static) {
         self.subject = Some(subject);
@@ -249,6 +260,17 @@ mod tests {
         assert!(!background.is_running() && !background.is_due(), "the pace");
         tokio::time::advance(Duration::from_secs(31)).await;
         assert!(background.is_due());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pace_does_not_delay_work_about_another_subject() {
+        let mut background = BackgroundAbout::new(Duration::from_secs(30));
+        background.start("web", |_| 7);
+        assert!(!background.is_due_about(&"db"), "one at a time");
+        assert_eq!(background.finished().await, Ok(7));
+        assert!(!background.is_due_about(&"web") && background.is_due_about(&"db"));
+        background.forget();
+        assert!(background.is_due_about(&"web"));
     }
 
     #[tokio::test(start_paused = true)]

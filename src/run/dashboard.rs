@@ -49,7 +49,7 @@ use crate::{
     app::{
         App, AppOptions, HistoryState, Movement, Playback, Reaction, WatchReaction,
         detail::{DetailResult, DetailSubject, SubjectReport},
-        maintenance::MaintenanceResult,
+        maintenance::{MaintenanceRequest, MaintenanceResult},
         preview::{PlanRequest, PreviewResult},
         timing::TimingResult,
     },

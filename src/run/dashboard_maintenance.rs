@@ -143,7 +143,7 @@ impl Starting {
     ) -> Result<(), String> {
         let (terms, options) = (self.terms(&request)?, self.options(&request, watched.cluster())?);
         let now = self.clock.now();
-        if let Some(other) = MaintenanceNotes::running_on(watched.cluster(), &options.nodes, now) {
+        if let Some(other) = MaintenanceNotes::on_nodes(watched.cluster(), &options.nodes, now) {
             return Err(other);
         }
         let cluster = watched.cluster().clone();

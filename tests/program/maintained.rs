@@ -1,6 +1,8 @@
 //! `kordon maintenance --enforce` against the demo: carried out, stopped, killed, resumed, released.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    collections::BTreeMap, fs, os::unix::fs::MetadataExt as _, path::PathBuf, process::Stdio, time::Duration,
+};
 
 use k8s_openapi::api::{core::v1::Node, policy::v1::PodDisruptionBudget};
 use kordon_core::cluster::{MaintenanceNote, claim::DRAIN, maintenance_note::MAINTENANCE};
@@ -105,6 +107,25 @@ async fn every_node_is_drained_worked_on_and_back_once() {
     let operations = harness.operations();
     assert_eq!(operations.len(), 1, "one entry of the journal for all of it");
     assert_eq!(operations[0].ended.as_deref(), Some("done"));
+}
+
+/// A kill repeats the work on a node whose command has ended if that is not recorded yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_command_is_noticed_before_the_next_look_at_the_cluster() {
+    let (harness, folder) = (Harness::start(SPEED).await, tempfile::tempdir().expect("a folder"));
+    let exec = format!("sh -c 'sleep 0.1; touch {}/$1' - {{node}}", folder.path().display());
+    let output = harness.enforce(&line(&exec, &[])).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let report = output.json();
+    let delay = |node: &Value| {
+        let file = fs::metadata(folder.path().join(node["node"].as_str()?)).ok()?;
+        let ended = Timestamp::from_nanos(file.mtime() * 1_000_000_000 + file.mtime_nsec());
+        Some(Timestamp::parse(node["worked"].as_str()?)?.since(ended))
+    };
+    let delays: Option<Vec<Span>> = report["nodes"].as_array().expect("nodes").iter().map(delay).collect();
+    let delays = delays.expect("every node was worked on");
+    // The machine may be busy, but not for each of the nodes.
+    assert!(delays.iter().any(|delay| *delay < Span::from_millis(500)), "{delays:?}");
 }
 
 /// Nodes that are cordoned until their wave and have no pods to evict need no drain.
@@ -233,12 +254,66 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
     assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
 }
 
+/// A maintenance that was stopped can be resumed, so its nodes are its own until somebody takes them over.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_takes_a_node_over_from_a_stopped_maintenance_brings_it_back_into_service() {
+    let harness = Harness::start(SPEED).await;
+    let gate = ["--parallel", "1", "--gate", "false", "--gate-timeout", "3s"];
+    let words: Vec<&str> =
+        line("true", &gate).into_iter().filter(|word| *word != "--gate-timeout=2m").collect();
+    let output = harness.enforce(&words).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let left = left_behind(&harness).await;
+    let mut cordoned = Vec::new();
+    for name in &left {
+        if is_cordoned(&harness.server.node(name).await) {
+            cordoned.push(name.as_str());
+        }
+    }
+    assert!(left.len() == 2 && !cordoned.is_empty(), "{left:?}");
+
+    let elsewhere = crate::common::program::Shell::new();
+    let run = async |more: &[&str]| {
+        let words =
+            [&["maintenance", cordoned[0]], &FLAGS[..], &["--exec", "true", "--enforce", "--yes"]].concat();
+        elsewhere.run(&[&harness.connection()[..], &words[..], more].concat()).await
+    };
+    let output = run(&[]).await;
+    assert!(
+        output.code == CLAIMED && output.err.contains("which was stopped (--take-over"),
+        "{}",
+        output.err
+    );
+    assert_eq!(left_behind(&harness).await, left);
+    let output = run(&["--take-over"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let rest: Vec<String> = left.iter().filter(|name| *name != cordoned[0]).cloned().collect();
+    assert_eq!(left_behind(&harness).await, rest, "the cordon was that of the first maintenance");
+    let output = harness.enforce(&["maintenance", "--resume"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
 /// Starts a maintenance, and kills it when its drains have evicted the first pod.
 async fn kill_in_drain(harness: &Harness, exec: &str) {
     let mut program = harness.enforcing(&line(exec, &[])).spawn().expect("it starts");
     harness.until(|harness| !harness.server.evictions().is_empty()).await;
     program.kill().await.expect("killed");
     assert!(!left_behind(harness).await.is_empty(), "it was killed during a drain");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_whose_drains_were_interrupted_have_begun_and_not_failed() {
+    let harness = Harness::start(SPEED).await;
+    let mut command = harness.enforcing(&line("true", &[]));
+    let program = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    harness.until(|harness| !harness.server.evictions().is_empty()).await;
+    interrupt(&program);
+    let output = program.wait_with_output().await.expect("ended");
+    assert_eq!(output.status.code(), Some(INTERRUPTED));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let ends = ends_of(&report);
+    assert!(ends.contains(&"begun") && !ends.contains(&"failed"), "{report:#}");
 }
 
 /// The claims that a killed drain leaves on its nodes belong to the maintenance, so they do not stop its resume.

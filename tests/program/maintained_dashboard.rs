@@ -94,6 +94,28 @@ async fn a_maintenance_is_confirmed_paused_and_carried_out_on_its_sheet() {
     assert_eq!((operations.len(), operations[0].ended.as_deref()), (1, Some("done")));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_ends_while_it_is_paused_is_recorded_at_once() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.press(":enforce 12h<Enter>").await;
+            open_sheet(dashboard).await;
+            type_work(dashboard, &runs.command("3")).await;
+            start(dashboard).await;
+            harness.until(|_| runs.path().exists()).await;
+            dashboard.press("p").await;
+            dashboard.wait(" is paused after").await;
+            dashboard.wait("its work is done").await;
+            dashboard.wait(" is paused after").await;
+            dashboard.press("p").await;
+            dashboard.wait(" is done after").await;
+        })
+        .await;
+    assert_eq!(runs.ended(), once_each());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
 /// Starts the maintenance of the open sheet, and cancels it after the first node.
 async fn start_and_cancel(harness: &Harness, dashboard: &DashboardDriver, runs: &Runs) {
     dashboard.press(":enforce 12h<Enter>").await;

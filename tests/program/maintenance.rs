@@ -67,6 +67,23 @@ async fn pods_that_lose_data_are_counted_above_the_waves() {
 }
 
 #[tokio::test]
+async fn what_surge_does_is_said_as_in_the_plan_of_a_drain() {
+    let budgets = Objects::of("audit-budgets");
+    let surges = async |command: &str| {
+        let (_, plan) = budgets.run(command).await;
+        let surges = plan["surges"].as_array().expect("surges").iter();
+        let fields = ["namespace", "kind", "name", "pods", "fate", "refusal"];
+        surges.map(|surge| fields.map(|field| surge[field].clone())).collect::<Vec<_>>()
+    };
+    let of_drain = surges("plan drain full --ignore-daemonsets --surge").await;
+    assert_eq!((of_drain.len(), of_drain[0][2].as_str()), (1, Some("full")));
+    assert_eq!(surges("maintenance full --surge").await, of_drain);
+    let table = budgets.table("maintenance full --surge").await;
+    assert!(table.contains("\nSURGE") && table.contains("\nDeployment default/full "), "{table}");
+    assert_eq!(surges("maintenance full").await.len(), 0, "never by default");
+}
+
+#[tokio::test]
 async fn what_cannot_be_planned_is_refused_with_a_reason() {
     let shell = Shell::new();
     let file = shell.file("objects.json", &Objects::of("audit-budgets").list());

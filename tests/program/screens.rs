@@ -128,6 +128,7 @@ fn the_maintenance_sheet_has_the_waves_of_marked_nodes_and_how_far_a_maintenance
             stage,
             renewed: fixture.now,
             before: String::new(),
+            paused: None,
         };
         fixture.change_node(name, |node| node.maintenance = Some(note.into()));
     }
@@ -181,6 +182,7 @@ fn the_maintenance_sheet_says_one_thing_about_a_maintenance_of_this_dashboard() 
                 stage: MaintenanceStage::Draining,
                 renewed,
                 before: String::new(),
+                paused: None,
             };
             fixture.change_node(name, |node| node.maintenance = Some(note.into()));
         }

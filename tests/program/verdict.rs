@@ -56,14 +56,19 @@ const CASES: &[Case] = &[
          5 pods of pool-b-05 to be evicted, next in 4m31s",
     ),
     (
-        |it| maintained(it, 600),
+        |it| maintained(it, 600, None),
         VerdictLevel::Notice,
         "maintenance of alice@desk was stopped with 1 node left · kordon maintenance --resume=m-1 goes on",
     ),
     (
-        |it| maintained(it, 10),
+        |it| maintained(it, 10, None),
         VerdictLevel::Healthy,
         "all 30 nodes Ready · maintenance of alice@desk runs with 1 node left",
+    ),
+    (
+        |it| maintained(it, 10, Some(300 * 3600)),
+        VerdictLevel::Notice,
+        "maintenance of alice@desk paused 12d12h with 1 node left",
     ),
     (
         all_down,
@@ -154,12 +159,13 @@ fn without_controller(fixture: &mut DashboardFixture) {
     fixture.run(60);
 }
 
-/// Adds the note of a maintenance to a node. The maintenance renewed the note this many seconds ago.
-fn maintained(fixture: &mut DashboardFixture, seconds: i64) {
+/// Adds the note of a maintenance to a node. The maintenance renewed the note, and was paused, this many seconds ago.
+fn maintained(fixture: &mut DashboardFixture, seconds: i64, paused: Option<i64>) {
     let note = MaintenanceNote {
         by: "alice@desk".into(),
         operation: "m-1".parse().expect("an id"),
         renewed: fixture.now - Span::from_secs(seconds),
+        paused: paused.map(|seconds| fixture.now - Span::from_secs(seconds)),
         ..MaintenanceNote::default()
     };
     fixture.change_node("pool-b-05", |node| node.maintenance = Some(note.into()));

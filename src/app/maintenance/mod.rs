@@ -133,6 +133,11 @@ impl MaintenanceRequest {
 }
 
 impl MaintenanceJob {
+    /// The fields of the request on which the waves depend.
+    pub const fn request(&self) -> &MaintenanceRequest {
+        &self.request
+    }
+
     /// Computes the waves within the guard rails.
     pub fn work(self, guards: Guards) -> MaintenanceResult {
         let Self { cluster, request, rules, now } = self;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::cli::plan::SurgeReport;
 use kordon_core::{
     cluster::NodeName,
     maintenance::{
@@ -31,6 +32,9 @@ pub struct MaintenanceReport {
     pub waves: Vec<WaveReport>,
     /// Nodes that are in no wave.
     pub left_out: Vec<LeftOutReport>,
+    /// What `--surge` does for each workload whose budget can never allow an eviction: in the order of the waves, then on
+    /// the nodes that are in no wave. The fields are those of `surges` in a plan.
+    pub surges: Vec<SurgeReport>,
     /// Warning about control plane nodes in the waves, as text; `null` if there are none.
     pub control_plane: Option<String>,
     /// The assumptions of the plan, as text.
@@ -146,6 +150,7 @@ impl MaintenanceReport {
             by_name: plan.by_name.into(),
             waves: plan.waves.iter().map(WaveReport::from).collect(),
             left_out: plan.left_out.iter().map(LeftOutReport::from).collect(),
+            surges: plan.surges().map(|surge| SurgeReport::new(surge, plan.made)).collect(),
             control_plane: plan.control_plane_warning(),
             assumptions: options.assumptions(),
         }

@@ -259,12 +259,15 @@ fn require_work(args: &MaintenanceArgs) -> Result<(), CliError> {
     Err(CliError::Usage(text.into()))
 }
 
-/// Fails if another maintenance is running on one of the nodes.
+/// Fails if another maintenance, running or stopped, has one of the nodes.
 fn refuse_others(session: &OperationSession, nodes: &[NodeName], take_over: bool) -> Result<(), CliError> {
     let now = session.known.clock.now();
-    match MaintenanceNotes::running_on(session.cluster(), nodes, now).filter(|_| !take_over) {
+    match MaintenanceNotes::on_nodes(session.cluster(), nodes, now).filter(|_| !take_over) {
         None => Ok(()),
-        Some(text) => Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text }),
+        Some(text) => {
+            let text = format!("{text} (--take-over overrides this)");
+            Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text })
+        }
     }
 }
 

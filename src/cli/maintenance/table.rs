@@ -4,6 +4,7 @@ use super::report::{CostReport, MaintenanceReport, MoveReport, WaveReport};
 use crate::{
     cli::{
         page::{Emphasis, Page, none},
+        plan,
         table::PageTable,
     },
     ui::widgets::{WaveLane, waves},
@@ -92,6 +93,7 @@ pub fn render_waves(report: &MaintenanceReport, out: &mut Page) {
         .essential("WHY", |left_out| left_out.says.clone())
         .flexible()
         .print(out);
+    plan::surges(out, &report.surges);
     if out.export().is_none() {
         out.line(Emphasis::Plain, "");
         report.assumptions.iter().for_each(|text| out.line(Emphasis::Dim, &format!("assumed: {text}")));

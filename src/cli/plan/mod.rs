@@ -19,8 +19,10 @@ use kordon_core::{
     placement::Snapshot,
     plan::{Action, Loss, Plan, PlanError, Prospect, needs},
 };
+pub use report::SurgeReport;
 use report::{PlanReport, UnknownPlanReport};
 use source::{Landings, PlanSource};
+pub use table::surges;
 pub use targets::PlanTarget;
 use validate::ValidationAnswers;
 pub use validate::{word as answer_word, words as step_words};

@@ -458,7 +458,7 @@ impl PlanReport {
             receivers: places.then(|| plan.receivers.iter().map(ReceiverReport::new).collect()),
             arrivals: places.then(|| plan.arrivals.iter().map(ArrivalReport::new).collect()),
             budgets: sees_budgets.then(|| plan.budgets.iter().map(budget).collect()),
-            surges: plan.surges.iter().map(|surge| self::surge(surge, made)).collect(),
+            surges: plan.surges.iter().map(|surge| SurgeReport::new(surge, made)).collect(),
             warnings: plan
                 .warnings
                 .iter()
@@ -605,26 +605,29 @@ fn budget(budget: &BudgetPlan) -> BudgetReport {
     }
 }
 
-fn surge(plan: &SurgePlan, made: Timestamp) -> SurgeReport {
-    let (surge, run, refusal) = match &plan.fate {
-        SurgeFate::Scales { surge, run } => (Some(surge), run.clone(), None),
-        SurgeFate::Refused(refusal) => (None, SurgeRun::default(), Some(refusal)),
-    };
-    let after = |at: Option<Timestamp>| at.map(|at| seconds(at, made));
-    SurgeReport {
-        namespace: plan.workload.namespace.to_string(),
-        kind: plan.kind.to_string(),
-        name: plan.workload.name.to_string(),
-        pods: plan.pods.iter().map(|pod| pod.name.to_string()).collect(),
-        fate: if surge.is_some() { "scales" } else { "refused" },
-        replicas: surge.map(|surge| surge.replicas),
-        raised_replicas: surge.map(Surge::raised),
-        scaled_up_in_seconds: after(run.scaled_up),
-        landing_node: run.landing.as_ref().and_then(|landing| landing.node().cloned()),
-        ready_in_seconds: after(run.ready),
-        scaled_back_in_seconds: after(run.scaled_back),
-        refusal: refusal.map(SurgeRefusal::word),
-        text: plan.text(made),
+impl SurgeReport {
+    /// Reports a surge of a plan. `made` is when the plan was made.
+    pub fn new(plan: &SurgePlan, made: Timestamp) -> Self {
+        let (surge, run, refusal) = match &plan.fate {
+            SurgeFate::Scales { surge, run } => (Some(surge), run.clone(), None),
+            SurgeFate::Refused(refusal) => (None, SurgeRun::default(), Some(refusal)),
+        };
+        let after = |at: Option<Timestamp>| at.map(|at| seconds(at, made));
+        Self {
+            namespace: plan.workload.namespace.to_string(),
+            kind: plan.kind.to_string(),
+            name: plan.workload.name.to_string(),
+            pods: plan.pods.iter().map(|pod| pod.name.to_string()).collect(),
+            fate: if surge.is_some() { "scales" } else { "refused" },
+            replicas: surge.map(|surge| surge.replicas),
+            raised_replicas: surge.map(Surge::raised),
+            scaled_up_in_seconds: after(run.scaled_up),
+            landing_node: run.landing.as_ref().and_then(|landing| landing.node().cloned()),
+            ready_in_seconds: after(run.ready),
+            scaled_back_in_seconds: after(run.scaled_back),
+            refusal: refusal.map(SurgeRefusal::word),
+            text: plan.text(made),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
         placement::{caveat, caveat_line, receivers},
         table::PageTable,
     },
-    report::{DrainReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
+    report::{DrainReport, PlanNodeReport, PlanPodReport, PlanReport, SurgeReport, WindowReport},
 };
 use kordon_core::plan::{PodCount, PodWarning, words};
 use kordon_time::Span;
@@ -20,7 +20,7 @@ pub fn render(report: &PlanReport, out: &mut Page) {
     pods(out, report);
     placements(out, report);
     budgets(out, report);
-    surges(out, report);
+    surges(out, &report.surges);
     // The summary already prints the warnings about unknown objects.
     let warnings = report.warnings.iter().filter(|warning| warning.r#type != "unknown");
     PageTable::new(&warnings.collect::<Vec<_>>()).key("WARNING", |warning| warning.text.clone()).print(out);
@@ -301,8 +301,9 @@ fn budgets(out: &mut Page, report: &PlanReport) {
         .print(out);
 }
 
-fn surges(out: &mut Page, report: &PlanReport) {
-    PageTable::new(&report.surges)
+/// Table of what `--surge` does for each workload.
+pub fn surges(out: &mut Page, surges: &[SurgeReport]) {
+    PageTable::new(surges)
         .key("SURGE", |surge| format!("{} {}/{}", surge.kind, surge.namespace, surge.name))
         .detail("PODS", |surge| surge.pods.len().to_string())
         .right()

@@ -57,16 +57,23 @@ fn mutual(model: &Model) -> impl Iterator<Item = &CordonWait> {
     model.views.cordon_waits.iter().filter(|wait| wait.waits_in_turn.is_some())
 }
 
-/// Findings about maintenances that still have nodes, those that are running and those that were stopped:
-/// `maintenance of alice@desk runs with 3 nodes left`,
+/// Findings about maintenances that still have nodes: those that are running, and those that are paused or were stopped:
+/// `maintenance of alice@desk runs with 3 nodes left`, `maintenance of alice@desk paused 5m with 3 nodes left`,
 /// `maintenance of alice@desk was stopped with 3 nodes left · kordon maintenance --resume goes on`.
 pub(super) fn maintenances(model: &Model, now: Timestamp) -> (Vec<Finding>, Vec<Finding>) {
     let (running, stopped): (Vec<_>, Vec<_>) =
         MaintenanceNotes::all(&model.cluster).into_iter().partition(|notes| notes.is_running(now));
     let left = |notes: &MaintenanceNotes| counted(notes.nodes.len(), "node", "nodes");
+    let (paused, running): (Vec<_>, Vec<_>) =
+        running.into_iter().partition(|notes: &MaintenanceNotes| notes.paused().is_some());
     let runs = |notes: MaintenanceNotes| {
         let text = format!("maintenance of {} runs with {} left", notes.by, left(&notes));
         Finding::new(VerdictLevel::Healthy, text)
+    };
+    let is_paused = |notes: MaintenanceNotes| {
+        let phrase = Phrase::from(format!("maintenance of {} paused ", notes.by));
+        let phrase = phrase.time(seconds(now.since(notes.paused().unwrap_or(now))));
+        Finding::new(VerdictLevel::Notice, phrase.and(&format!(" with {} left", left(&notes))))
     };
     let was_stopped = |notes: MaintenanceNotes| {
         let text = format!(
@@ -77,5 +84,6 @@ pub(super) fn maintenances(model: &Model, now: Timestamp) -> (Vec<Finding>, Vec<
         );
         Finding::new(VerdictLevel::Notice, text)
     };
-    (running.into_iter().map(runs).collect(), stopped.into_iter().map(was_stopped).collect())
+    let held_up = paused.into_iter().map(is_paused).chain(stopped.into_iter().map(was_stopped));
+    (running.into_iter().map(runs).collect(), held_up.collect())
 }

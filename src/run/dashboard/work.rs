@@ -29,7 +29,7 @@ pub(super) struct Work {
     budgets: Background<BudgetList>,
     audit: Background<KnownAudit>,
     timing: Background<TimingResult>,
-    maintenance: Background<Result<MaintenanceResult, String>>,
+    maintenance: BackgroundAbout<MaintenanceRequest, Result<MaintenanceResult, String>>,
 }
 
 /// An event of the background work.
@@ -64,7 +64,7 @@ impl Work {
             budgets: Background::new(OUTCOMES),
             audit: Background::new(AUDIT),
             timing: Background::new(OUTCOMES),
-            maintenance: Background::new(AUDIT),
+            maintenance: BackgroundAbout::new(AUDIT),
         }
     }
 
@@ -94,7 +94,7 @@ impl Work {
         *budgets = Background::new(OUTCOMES);
         *audit = Background::new(AUDIT);
         *timing = Background::new(OUTCOMES);
-        *maintenance = Background::new(AUDIT);
+        *maintenance = BackgroundAbout::new(AUDIT);
     }
 
     /// Waits for the next event. May be dropped and awaited again.
@@ -255,12 +255,18 @@ impl Work {
         }
     }
 
-    /// Starts to work out the waves of the open maintenance sheet if they are missing.
+    /// Starts to work out the waves of the open maintenance sheet if they are missing. The pace, which follows from how
+    /// long the last waves took, delays neither other waves nor a sheet that is opened again.
     fn start_maintenance(&mut self, display: &Display) {
-        if self.maintenance.is_due()
+        if display.app.screen.overlays.maintenance().is_none() {
+            return self.maintenance.forget();
+        }
+        if !self.maintenance.is_running()
             && let Some(job) = display.app.next_maintenance_job(display.clock.now())
+            && self.maintenance.is_due_about(job.request())
         {
-            self.maintenance.start(move |_| own_guards().map(|guards| job.work(guards)));
+            let request = job.request().clone();
+            self.maintenance.start(request, move |_| own_guards().map(|guards| job.work(guards)));
         }
     }
 

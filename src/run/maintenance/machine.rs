@@ -1,6 +1,6 @@
 //! Progress of the work on one machine.
 
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use kordon_core::cluster::{MaintenanceStage, NodeName};
 use kordon_time::Timestamp;
@@ -15,7 +15,9 @@ pub struct MachineWork {
 }
 
 /// A running command of the operator.
-pub type RunningHook = JoinHandle<Result<(), String>>;
+pub struct RunningHook(pub oneshot::Receiver<Result<(), String>>);
+
+const HOOK_FAULT: &str = "it ended by a fault of kordon";
 
 pub enum WorkStage {
     /// The operator's command is running, or has not started yet (`None`).
@@ -27,6 +29,22 @@ pub enum WorkStage {
         since: Option<Timestamp>,
     },
     Over,
+}
+
+impl RunningHook {
+    /// Waits for the end of the command, and returns its result.
+    pub async fn end(&mut self) -> Result<(), String> {
+        (&mut self.0).await.unwrap_or_else(|_| Err(HOOK_FAULT.into()))
+    }
+
+    /// The result of the command; `None` if it still runs.
+    pub fn result(&mut self) -> Option<Result<(), String>> {
+        match self.0.try_recv() {
+            Ok(result) => Some(result),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Closed) => Some(Err(HOOK_FAULT.into())),
+        }
+    }
 }
 
 impl MachineWork {

@@ -1,9 +1,9 @@
 //! The machines of a wave: the work on each, until its node is healthy again and back in service.
 
-use std::collections::BTreeMap;
+use futures::future::select_all;
 
 use super::{
-    MaintenanceRun, end_of_hook,
+    MaintenanceRun,
     machine::{MachineWork, RunningHook, WorkStage},
     stop::Stop,
 };
@@ -26,47 +26,59 @@ impl MaintenanceRun<'_> {
                 Err(stop) => return Err(stop),
             }
         }
-        Ok(())
+        self.rest_while_paused().await
     }
 
+    /// Advances the work on the machines, and then waits until it may go on. While the maintenance is paused, only the
+    /// ends of commands are recorded, so that no command runs again.
     async fn look_at(&mut self, machines: &mut [MachineWork]) -> Result<(), Stop> {
         let mut writes = Vec::new();
         for machine in machines.iter_mut() {
-            writes.extend(self.advance(machine).await);
+            if !self.is_paused || matches!(machine.stage, WorkStage::Command(Some(_))) {
+                writes.extend(self.advance(machine).await);
+            }
         }
-        self.write(writes).await?;
-        self.tick().await
+        self.write_while_paused(writes).await?;
+        self.look().await
     }
 
-    /// Waits for the commands that run. The work on a machine is not interrupted halfway.
+    /// Waits for the commands that run, and records the end of each. The work on a machine is not interrupted halfway.
     async fn finish_commands(&mut self, machines: Vec<MachineWork>) -> Result<(), Stop> {
-        let running: BTreeMap<NodeName, (String, RunningHook)> = machines
+        let mut running: Vec<(NodeName, String, RunningHook)> = machines
             .into_iter()
             .filter_map(|machine| match machine.stage {
-                WorkStage::Command(Some(running)) => Some((machine.name, (machine.before, running))),
+                WorkStage::Command(Some(running)) => Some((machine.name, machine.before, running)),
                 _ => None,
             })
             .collect();
         if running.is_empty() {
             return Err(Stop::Cancelled);
         }
-        let names: Vec<&str> = running.keys().map(|name| &**name).collect();
+        running.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        let names: Vec<&str> = running.iter().map(|(name, ..)| &**name).collect();
         let text = format!(
             "waits for the commands that run for {}; interrupt again to leave them",
             names.join(", ")
         );
         self.tell(Severity::Warning, "", text).await;
-        let mut writes = Vec::new();
-        for (name, (before, mut running)) in running {
-            let ended = tokio::select! {
-                ended = end_of_hook(&mut running) => ended,
+        let mut stop = Stop::Cancelled;
+        while !running.is_empty() {
+            let ends = running.iter_mut().map(|(_, _, running)| Box::pin(running.end()));
+            let (ended, place) = tokio::select! {
+                (ended, place, _) = select_all(ends) => (ended, place),
                 _ = &mut self.operator.stop => return Err(Stop::Killed),
             };
+            let (name, before, _) = running.remove(place);
             self.tell_lines().await;
             let (now, subject) = (self.now(), format!("node/{name}"));
             match ended {
                 Ok(()) => {
-                    writes.push(self.staged(&name, MaintenanceStage::Awaited, &before));
+                    let write = self.staged(&name, MaintenanceStage::Awaited, &before);
+                    match self.write_while_paused(vec![write]).await {
+                        Ok(()) | Err(Stop::Cancelled) => {}
+                        Err(Stop::Killed) => return Err(Stop::Killed),
+                        Err(Stop::Failed(why)) => stop = Stop::Failed(why),
+                    }
                     if self.terms.wait_for.is_none() {
                         self.record(&name, NodeResult::Worked, now);
                         self.tell(Severity::Info, &subject, WORK_IS_DONE.into()).await;
@@ -78,8 +90,7 @@ impl MaintenanceRun<'_> {
                 }
             }
         }
-        self.write(writes).await?;
-        Err(Stop::Cancelled)
+        Err(stop)
     }
 
     /// Advances the work on a machine as far as possible. Returns the write to the machine's node, if one is needed.
@@ -87,7 +98,7 @@ impl MaintenanceRun<'_> {
         let now = self.now();
         let awaits = match &mut machine.stage {
             WorkStage::Over => return None,
-            WorkStage::Command(_) => match self.run_command(machine).await {
+            WorkStage::Command(_) => match self.run_command(machine) {
                 Ok(true) => {
                     machine.stage = WorkStage::Awaited;
                     // The stage on the node records that the command has ended, so that it does not run again after an
@@ -119,7 +130,7 @@ impl MaintenanceRun<'_> {
 
     /// Starts the command of a machine, or checks whether it has ended. Returns true if the command has ended or there
     /// is none.
-    async fn run_command(&self, machine: &mut MachineWork) -> Result<bool, String> {
+    fn run_command(&self, machine: &mut MachineWork) -> Result<bool, String> {
         let Some(hook) = self.terms.exec.clone() else { return Ok(true) };
         let WorkStage::Command(running) = &mut machine.stage else { return Ok(true) };
         match running {
@@ -127,8 +138,7 @@ impl MaintenanceRun<'_> {
                 *running = Some(self.start_hook(hook, Some(machine.name.clone()))?);
                 Ok(false)
             }
-            Some(handle) if handle.is_finished() => end_of_hook(handle).await.map(|()| true),
-            Some(_) => Ok(false),
+            Some(running) => running.result().map_or(Ok(false), |result| result.map(|()| true)),
         }
     }
 
@@ -168,7 +178,7 @@ impl MaintenanceRun<'_> {
     }
 
     async fn give_up_late(&mut self, machine: &mut MachineWork, awaited: &str) {
-        if self.now().since(machine.begun) > self.terms.work_timeout {
+        if !self.is_paused && self.now().since(machine.begun) > self.terms.work_timeout {
             let why = format!("not done after {}: waits for {awaited}", self.terms.work_timeout);
             self.fail(machine, why).await;
         }

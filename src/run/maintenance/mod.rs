@@ -11,9 +11,12 @@ mod replaced;
 mod stop;
 mod terms;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use tokio::{sync::mpsc, task::JoinError};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    task::JoinError,
+};
 
 use super::{
     approval_driver::decide, operation_driver::OperationRun, signals::OperatorRequests,
@@ -61,10 +64,15 @@ pub struct MaintenanceRun<'a> {
     options: MaintenanceOptions,
     operator: OperatorRequests,
     is_paused: bool,
+    /// Since when nothing goes on: the operator has paused the maintenance, or a gate does not hold. The notes on nodes
+    /// show it.
+    paused_since: Option<Timestamp>,
     gates: Gates,
     outcome: MaintenanceOutcome,
     /// Queue of the lines that commands have printed and that are not reported yet.
     lines: (mpsc::Sender<HookLine>, mpsc::Receiver<HookLine>),
+    /// Notified when a command has ended.
+    hook_ended: Arc<Notify>,
     /// Time at which the maintenance annotation of a node is next renewed.
     renews_at: Timestamp,
     tell: Tell,
@@ -85,7 +93,7 @@ pub struct NewMaintenance {
 /// Receives news of the progress of a maintenance.
 pub type Tell = Box<dyn FnMut(MaintenanceNews) + Send + Sync>;
 
-/// Time for which the cluster is watched before the next check, while nothing is written.
+/// Time for which the cluster is watched before the next check, while nothing is written and no command ends.
 const LOOK: Span = Span::from_secs(1);
 
 /// Capacity of the queue of lines that commands have printed and that are not reported yet.
@@ -106,9 +114,11 @@ impl<'a> MaintenanceRun<'a> {
             options,
             operator,
             is_paused: false,
+            paused_since: None,
             gates,
             outcome,
             lines: mpsc::channel(LINES),
+            hook_ended: Arc::default(),
             renews_at: Timestamp::EPOCH,
             tell,
         }
@@ -343,10 +353,18 @@ impl<'a> MaintenanceRun<'a> {
         self.rest_while_paused().await?;
         let Approved { operation, plan, .. } = *approved;
         let operation = self.drive(operation, InputFrom::Operator).await;
+        if self.is_paused {
+            self.note_pause(Some(self.now()));
+        }
         let (progress, now) = (operation.progress(), self.now());
         if let Some(plan) = &plan {
             self.outcome.count_pods(&progress, plan);
         }
+        let is_killed = operation.ended().is_none();
+        let is_interrupted = |stage: &NodeProgressStage| match stage {
+            NodeProgressStage::Incomplete(why) => *why == NodeIncomplete::Cancelled,
+            _ => is_killed,
+        };
         let mut drained = Vec::new();
         for node in &progress.nodes {
             match &node.stage {
@@ -354,6 +372,8 @@ impl<'a> MaintenanceRun<'a> {
                     self.record(&node.node, NodeResult::Drained, *at);
                     drained.push(node.node.clone());
                 }
+                // An interrupted drain has not failed: a resume goes on with it.
+                stage if is_interrupted(stage) => {}
                 stage => self.record(&node.node, NodeResult::Failed(stage.to_string()), now),
             }
         }
@@ -368,7 +388,16 @@ impl<'a> MaintenanceRun<'a> {
     /// or uncordoned, as it is.
     fn staged(&self, name: &NodeName, stage: MaintenanceStage, before: &str) -> (NodeName, MaintenanceWrite) {
         let cordoned = self.watched.cluster().node(name).is_some_and(|node| node.unschedulable);
-        (name.clone(), mark(stage, cordoned, before))
+        let (before, paused) = (before.into(), self.paused_since);
+        (name.clone(), MaintenanceWrite::Mark { stage, cordoned, before, paused })
+    }
+
+    /// Notes since when nothing goes on, or that the maintenance goes on. The next look writes it to a node.
+    fn note_pause(&mut self, since: Option<Timestamp>) {
+        if self.paused_since.is_some() != since.is_some() {
+            self.paused_since = since;
+            self.renews_at = self.now();
+        }
     }
 
     fn record(&mut self, node: &NodeName, result: NodeResult, now: Timestamp) {
@@ -407,8 +436,15 @@ impl<'a> MaintenanceRun<'a> {
         operation
     }
 
-    /// Writes the annotations that record the maintenance stages of nodes. Nodes that are gone are left out.
+    /// Writes the annotations that record the maintenance stages of nodes, once the maintenance is not paused. Nodes that
+    /// are gone are left out.
     async fn write(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Result<(), Stop> {
+        self.rest_while_paused().await?;
+        self.write_while_paused(writes).await
+    }
+
+    /// Writes these annotations even while the maintenance is paused.
+    async fn write_while_paused(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Result<(), Stop> {
         let cluster = self.watched.cluster();
         let is_due = |node: &Node, write: &MaintenanceWrite| match (write, &node.maintenance) {
             (MaintenanceWrite::Mark { stage, cordoned, .. }, Some(note)) => {
@@ -426,7 +462,6 @@ impl<'a> MaintenanceRun<'a> {
                 Some((name, node.uid.clone(), write))
             })
             .collect();
-        self.rest_while_paused().await?;
         self.write_to(found).await
     }
 
@@ -480,8 +515,10 @@ impl<'a> MaintenanceRun<'a> {
                 failures.push(format!("command: {why}"));
             }
             if failures.is_empty() {
+                self.note_pause(None);
                 return Ok(());
             }
+            self.note_pause(Some(self.now()));
             if self.now() > until {
                 let (timeout, why) = (self.terms.gate_timeout, failures.join("; "));
                 return Err(Stop::Failed(format!("not well within {timeout} (--gate-timeout): {why}")));
@@ -508,11 +545,14 @@ impl<'a> MaintenanceRun<'a> {
             Ok(running) => running,
             Err(why) => return Ok(Err(why)),
         };
-        while !running.is_finished() {
-            self.tick().await?;
-        }
+        let ended = loop {
+            match running.result() {
+                Some(ended) => break ended,
+                None => self.tick().await?,
+            }
+        };
         self.tell_lines().await;
-        Ok(end_of_hook(&mut running).await)
+        Ok(ended)
     }
 
     /// Starts a command of the operator, for one node or, without a node, for the whole cluster. The command holds the
@@ -521,20 +561,24 @@ impl<'a> MaintenanceRun<'a> {
         let lock = &self.lock;
         let (input, command) = lock.as_input().map_err(|error| error.to_string())?;
         let (id, lines) = (lock.id.to_string(), self.lines.0.clone());
-        Ok(tokio::spawn(async move {
-            let ended = hook.run(node.as_ref(), &id, input, lines).await;
+        let ((sender, running), hook_ended) = (oneshot::channel(), Arc::clone(&self.hook_ended));
+        tokio::spawn(async move {
+            let result = hook.run(node.as_ref(), &id, input, lines).await;
             command.end();
-            ended
-        }))
+            // Sending fails if the maintenance was stopped.
+            let _ = sender.send(result);
+            hook_ended.notify_one();
+        });
+        Ok(RunningHook(running))
     }
 
-    /// Watches the cluster for a second, and then for as long as the maintenance is paused.
+    /// Watches the cluster for a second at most, and then for as long as the maintenance is paused.
     async fn tick(&mut self) -> Result<(), Stop> {
         self.look().await?;
         self.rest_while_paused().await
     }
 
-    /// Waits while the maintenance is paused. During the pause, only renewals of annotations are written.
+    /// Waits while the maintenance is paused. Meanwhile, only renewals of annotations are written.
     async fn rest_while_paused(&mut self) -> Result<(), Stop> {
         while self.is_paused {
             self.look().await?;
@@ -542,8 +586,8 @@ impl<'a> MaintenanceRun<'a> {
         Ok(())
     }
 
-    /// Watches the cluster for a second or until the operator gives an input, handles the input, and renews an
-    /// annotation if that is due.
+    /// Watches the cluster for a second, or until a command ends or the operator gives an input, handles the input, and
+    /// renews an annotation if that is due.
     async fn look(&mut self) -> Result<(), Stop> {
         let (clock, sleep) = (self.clock, self.clock.sleep(LOOK));
         let OperatorRequests { input, stop } = &mut self.operator;
@@ -551,6 +595,7 @@ impl<'a> MaintenanceRun<'a> {
             biased;
             received = input.recv() => Some(received.ok_or(Stop::Killed)?),
             _ = stop => return Err(Stop::Killed),
+            () = self.hook_ended.notified() => None,
             () = self.watched.while_watching(clock, sleep) => None,
         };
         match asked {
@@ -558,10 +603,12 @@ impl<'a> MaintenanceRun<'a> {
             Some(OperatorInput::Cancel) => return Err(Stop::Cancelled),
             Some(OperatorInput::Pause) => {
                 self.is_paused = true;
+                self.note_pause(Some(self.now()));
                 self.tell(Severity::Info, "", "paused: commands that run go on".into()).await;
             }
             Some(OperatorInput::Resume) => {
                 self.is_paused = false;
+                self.note_pause(None);
                 self.tell(Severity::Info, "", "resumed".into()).await;
             }
         }
@@ -674,12 +721,7 @@ pub async fn plan(
     watched.while_watching(clock, work).await
 }
 
-/// Waits for the end of a command, and returns its result.
-async fn end_of_hook(running: &mut RunningHook) -> Result<(), String> {
-    running.await.unwrap_or_else(|_| Err("it ended by a fault of kordon".into()))
-}
-
 /// Returns the write of the annotation that records a node's maintenance stage.
 fn mark(stage: MaintenanceStage, cordoned: bool, before: &str) -> MaintenanceWrite {
-    MaintenanceWrite::Mark { stage, cordoned, before: before.into() }
+    MaintenanceWrite::Mark { stage, cordoned, before: before.into(), paused: None }
 }

@@ -20,6 +20,7 @@ pub fn replaced(
             stage: MaintenanceStage::Returning,
             renewed: now,
             before: uid.to_string(),
+            paused: None,
         };
         (name.clone(), note)
     };

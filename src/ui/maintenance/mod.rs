@@ -119,9 +119,10 @@ fn state(scene: &Scene, notes: &MaintenanceNotes) -> (&'static str, Role) {
     if let Some(entry) = ours.filter(|entry| entry.gone_on(&scene.app.model.cluster).is_none()) {
         return (entry.state_in_words(), own::role(entry));
     }
-    match notes.is_running(scene.now) {
-        true => ("runs", Role::NodeMaintenance),
-        false => ("was stopped", Role::NodeWarning),
+    match (notes.is_running(scene.now), notes.paused()) {
+        (true, None) => ("runs", Role::NodeMaintenance),
+        (true, Some(_)) => ("is paused", Role::LevelWarning),
+        (false, _) => ("was stopped", Role::NodeWarning),
     }
 }
 
@@ -173,6 +174,7 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         lines.push(Runs::new(&line, base).fitted(width));
     }
     lines.extend(risks::losses(scene, plan, width));
+    lines.extend(risks::surges(scene, plan, width));
     for (node, reason) in &plan.left_out {
         lines.push(Runs::new(&format!("left out: {node}"), scene.style(Role::NodeWarning)).fitted(width));
         let reasons = text::wrap(&reason.to_string(), width.saturating_sub(2), REASON_LINES);

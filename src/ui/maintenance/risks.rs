@@ -1,10 +1,11 @@
-//! What the waves of a maintenance cost beyond moves: lost pods, lost data, and drains that may not end in time.
+//! What the waves of a maintenance cost beyond moves: lost pods, lost data, drains that may not end in time, and
+//! Deployments that are scaled up meanwhile.
 
 use super::{Runs, Scene, text};
 use crate::ui::theme::Role;
 use kordon_core::{
     maintenance::{MaintenancePlan, data_loss},
-    plan::words::counted,
+    plan::{SurgePlan, words::counted},
 };
 use kordon_time::Span;
 
@@ -33,6 +34,19 @@ pub fn warnings(scene: &Scene, plan: &MaintenancePlan, timeout: Span, width: usi
     };
     let data = data_loss(plan.cost().data_lost);
     lost.into_iter().chain(data).chain(late).chain(plan.control_plane_warning()).flat_map(lines).collect()
+}
+
+/// ```text
+/// Deployment monitoring/grafana: 1 -> 2 replicas after ~0ms; …
+/// ```
+/// Lines about each workload whose budget can never allow an eviction; empty without `--surge`.
+pub fn surges(scene: &Scene, plan: &MaintenancePlan, width: usize) -> Vec<Runs> {
+    let lines = |surge: &SurgePlan| {
+        let role = if surge.surge().is_some() { Role::Base } else { Role::LevelWarning };
+        let wrapped = text::wrap(&surge.line(plan.made), width, REASON_LINES);
+        wrapped.iter().map(|line| Runs::new(line, scene.style(role))).collect::<Vec<_>>()
+    };
+    plan.surges().flat_map(lines).collect()
 }
 
 /// ```text

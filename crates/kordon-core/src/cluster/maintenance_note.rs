@@ -38,6 +38,10 @@ pub struct MaintenanceNote {
     /// changed; empty if the end of the work does not depend on it.
     #[cbor(n(4), with = "encoding::text")]
     pub before: String,
+    /// Since when the maintenance is paused, by its operator or because a gate does not hold; none if it was not paused
+    /// at the time of the last renewal.
+    #[n(5)]
+    pub paused: Option<Timestamp>,
 }
 
 /// The stage of a node in its maintenance.
@@ -97,9 +101,10 @@ impl MaintenanceStage {
 
 impl MaintenanceNote {
     pub fn to_text(&self) -> String {
-        let Self { by, operation, stage, renewed, before } = self;
+        let Self { by, operation, stage, renewed, before, paused } = self;
         json!({
             "by": by, "operation": operation, "stage": stage.as_str(), "renewed": renewed, "before": before,
+            "paused": paused,
         })
         .to_string()
     }
@@ -114,6 +119,7 @@ impl MaintenanceNote {
             stage: MaintenanceStage::ALL.into_iter().find(|known| known.as_str() == stage)?,
             renewed: value["renewed"].as_str().and_then(Timestamp::parse)?,
             before: value["before"].as_str().unwrap_or_default().into(),
+            paused: value["paused"].as_str().and_then(Timestamp::parse),
         })
     }
 
@@ -140,6 +146,7 @@ mod tests {
             stage: MaintenanceStage::Working,
             renewed: Timestamp::from_secs(1_800_000_000),
             before: "b-1".into(),
+            paused: Some(Timestamp::from_secs(1_799_999_900)),
         };
         assert_eq!(MaintenanceNote::parse(&note.to_text()), Some(note.clone()));
         let last = note.renewed + Span::from_secs(179);

@@ -49,12 +49,11 @@ impl MaintenanceNotes {
         Self::find(cluster, operation).is_some_and(|notes| notes.is_running(now))
     }
 
-    /// Names the running maintenance that has one of these nodes, with its owner; `None` if there is none.
-    pub fn running_on(cluster: &Cluster, nodes: &[NodeName], now: Timestamp) -> Option<String> {
+    /// Names a maintenance that has one of these nodes, running or stopped, with its owner; `None` if there is none.
+    pub fn on_nodes(cluster: &Cluster, nodes: &[NodeName], now: Timestamp) -> Option<String> {
         Self::all(cluster).into_iter().find_map(|notes| {
             let node = nodes.iter().find(|node| notes.nodes.contains_key(*node))?;
-            let taken = || format!("{node} is {}", in_maintenance(&notes.operation, &notes.by, true));
-            notes.is_running(now).then(taken)
+            Some(format!("{node} is {}", in_maintenance(&notes.operation, &notes.by, notes.is_running(now))))
         })
     }
 
@@ -69,6 +68,12 @@ impl MaintenanceNotes {
     pub fn renewed(&self) -> Option<Timestamp> {
         let notes = self.nodes.values().map(|note| note.renewed);
         notes.chain(self.claims.iter().map(|claim| claim.renewed)).max()
+    }
+
+    /// Since when the maintenance is paused; `None` if it is not. The newest note says so, because a note is written at
+    /// the start and at the end of a pause.
+    pub fn paused(&self) -> Option<Timestamp> {
+        self.nodes.values().max_by_key(|note| note.renewed)?.paused
     }
 
     /// The nodes of the maintenance that are in one of these stages.
@@ -116,6 +121,7 @@ mod tests {
             stage,
             renewed,
             before: String::new(),
+            paused: None,
         };
         let cordon = CordonNote { operation: Some(operation), ..CordonNote::default() };
         Node {
@@ -145,6 +151,32 @@ mod tests {
         assert!(!notes.is_running(renewed + Span::from_secs(180)));
         assert_eq!(notes.in_stages(&[stage]), ["n1".into(), "n2".into()]);
         assert_eq!(MaintenanceNotes::find(&cluster, &"m2".parse().expect("an id")), None);
+    }
+
+    #[test]
+    fn the_newest_note_says_whether_a_maintenance_is_paused() {
+        let since = Some(Timestamp::from_secs(950));
+        let note = |name: &str, renewed, paused| {
+            let mut node = node(name, "m1", MaintenanceStage::Waiting, renewed);
+            let note = node.maintenance.take().expect("noted");
+            node.maintenance = Some(MaintenanceNote { paused, ..(*note).clone() }.into());
+            node
+        };
+        let paused = |nodes: [Node; 2]| MaintenanceNotes::all(&cluster(nodes))[0].paused();
+        assert_eq!(paused([note("n1", 1000, since), note("n2", 900, None)]), since);
+        assert_eq!(paused([note("n1", 1000, since), note("n2", 1100, None)]), None);
+    }
+
+    #[test]
+    fn a_maintenance_has_its_nodes_also_once_it_was_stopped() {
+        let cluster = cluster([node("n1", "m1", MaintenanceStage::Waiting, 1000)]);
+        let on = |node: &str, second| {
+            MaintenanceNotes::on_nodes(&cluster, &[node.into()], Timestamp::from_secs(second))
+        };
+        let running = "n1 is in m1, a maintenance of alice@desk";
+        assert_eq!(on("n1", 1000).as_deref(), Some(running));
+        assert_eq!(on("n1", 1180), Some(format!("{running}, which was stopped")));
+        assert_eq!(on("n2", 1000), None);
     }
 
     #[test]

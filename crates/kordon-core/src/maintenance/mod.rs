@@ -25,7 +25,7 @@ use std::{
 use crate::{
     cluster::{Cluster, FeedKind, Gaps, Key, NodeName},
     operation::Guards,
-    plan::{DrainOptions, EvictionRules, Headroom, Loss, can_place, words::counted},
+    plan::{DrainOptions, EvictionRules, Headroom, Loss, SurgePlan, can_place, words::counted},
 };
 pub use ended::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, in_short};
 pub use gate::{Gate, GateReading};
@@ -82,6 +82,8 @@ pub struct MaintenancePlan {
     pub waves: Vec<MaintenanceWave>,
     /// Nodes that are in no wave, with the reason.
     pub left_out: Vec<(NodeName, LeftOutReason)>,
+    /// Workloads on the nodes that are in no wave that `--surge` does not scale up.
+    pub refused_surges: Vec<SurgePlan>,
     /// Nodes of the waves that run the control plane.
     pub control_planes: BTreeSet<NodeName>,
     /// The cost of maintaining the nodes of all waves one after the other, in order of name, without cordoning any node
@@ -136,6 +138,8 @@ pub struct MaintenanceWave {
     pub may_time_out: usize,
     /// Times in which a workload has no Ready pod.
     pub down: Vec<WorkloadDown>,
+    /// What `--surge` does for each workload whose budget can never allow an eviction.
+    pub surges: Vec<SurgePlan>,
     /// Number of pods that the worst loss of a node or zone strands after the wave; `None` if not computed.
     pub stranded: Option<usize>,
 }
@@ -311,6 +315,12 @@ impl MaintenancePlan {
     /// Returns the cost of the maintenance.
     pub fn cost(&self) -> MaintenanceCost {
         MaintenanceCost::new(&self.waves)
+    }
+
+    /// What `--surge` does for each workload whose budget can never allow an eviction: by the waves that evict its pods,
+    /// and then the refusals on the nodes that are in no wave.
+    pub fn surges(&self) -> impl Iterator<Item = &SurgePlan> {
+        self.waves.iter().flat_map(|wave| &wave.surges).chain(&self.refused_surges)
     }
 
     /// Says that control plane nodes are maintained, and how many of them at a time; `None` if there are none.

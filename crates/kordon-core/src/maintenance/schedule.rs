@@ -11,7 +11,7 @@ use super::{
 use crate::{
     cluster::{Cluster, NodeName, ZoneKey},
     placement::Snapshot,
-    plan::{EvictionRules, headroom},
+    plan::{EvictionRules, SurgePlan, headroom},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -26,6 +26,7 @@ pub(super) fn plan(
 ) -> MaintenancePlan {
     let mut schedule = Schedule::new(cluster, options, rules, now, tell);
     while schedule.next_wave() {}
+    let refused_surges = schedule.refused_surges();
     let Schedule { before, waves, left_out, .. } = schedule;
     let done: Vec<NodeName> = waves.iter().flat_map(|wave| wave.nodes.clone()).collect();
     MaintenancePlan {
@@ -35,6 +36,7 @@ pub(super) fn plan(
         by_name: by_name(cluster, done, options, rules, now),
         waves,
         left_out,
+        refused_surges,
     }
 }
 
@@ -130,6 +132,18 @@ impl<'a> Schedule<'a> {
         self.state = after;
         self.waves.push(wave);
         true
+    }
+
+    /// The workloads on the nodes that are left out that `--surge` does not scale up.
+    fn refused_surges(&self) -> Vec<SurgePlan> {
+        if !self.options.drain.surge || self.left_out.is_empty() {
+            return Vec::new();
+        }
+        let trial = Trial::new(&self.state, BTreeSet::new(), self.rules);
+        let drain =
+            |(node, _): &(NodeName, LeftOutReason)| trial.drain(vec![node.clone()], self.options, self.now);
+        let surges = self.left_out.iter().filter_map(drain).flat_map(|drain| drain.plan.surges);
+        surges.filter(|surge| surge.surge().is_none()).collect()
     }
 
     /// The nodes to cordon in advance: all remaining nodes. If each zone must keep a node that is Ready and
@@ -294,6 +308,7 @@ impl MaintenanceWave {
             down.from += by;
             down.until = down.until.map(|until| until + by);
         }
+        self.surges.iter_mut().for_each(|surge| surge.delay(by));
     }
 }
 

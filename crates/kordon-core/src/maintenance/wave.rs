@@ -152,6 +152,7 @@ impl WavePlan {
             pending: self.plan.pods.iter().filter(|row| is_pending(row)).map(|row| row.pod.clone()).collect(),
             may_time_out: self.plan.warnings.iter().map(may_time_out).sum(),
             down: self.plan.pods.iter().filter_map(|row| down(row, drained + options.work)).collect(),
+            surges: self.plan.surges.clone(),
             stranded: None,
         }
     }

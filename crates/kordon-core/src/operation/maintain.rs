@@ -31,10 +31,12 @@ impl Operation {
             return None;
         }
         let MaintenanceNote { by, operation, .. } = (**note).clone();
-        if note.is_fresh(now) && !self.options.take_over {
+        let is_maintained = self.nodes[place].is_maintained();
+        // A maintenance that was stopped can be resumed, so another one does not get its nodes either.
+        if (note.is_fresh(now) || is_maintained) && !self.options.take_over {
             return Some(NodeIncomplete::ClaimedByOther { by, operation });
         }
-        if !self.nodes[place].is_maintained() {
+        if !is_maintained {
             return None;
         }
         let (subject, text) =
@@ -53,8 +55,15 @@ impl Operation {
         now: Timestamp,
     ) -> NodeDecision {
         let id = &self.options.id;
-        let is_noted = seen.maintenance.as_ref().is_some_and(|note| note.operation == *id);
-        let is_ours = seen.cordon().is_some_and(|note| note.operation.as_ref() == Some(id));
+        let noted = seen.maintenance.as_ref().map(|note| &note.operation);
+        let cordoned_by = seen.cordon().and_then(|note| note.operation.as_ref());
+        let is_noted = noted == Some(id);
+        // With the node, this maintenance takes over the cordon of the maintenance that had the node.
+        let takes_over = matches!(write, MaintenanceWrite::Mark { .. })
+            && !is_noted
+            && cordoned_by.is_some()
+            && cordoned_by == noted;
+        let is_ours = takes_over || cordoned_by == Some(id);
         let wants = match write {
             MaintenanceWrite::Mark { cordoned, .. } => *cordoned,
             MaintenanceWrite::Stop => seen.unschedulable,
@@ -62,10 +71,10 @@ impl Operation {
             MaintenanceWrite::Leave => seen.unschedulable,
         };
         let note = match write {
-            MaintenanceWrite::Mark { stage, before, .. } => {
+            MaintenanceWrite::Mark { stage, before, paused, .. } => {
                 let (by, operation) = (self.options.by.clone(), id.clone());
-                let note =
-                    MaintenanceNote { by, operation, stage: *stage, renewed: now, before: before.clone() };
+                let (stage, before, paused) = (*stage, before.clone(), *paused);
+                let note = MaintenanceNote { by, operation, stage, renewed: now, before, paused };
                 Some(note.to_text())
             }
             MaintenanceWrite::Stop => match seen.maintenance.as_ref().filter(|_| is_noted) {
@@ -83,17 +92,17 @@ impl Operation {
             notes.push((DRAIN, None));
         }
         let unschedulable = match (seen.unschedulable, wants) {
-            (false, true) => {
+            (is_cordoned, true) if !is_cordoned || takes_over => {
                 notes.push((CORDON, Some(self.cordon_note(now).to_text())));
                 undo = NodeUndo::new(seen.name.clone(), seen.uid.clone(), &NodeChange::Cordon);
-                Some(true)
+                (!is_cordoned).then_some(true)
             }
             (true, false) if is_ours => {
                 notes.push((CORDON, None));
                 notes.extend(forget_drained(seen));
                 Some(false)
             }
-            (true, _) | (false, false) => None,
+            _ => None,
         };
         self.nodes[place].cordons = is_ours && wants || unschedulable == Some(true);
         let (node, uid, version) = (seen.name.clone(), seen.uid.clone(), Some(seen.version));

@@ -13,6 +13,7 @@ use crate::{
     plan::{
         Plan, PlanStep, Surge, owner,
         undo::{ScaleUndo, WriteUndo},
+        words,
     },
 };
 use kordon_time::{Span, Timestamp};
@@ -143,8 +144,9 @@ impl Operation {
                 let after = replicas.saturating_add(1);
                 self.adopt(&ScaleUndo { deployment, uid, before: replicas, after });
             } else {
+                let before = words::replicas(replicas);
                 let text = format!(
-                    "that drain may have scaled it up from {replicas} replicas: --surge sees to it, or scale it back"
+                    "that drain may have scaled it up from {before}: --surge sees to it, or scale it back"
                 );
                 self.notify(now, Severity::Warning, format!("deployment/{deployment}"), text);
             }
@@ -303,7 +305,7 @@ impl Operation {
                 };
             }
             (_, replicas) => {
-                let why = format!("somebody has scaled it to {replicas} replicas");
+                let why = format!("somebody has scaled it to {}", words::replicas(replicas));
                 self.settle_surge(place, why, now);
             }
         }
@@ -340,11 +342,11 @@ impl Operation {
             }
             _ if is_recorded => {
                 task.stage = SurgeProgressStage::Recorded;
-                format!("scaled back to {before} replicas")
+                format!("scaled back to {}", words::replicas(before))
             }
             _ => {
                 task.stage = SurgeProgressStage::ScaledBack;
-                format!("scaled back to {before} replicas")
+                format!("scaled back to {}", words::replicas(before))
             }
         };
         let subject = task.subject();

@@ -29,7 +29,7 @@ use crate::cluster::{
     Autoscaler, Cluster, Key, KnownAutoscalers, Name, NodeName, OwnerKind, Pod, Uid, Version, Workload,
     WorkloadKind, WorkloadStage,
 };
-use kordon_time::Timestamp;
+use kordon_time::{Span, Timestamp};
 
 /// A Deployment that is scaled up by one for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -391,6 +391,14 @@ fn not_autoscaled(cluster: &Cluster, deployment: &Key) -> Result<(), SurgeRefusa
 }
 
 impl SurgePlan {
+    /// Postpones all times of the surge.
+    pub(crate) fn delay(&mut self, by: Span) {
+        let SurgeFate::Scales { run, .. } = &mut self.fate else { return };
+        for time in [&mut run.scaled_up, &mut run.ready, &mut run.scaled_back] {
+            *time = time.map(|time| time + by);
+        }
+    }
+
     /// Describes the workload and what happens to it: `Deployment shop/cart: 1 -> 2 replicas …`.
     pub fn line(&self, made: Timestamp) -> String {
         format!("{} {}: {}", self.kind, self.workload, self.text(made))

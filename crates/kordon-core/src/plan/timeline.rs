@@ -1,6 +1,6 @@
 //! Events of a plan, in order of time.
 
-use super::landing::Landing;
+use super::{landing::Landing, words};
 use crate::cluster::{Key, NodeName};
 use kordon_time::Timestamp;
 
@@ -67,7 +67,7 @@ impl PlanEvent {
             Self::Replaced { landing, .. } => ("replaced", landing.text()),
             Self::Ready { .. } => ("ready", "its replacement".into()),
             Self::Started { .. } => ("ready", "it was starting".into()),
-            Self::Scaled { replicas, .. } => ("scaled", format!("to {replicas} replicas")),
+            Self::Scaled { replicas, .. } => ("scaled", format!("to {}", words::replicas(*replicas))),
             Self::SurgeReady { .. } => ("ready", "its new pod".into()),
             Self::GaveUp { reason, .. } => ("given up", reason.as_str().into()),
         };

@@ -34,6 +34,11 @@ pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
+/// Formats a number of replicas: `1 replica`, `2 replicas`.
+pub fn replicas(count: i32) -> String {
+    format!("{count} {}", if count == 1 { "replica" } else { "replicas" })
+}
+
 /// Formats the names of pods: `web/cart-0` or `web/cart-0 and 3 more`.
 pub fn named(pods: &[Key]) -> String {
     match pods {

@@ -17,11 +17,14 @@ use kordon_core::{
     },
     operation::{Guards, OperationProgress, PodEnd, PodProgress, PodProgressStage},
     placement::Snapshot,
-    plan::{DrainOptions, PodPlan, headroom},
+    plan::{DrainOptions, PodPlan, Retry, SurgeFate, headroom},
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-use crate::plan_fixture::{NEWEST, NOW, PlanFixture, least, not_ready, own, starting, terminating};
+use crate::{
+    plan_fixture::{NEWEST, NOW, PlanFixture, least, not_ready, own, starting, terminating},
+    surges::deployment,
+};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -113,6 +116,28 @@ fn replacements_land_where_nothing_is_to_be_done_any_more() {
     assert_eq!(plan.left_out, [], "{plan:#?}");
     assert_eq!(plan.cost().moved_again, 0, "{plan:#?}");
     assert!(plan.by_name.moved_again > 0, "by name, pods land on nodes that are still to be done: {plan:#?}");
+}
+
+#[test]
+fn surges_are_named_by_when_their_waves_scale_them_or_with_the_reason_why_not() {
+    let mut fixture = nodes(&[8; 6]);
+    deployment(&mut fixture, "web", &["n0"]);
+    deployment(&mut fixture, "db", &["n1"]);
+    fixture.budget("web", |budget| budget.min_available = least(1));
+    fixture.budget("db", |budget| budget.max_unavailable = Some(IntOrPercent::Int(0))).sync();
+    let opens = NOW + Span::from_secs(3600);
+    let mut options = options(&["n0", "n1"]);
+    options.windows = vec![(opens, opens + Span::from_secs(3600))];
+    options.drain.retry = Retry::OnRecovery;
+    assert_eq!(plan(&fixture, &options).surges().count(), 0, "never by default");
+    options.drain.surge = true;
+    let plan = plan(&fixture, &options);
+    assert_eq!(waves(&plan), [["n0"]], "{plan:#?}");
+    let surges: Vec<_> = plan.surges().collect();
+    let [web, db] = surges[..] else { panic!("{surges:?}") };
+    let SurgeFate::Scales { run, .. } = &web.fate else { panic!("{web:?}") };
+    assert_eq!(run.scaled_up, Some(opens), "the wave waits for its window");
+    assert!(matches!(db.fate, SurgeFate::Refused(_)) && &*db.workload.name == "db", "{db:?}");
 }
 
 #[test]

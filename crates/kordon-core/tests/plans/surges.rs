@@ -28,7 +28,7 @@ use kordon_time::{Span, Timestamp};
 use crate::plan_fixture::{NOW, PlanFixture, at, least, of, own, percent, uid};
 
 /// A Deployment with a Ready pod on each of these nodes, and no autoscaler anywhere.
-fn deployment(fixture: &mut PlanFixture, name: &str, on: &[&str]) {
+pub fn deployment(fixture: &mut PlanFixture, name: &str, on: &[&str]) {
     let replicas = i32::try_from(on.len()).expect("a few");
     fixture.owner(WorkloadKind::Deployment, name, replicas).replica_set(name, replicas, on);
     fixture.change_workload(WorkloadKind::ReplicaSet, name, |set| {
@@ -95,6 +95,8 @@ fn a_single_replica_leaves_once_the_new_pod_is_ready() {
     assert_eq!(web.landing.as_ref().and_then(|landing| landing.node()), Some(&NodeName::from("elsewhere")));
     let words: Vec<&str> = plan.timeline.iter().map(|moment| moment.event.columns().1).collect();
     assert_eq!(words, ["starts", "scaled", "ready", "leaves", "scaled", "gone", "ends"], "{words:?}");
+    let details = |place: usize| plan.timeline[place].event.columns().2;
+    assert_eq!((details(1), details(4)), ("to 2 replicas".into(), "to 1 replica".into()));
 }
 
 #[test]
