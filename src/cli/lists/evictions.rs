@@ -17,6 +17,7 @@ use crate::{
     k8s::feed::FeedKind,
     model::{Model, cluster_verdict::pause},
 };
+use kordon_core::engine::Confidence;
 use kordon_time::Timestamp;
 
 /// Prints the evictions.
@@ -65,7 +66,7 @@ impl EvictionListReport {
             schema: "kordon.evictions/v1",
             taken_at: now,
             forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
-            paused: pause(&model.views.zones),
+            paused: paused(model),
             evictions: is_known.then(|| rows.collect()),
             total: is_known.then_some(all.len()),
             unknown: UnknownReport::new(&gaps),
@@ -73,6 +74,14 @@ impl EvictionListReport {
         }
     }
 }
+
+/// Returns why the controller evicts nothing now; `None` if it evicts.
+fn paused(model: &Model) -> Option<String> {
+    let has_controller = model.views.confidence.is_none_or(Confidence::has_controller);
+    if has_controller { pause(&model.views.zones) } else { Some(NO_CONTROLLER.into()) }
+}
+
+const NO_CONTROLLER: &str = "no active kube-controller-manager: nothing is evicted until there is one";
 
 fn table(report: &EvictionListReport, out: &mut Page) {
     report.unknown.say(out);
