@@ -9,6 +9,7 @@ use crate::{
         connection::ConnectionArgs,
         exit::CliError,
         gaps::UnknownReport,
+        kubelet_evictions::KubeletEvictionsReport,
         once::OneShot,
         page::{Emphasis, Page, none},
         status::{report::EvictionReport, table::due_in},
@@ -49,6 +50,8 @@ struct EvictionListReport {
     /// Number of evictions, whether or not they pass the filter; `null` if pods are unknown.
     total: Option<usize>,
     #[serde(flatten)]
+    kubelets: KubeletEvictionsReport,
+    #[serde(flatten)]
     unknown: UnknownReport,
     #[serde(skip)]
     #[cfg_attr(test, schemars(skip))]
@@ -69,6 +72,7 @@ impl EvictionListReport {
             paused: paused(model),
             evictions: is_known.then(|| rows.collect()),
             total: is_known.then_some(all.len()),
+            kubelets: KubeletEvictionsReport::new(model, now),
             unknown: UnknownReport::new(&gaps),
             filter,
         }
@@ -88,10 +92,14 @@ fn table(report: &EvictionListReport, out: &mut Page) {
     if let Some(paused) = &report.paused {
         out.line(Emphasis::Critical, paused);
     }
+    report.kubelets.say(out);
     match &report.evictions {
         None => out.gap("evictions: unknown"),
         Some(evictions) if evictions.is_empty() => {
-            say_empty(out, report.total.unwrap_or(0), ("eviction", "evictions"), &report.filter);
+            let all = report.total.unwrap_or(0);
+            if all > 0 || report.kubelets.is_empty() {
+                say_empty(out, all, ("eviction", "evictions"), &report.filter);
+            }
         }
         Some(_) => {}
     }

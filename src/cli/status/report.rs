@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::super::{
     confidence,
     gaps::{GapReport, gap_reports},
+    kubelet_evictions::KubeletEvictionsReport,
 };
 use crate::{
     k8s::feed::{FeedHealth, FeedKind, FeedState},
@@ -43,6 +44,8 @@ pub struct StatusReport {
     pub nodes: Vec<StatusNodeReport>,
     /// Pods that are terminating, or on a node that is or will be tainted NoExecute; `null` if pods are unknown.
     pub evictions: Option<Vec<EvictionReport>>,
+    #[serde(flatten)]
+    pub kubelets: KubeletEvictionsReport,
     /// Effects on pods of losing any one node or any one zone (N-1); `null` if nodes or pods are unknown, or if neither
     /// all nodes nor all zones are worked out.
     pub headroom: Option<HeadroomReport>,
@@ -342,6 +345,7 @@ impl StatusReport {
             zones: views.zones.iter().map(|zone| StatusZoneReport::new(model, zone)).collect(),
             nodes: nodes.map(|node| StatusNodeReport::new(model, node, now)).collect(),
             evictions: Some(evictions(model, now)).filter(|rows| !rows.is_empty() || knows_pods),
+            kubelets: KubeletEvictionsReport::new(model, now),
             headroom: model
                 .known_headroom(now)
                 .known()

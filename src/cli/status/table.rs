@@ -98,6 +98,7 @@ fn head(out: &mut Page, report: &StatusReport) {
     if report.evictions.is_none() {
         out.gap("evictions, pods of nodes and headroom: unknown");
     }
+    report.kubelets.say(out);
     let has_failed = |watch: &&WatchReport| watch.error.is_some() && watch.state != "forbidden";
     for watch in report.watches.iter().filter(has_failed) {
         let error = watch.error.as_deref().unwrap_or_default();
