@@ -24,6 +24,7 @@ mod journal;
 mod loops;
 mod keys;
 mod kubectl_flags;
+mod kubelet_evictions;
 mod lists;
 mod log;
 mod maintenance;

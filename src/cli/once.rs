@@ -26,7 +26,7 @@ use crate::{
         connect::Connection,
         feed::{FeedEvent, FeedKind, FeedState},
         health_checks, kordon_lease,
-        kubelet::{read_node_metrics, read_shutdown_periods},
+        kubelet::{read_kubelet, read_node_metrics, read_shutdown_periods},
         node_claims, operator_settings,
         settings::controller_flags,
         volume_attachments,
@@ -34,6 +34,7 @@ use crate::{
     model::{ControllerRole, Model, ModelOptions},
     run::{
         Session,
+        kubelets::WantedKubelet,
         read::{read_needed, read_scopes},
         record::nodes_forbidden,
         watch_scopes,
@@ -46,6 +47,7 @@ use kordon_core::{
     engine::Settings,
     placement::SchedulerRules,
     plan::{Action, EvictionRules, needs},
+    pressure::PressureCondition,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -79,6 +81,9 @@ const SHUTDOWN_PATIENCE: Span = Span::from_secs(2);
 
 /// Number of kubelets whose configuration is read at the same time.
 const KUBELETS_AT_ONCE: usize = 8;
+
+/// Time limit for reading the measurements of kubelets whose nodes are under pressure.
+const PRESSURE_PATIENCE: Span = Span::from_secs(2);
 
 /// Time limit for reading the usage of nodes.
 const USAGE_PATIENCE: Span = Span::from_secs(2);
@@ -456,6 +461,7 @@ impl OneShot {
             self.read_kordon_lease().await;
         }
         self.read_shutdown_periods(args).await;
+        self.read_pressure(args).await;
     }
 
     /// Reads the Lease of `kordon controller`, if the Lease of kube-controller-manager could be read in time. The engine
@@ -520,6 +526,46 @@ impl OneShot {
             () = clock.sleep(SHUTDOWN_PATIENCE) => {}
         }
         model.apply(changes, clock.now());
+    }
+
+    /// Reads the measurements of kubelets whose nodes report pressure, for up to `PRESSURE_PATIENCE`, if pods are known:
+    /// these kubelets may evict pods. Files and recordings have no measurements.
+    async fn read_pressure(&mut self, args: &OnceArgs) {
+        if !args.reads_cluster_alone() || !self.model.cluster.knows(&Scope::Pods) {
+            return;
+        }
+        let Self { model, connection, clock, .. } = self;
+        let nodes = model.cluster.nodes().iter();
+        let pressed = nodes.filter(|node| !PressureCondition::reported(node).is_empty());
+        let pressed: Vec<NodeName> = pressed.map(|node| node.name.clone()).collect();
+        if pressed.is_empty() {
+            return;
+        }
+        let wanted = WantedKubelet::of_nodes(pressed, &model.cluster);
+        let reports = {
+            let (client, clock) = (&connection.client, *clock);
+            let read = async |WantedKubelet { node, pods }: WantedKubelet| {
+                (node.name.clone(), read_kubelet(client, &node, &pods, clock).await)
+            };
+            let mut answers = pin!(stream::iter(wanted).map(read).buffer_unordered(KUBELETS_AT_ONCE));
+            let mut reports = Vec::new();
+            let all = async {
+                while let Some(report) = answers.next().await {
+                    reports.push(report);
+                }
+            };
+            tokio::select! {
+                () = all => {}
+                () = clock.sleep(PRESSURE_PATIENCE) => {}
+            }
+            reports
+        };
+        self.catch_up();
+        self.at = self.clock.now();
+        self.model.pass_time(self.at);
+        for (node, report) in reports {
+            self.model.on_kubelet_report(&node, report, self.at);
+        }
     }
 
     /// Reads the VolumeAttachments. Recordings have none, so that they stay unread.

@@ -537,11 +537,27 @@ fn loading(model: &Model) -> Option<Finding> {
 const NAMED: usize = 3;
 
 /// Returns the findings about evictions by kubelets, which no budget and no rate limit delays: `kubelet of n-3 evicts
-/// up to 5 pods (MemoryPressure)`, `… (MemoryPressure), first in 29s`.
+/// up to 5 pods (MemoryPressure)`, `… (MemoryPressure), first in 29s`, `…, first within 1m30s`.
 fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
+    Some(Finding::new(VerdictLevel::Warning, of_kubelets(model, now)?))
+}
+
+/// Returns what is known of evictions by kubelets, for lists and reports of other evictions: what the verdict says, and
+/// on which nodes under pressure these evictions are not known.
+pub fn kubelet_evictions(model: &Model, now: Timestamp) -> Vec<String> {
+    let unmeasured = model.unmeasured_under_pressure();
+    let whose = match (unmeasured.first(), unmeasured.len()) {
+        (None, _) => None,
+        (Some(node), 1) => Some(format!("the kubelet of {node}")),
+        (Some(_), several) => Some(format!("the kubelets of {several} nodes")),
+    };
+    let unknown = whose.map(|whose| format!("evictions by {whose} not known: no measurements"));
+    of_kubelets(model, now).map(|phrase| phrase.text).into_iter().chain(unknown).collect()
+}
+
+fn of_kubelets(model: &Model, now: Timestamp) -> Option<Phrase> {
     let evicting: Vec<_> = model.evicting_kubelets().collect();
-    let pods = evicting.iter().map(|(_, eviction)| eviction.pods).sum();
-    let pods = counted(pods, "pod", "pods");
+    let pods = counted(model.evicted_by_kubelets(), "pod", "pods");
     let text = match evicting[..] {
         [] => return None,
         [(name, eviction)] => {
@@ -549,11 +565,12 @@ fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
         }
         ref several => format!("kubelets of {} nodes evict up to {pods}", several.len()),
     };
-    let phrase = match evicting.iter().map(|(_, eviction)| eviction.at).min() {
-        Some(at) if at > now => Phrase::from(text).and(", first in ").time(seconds(at.since(now))),
-        _ => text.into(),
-    };
-    Some(Finding::new(VerdictLevel::Warning, phrase))
+    let first = evicting.iter().map(|(_, eviction)| eviction).min_by_key(|eviction| eviction.at)?;
+    if first.at <= now {
+        return Some(text.into());
+    }
+    let how = if first.is_latest { ", first within " } else { ", first in " };
+    Some(Phrase::from(text).and(how).time(seconds(first.at.since(now))))
 }
 
 /// Returns the counts of all nodes, for a cluster without other findings: `all 30 nodes Ready`, `28 of 30 nodes Ready,

@@ -17,8 +17,8 @@ use super::{
 use kordon_core::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod},
     engine::{
-        Cause, Certainty, Confidence, DeviceEviction, Due, Engine, NodeStage, ShutdownEnd, Why,
-        device_evictions, shutdown_ends,
+        Cause, Certainty, DeviceEviction, Due, Engine, NodeStage, ShutdownEnd, Why, device_evictions,
+        shutdown_ends,
     },
     forecast::{self, Forecast},
     plan::words::counted,
@@ -211,7 +211,7 @@ impl Sources<'_> {
 
     fn leaving(mut self) -> Leaving {
         // Without a controller, nothing happens of what a forecast predicted while one was active.
-        if matches!(self.engine.confidence(self.now), Confidence::NoController { .. }) {
+        if !self.has_controller() {
             self.forecast = None;
         }
         let Self { before, now, .. } = self;
@@ -231,10 +231,14 @@ impl Sources<'_> {
         Leaving { taken: now, evictions, by_urgency, next, first, deadlines, changes }
     }
 
+    fn has_controller(self) -> bool {
+        self.engine.confidence(self.now).has_controller()
+    }
+
     /// Returns every eviction that the forecast predicts, that the engine has scheduled, or that is already in
     /// progress.
     fn evictions(self) -> BTreeMap<Key, EvictionRow> {
-        let Self { engine, cluster, forecast, now, .. } = self;
+        let Self { cluster, forecast, now, .. } = self;
         let mut rows = BTreeMap::new();
         for step in forecast.iter().flat_map(|forecast| &forecast.steps) {
             // Pods that a kubelet ends because of a shutdown are left out here; `add_shutdown_ends` adds them.
@@ -247,6 +251,24 @@ impl Sources<'_> {
                 rows.insert(pod.clone(), EvictionRow { node: node.clone(), state, why: step.why.clone() });
             }
         }
+        if self.has_controller() {
+            self.add_taint_evictions(&mut rows);
+        }
+        self.add_shutdown_ends(&mut rows);
+        self.add_never_evicted(&mut rows);
+        for pod in cluster.terminating_pods() {
+            let node = pod.node.as_ref().and_then(|node| cluster.node(node));
+            let known = rows.get(&pod.key);
+            let Some(row) = node.and_then(|node| terminating(cluster, pod, node, known)) else { continue };
+            rows.insert(pod.key.clone(), row);
+        }
+        rows
+    }
+
+    /// Adds the pods that the controller evicts because of the taints of nodes and devices, and the pods of deleted
+    /// nodes. Without a controller, the taints have no effect.
+    fn add_taint_evictions(self, rows: &mut BTreeMap<Key, EvictionRow>) {
+        let Self { engine, cluster, now, .. } = self;
         let untainted: BTreeSet<&NodeName> = self
             .abnormal
             .iter()
@@ -273,15 +295,6 @@ impl Sources<'_> {
                 rows.insert(pod.key.clone(), EvictionRow { node, state, why });
             }
         }
-        self.add_shutdown_ends(&mut rows);
-        self.add_never_evicted(&mut rows);
-        for pod in cluster.terminating_pods() {
-            let node = pod.node.as_ref().and_then(|node| cluster.node(node));
-            let known = rows.get(&pod.key);
-            let Some(row) = node.and_then(|node| terminating(cluster, pod, node, known)) else { continue };
-            rows.insert(pod.key.clone(), row);
-        }
-        rows
     }
 
     /// Adds the pods that a kubelet ends because its machine is being shut down, unless the pods are evicted before
@@ -312,14 +325,17 @@ impl Sources<'_> {
     /// Adds the cancelled evictions. A cancelled eviction was scheduled and is not scheduled any more, and its pod
     /// still exists.
     ///
-    /// A forecast that is older than the cancellation does not bring the eviction back.
+    /// A forecast that is older than the cancellation does not bring the eviction back. An eviction that waits for a
+    /// controller is not cancelled.
     fn remember_cancelled(self, rows: &mut BTreeMap<Key, EvictionRow>) {
         let Self { cluster, before, now, .. } = self;
         let is_cancelled = |pod: &Key| self.forecast.is_some_and(|forecast| forecast.cancels(pod));
         let predicted_at = self.forecast.map_or(Timestamp::EPOCH, |forecast| forecast.made);
         for (key, row) in &before.evictions {
             let (at, why) = match row.state {
-                EvictionState::Scheduled { at, .. } if at > now && !is_cancelled(key) => {
+                EvictionState::Scheduled { at, .. }
+                    if at > now && self.has_controller() && !is_cancelled(key) =>
+                {
                     (now, Why::from(Cause::TaintsGone))
                 }
                 EvictionState::Cancelled { at } if now.since(at) < REMEMBERED => (at, row.why.clone()),
@@ -360,6 +376,7 @@ impl Sources<'_> {
                 NodeStage::Healthy if predictable && self.is_going_silent(node) => {
                     (Some(view.expires()), NextEventKind::Unknown)
                 }
+                NodeStage::Queued | NodeStage::Requested if !self.has_controller() => continue,
                 NodeStage::Queued if !engine.has_eviction_slots(&view.zone) => continue,
                 NodeStage::Queued | NodeStage::Requested => (None, NextEventKind::Taint),
                 NodeStage::Healthy | NodeStage::Tainted | NodeStage::Evicted => continue,

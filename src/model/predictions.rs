@@ -228,6 +228,15 @@ impl Predictions {
         dropped
     }
 
+    /// Removes the forecasts if they were made while predictions were possible and are not any more, or the other way
+    /// round.
+    pub(super) fn forget_other_confidence(&mut self, is_predictable: bool) {
+        let is_other = |forecast: &Arc<Forecast>| forecast.is_predictable != is_predictable;
+        if self.forecast.iter().chain(&self.outlook).any(is_other) {
+            drop(self.drop_forecasts());
+        }
+    }
+
     /// Removes the forecast with a longer horizon, which no chart shows any more, and returns it.
     pub fn drop_outlook(&mut self) -> Option<Arc<Forecast>> {
         self.outlook.take()

@@ -25,6 +25,10 @@ const MOST_SAMPLES: usize = 360;
 /// first.
 const MOST_NODES: usize = 64;
 
+/// Longest time from a kubelet's pass that finds pressure until kordon's first measurement, if kordon sees the node's
+/// condition change: about one pass of the kubelet.
+const NOTICED_WITHIN: Span = Span::from_secs(15);
+
 /// Measurements of nodes.
 #[derive(Clone, Debug, Default)]
 pub struct NodeMeasurements {
@@ -50,10 +54,14 @@ struct NodeReadings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KubeletEviction {
     pub condition: PressureCondition,
+    /// The signal whose threshold is met.
+    pub signal: EvictionSignal,
     /// Maximum number of evicted pods. Fewer are evicted if deleting images frees enough.
     pub pods: usize,
     /// Time at which the eviction starts, unless the resource recovers earlier.
     pub at: Timestamp,
+    /// Whether the eviction may start earlier, because the threshold may have been met before kordon measured it.
+    pub is_latest: bool,
 }
 
 impl NodeMeasurements {
@@ -205,17 +213,24 @@ impl Model {
     }
 
     fn kubelet_eviction(&self, node: &Node) -> Option<KubeletEviction> {
-        let NodeReadings { pass, last, .. } = &**self.measurements.kubelets.get(&node.name)?;
-        let (signal, at) = match &pass.evicts {
-            Some(threshold) => (threshold.signal, last.at),
+        let NodeReadings { pass, last, samples, .. } = &**self.measurements.kubelets.get(&node.name)?;
+        let (threshold, at) = match &pass.evicts {
+            Some(threshold) => (threshold, last.at),
             None => {
                 let soonest =
                     pass.met.iter().min_by_key(|(threshold, at)| (*at, threshold.signal.condition()));
-                soonest.map(|(threshold, at)| (threshold.signal, *at))?
+                soonest.map(|(threshold, at)| (threshold, *at))?
             }
         };
+        let (signal, condition) = (threshold.signal, threshold.signal.condition());
         let pods = self.node_pressure(node, Some(signal))?.order.evicted().count();
-        (pods > 0).then_some(KubeletEviction { condition: signal.condition(), pods, at })
+        let seen = at - threshold.grace();
+        let is_first = samples.front().is_some_and(|(first, _)| *first == seen);
+        let reported = node.conditions.iter().find(|other| *other.kind == *condition.as_str());
+        let since = reported.and_then(|reported| reported.last_transition);
+        let is_older = since.is_some_and(|since| seen.since(self.cluster.local(since)) > NOTICED_WITHIN);
+        let is_latest = pass.evicts.is_none() && is_first && is_older;
+        (pods > 0).then_some(KubeletEviction { condition, signal, pods, at, is_latest })
     }
 
     /// Returns the nodes whose kubelets evict pods now, or will if nothing changes. Only nodes whose kubelets were
@@ -229,6 +244,30 @@ impl Model {
         let evicting =
             self.measurements.kubelets.iter().filter_map(|(name, readings)| Some((name, readings.eviction?)));
         evicting.filter(move |(name, eviction)| reports_it(name, eviction))
+    }
+
+    /// Number of pods that kubelets evict at most, now or if nothing changes.
+    pub fn evicted_by_kubelets(&self) -> usize {
+        self.evicting_kubelets().map(|(_, eviction)| eviction.pods).sum()
+    }
+
+    /// Returns the nodes that report pressure, and of which it is not known whether their kubelets evict pods: a
+    /// resource that is short was not measured.
+    pub fn unmeasured_under_pressure(&self) -> BTreeSet<NodeName> {
+        let mut nodes = self.nodes_where(|node| {
+            let readings = self.measurements.kubelets.get(&node.name);
+            let stats = readings.and_then(|readings| readings.last.stats.as_ref().ok());
+            let is_measured = |condition: &PressureCondition| {
+                let mut signals =
+                    EvictionSignal::ALL.into_iter().filter(|signal| signal.condition() == *condition);
+                stats.is_some_and(|stats| signals.any(|signal| stats.level(signal).is_some()))
+            };
+            !PressureCondition::reported(node).iter().all(is_measured)
+        });
+        for (name, _) in self.evicting_kubelets() {
+            nodes.remove(name);
+        }
+        nodes
     }
 
     /// Returns the nodes whose kubelets are queried even if no user looks at the nodes: those that report pressure, and
@@ -326,7 +365,7 @@ fn rules_of(node: &Node, version: ServerVersion) -> KubeletRules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ClusterVerdict, ModelOptions};
+    use crate::model::{ClusterVerdict, ModelOptions, cluster_verdict::kubelet_evictions};
     use kordon_core::{
         cluster::{
             Condition, ConditionStatus, Key, KubeletSpec, ObjectEvent, PodResources, QosClass,
@@ -413,10 +452,60 @@ mod tests {
         assert_eq!(model.nodes_under_pressure(), ["n1".into()].into());
         model.on_kubelet_report(&"n1".into(), report(GIBI / 2, 0), at(0));
         let evicting: Vec<_> = model.evicting_kubelets().collect();
-        let eviction = KubeletEviction { condition: PressureCondition::Memory, pods: 1, at: at(0) };
+        let (condition, signal) = (PressureCondition::Memory, EvictionSignal::Memory);
+        let eviction = KubeletEviction { condition, signal, pods: 1, at: at(0), is_latest: false };
         assert_eq!(evicting, [(&"n1".into(), eviction)]);
         let verdict = ClusterVerdict::new(&model, at(1)).text();
         assert!(verdict.contains("kubelet of n1 evicts up to 1 pod (MemoryPressure)"), "{verdict}");
+    }
+
+    #[test]
+    fn evictions_of_a_kubelet_that_was_not_measured_are_said_to_be_not_known() {
+        let mut model = model(ConditionStatus::True);
+        let said = |model: &Model| kubelet_evictions(model, at(1));
+        assert_eq!(said(&model), ["evictions by the kubelet of n1 not known: no measurements"]);
+        model.on_kubelet_report(
+            &"n1".into(),
+            KubeletReport::unread("nodes/proxy is forbidden", at(0)),
+            at(0),
+        );
+        assert_eq!(said(&model), ["evictions by the kubelet of n1 not known: no measurements"]);
+        model.on_kubelet_report(&"n1".into(), report(GIBI / 2, 1), at(1));
+        assert_eq!(said(&model), ["kubelet of n1 evicts up to 1 pod (MemoryPressure)"]);
+        model.on_kubelet_report(&"n1".into(), report(4 * GIBI, 2), at(2));
+        assert!(said(&model).is_empty(), "the level has recovered");
+    }
+
+    /// The kubelet counts the grace period from its own first pass, which nobody sees.
+    #[test]
+    fn the_grace_period_of_a_threshold_that_was_met_before_ends_at_the_latest_after_the_whole_period() {
+        let soft = || {
+            let one = |text: &str| ("memory.available".to_owned(), text.to_owned());
+            let grace = [("memory.available".to_owned(), Span::from_secs(90))].into();
+            let soft = EvictionSettingsText {
+                soft: [one("1Gi")].into(),
+                soft_grace: grace,
+                ..EvictionSettingsText::default()
+            };
+            KubeletReport { settings: Ok(EvictionSettings::parse(&soft)), ..report(GIBI / 2, 100) }
+        };
+        let said = |reported: i64| {
+            let mut model = model(ConditionStatus::True);
+            let pressure = Condition {
+                kind: "MemoryPressure".into(),
+                status: ConditionStatus::True,
+                last_transition: Some(ClusterTime::new(at(reported))),
+                ..Condition::default()
+            };
+            let conditions = [pressure].into();
+            let node = Node { name: "n1".into(), version: Version(1), conditions, ..Node::default() };
+            model.apply(vec![Change::Node(ObjectEvent::Applied(node))], at(100));
+            model.on_kubelet_report(&"n1".into(), soft(), at(100));
+            kubelet_evictions(&model, at(100)).concat()
+        };
+        let text = "kubelet of n1 evicts up to 1 pod (MemoryPressure), first";
+        assert_eq!(said(95), format!("{text} in 1m30s"));
+        assert_eq!(said(30), format!("{text} within 1m30s"));
     }
 
     /// The kubelet of a machine that stops answers only for a while.

@@ -158,6 +158,9 @@ impl Model {
         if self.follow_lease(now) {
             self.collect(now);
         }
+        if let Some(engine) = &self.engine {
+            self.predictions.forget_other_confidence(engine.confidence(now).allows_predictions());
+        }
         let counted = Revision {
             nodes: self.changes.nodes(),
             zones: self.views.zone_changes.get(),

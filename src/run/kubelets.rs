@@ -13,7 +13,7 @@ use super::events::EventServer;
 use crate::k8s::kubelet::{KubeletReport, read_kubelet, read_node_metrics};
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Key, Node, NodeName},
+    cluster::{Cluster, Key, Node, NodeName},
     pressure::UsageMetric,
 };
 
@@ -35,6 +35,18 @@ const AT_ONCE: usize = 8;
 pub struct WantedKubelet {
     pub node: Arc<Node>,
     pub pods: BTreeSet<Key>,
+}
+
+impl WantedKubelet {
+    /// Returns the kubelets of these nodes. Leaves out nodes that do not exist.
+    pub fn of_nodes(nodes: impl IntoIterator<Item = NodeName>, cluster: &Cluster) -> Vec<Self> {
+        let wanted = |name: NodeName| {
+            let node = cluster.node(&name)?.clone();
+            let pods = cluster.pods_on(&name).map(|pod| pod.key.clone()).collect();
+            Some(Self { node, pods })
+        };
+        nodes.into_iter().filter_map(wanted).collect()
+    }
 }
 
 /// An answer from a kubelet or from metrics.k8s.io.

@@ -13,7 +13,7 @@ pub mod demo_scheduler;
 pub mod events;
 mod headroom_slices;
 pub mod history;
-mod kubelets;
+pub mod kubelets;
 pub mod maintenance;
 pub mod moment_search;
 pub mod notify;

@@ -13,6 +13,7 @@ use kordon::{
 };
 use kordon_core::{
     cluster::{Key, OwnerKind, Pod, WorkloadKind},
+    engine::Confidence,
     forecast::{Assumptions, Successor},
     placement::Snapshot,
     plan::{
@@ -120,6 +121,38 @@ fn an_eviction_that_the_controller_will_cancel_is_not_listed() {
         let is_said = |text: &str| steps.iter().any(|step| step.text.contains(text));
         assert!(is_said("the controller removes the taint") && !is_said("is evicted"), "{steps:#?}");
     }
+}
+
+/// The taints of the nodes stay, but only a controller evicts because of them.
+#[test]
+fn without_a_controller_nothing_is_evicted_from_nodes_that_are_tainted() {
+    let mut fixture = incident();
+    assert!(fixture.app.model.views.counts.leaving() > 0);
+    let rows = fixture.app.model.views.leaving.evictions.iter();
+    let scheduled = rows.filter(|(_, row)| matches!(row.state, EvictionState::Scheduled { .. }));
+    let scheduled: Vec<Key> = scheduled.map(|(key, _)| key.clone()).collect();
+    fixture.led = false;
+    fixture.run(60);
+
+    let model = &fixture.app.model;
+    assert!(matches!(model.views.confidence, Some(Confidence::NoController { .. })));
+    let left = model.engine.as_ref().expect("it has started").evictions(&model.cluster);
+    assert!(!left.is_empty(), "the taints are there");
+    let rows = &model.views.leaving.evictions;
+    assert!(rows.values().all(|row| matches!(row.state, EvictionState::Terminating { .. })), "{rows:#?}");
+    assert_eq!(model.views.counts.leaving(), 0);
+    assert!(model.views.leaving.next.is_empty(), "{:?}", model.views.leaving.next);
+    let explainer = model.explainer(fixture.now).expect("the engine has started");
+    for key in scheduled {
+        let steps = explainer.pod(model.cluster.pod(&key).expect("it is not evicted"));
+        let is_said = |text: &str| steps.iter().any(|step| step.text.contains(text));
+        assert!(is_said("no controller is active") && !is_said("overdue"), "{steps:#?}");
+        assert!(!is_said("it is evicted"), "{steps:#?}");
+    }
+
+    fixture.led = true;
+    fixture.run(10);
+    assert!(fixture.app.model.views.counts.leaving() > 0, "the evictions come with the controller");
 }
 
 proptest! {

@@ -24,9 +24,14 @@ pub struct Harness {
 impl Harness {
     /// Starts a cluster whose time is `speed` times as fast as real time.
     pub async fn start(speed: f64) -> Self {
+        Self::start_in("healthy", speed).await
+    }
+
+    /// Starts a cluster with a scenario of the demo.
+    pub async fn start_in(scenario: &str, speed: f64) -> Self {
         let options = ApiOptions { log_entries: 1_000_000, ..ApiOptions::default() };
         let (shell, server) = (Shell::new(), Server::start_at_speed(options, speed).await);
-        let scenario = Scenario::named("healthy").expect("there is one");
+        let scenario = Scenario::named(scenario).expect("there is one");
         let world = server.inhabit_as(&world::WorldOptions { scenario, ..world::WorldOptions::default() });
         let kubeconfig = shell.kubeconfig(&server.url, json!({"token": "t"}));
         let mut harness = Self { shell, server, kubeconfig, cluster: String::new(), _world: world };

@@ -10,8 +10,9 @@ use ratatui::{Terminal, backend::TestBackend};
 
 use kordon::{
     app::preview::PreviewOutcome,
+    cli::StatusReport,
     k8s::feed::{FeedKind, FeedState},
-    model::{ClusterVerdict, KnownHeadroom},
+    model::{ClusterVerdict, HeadroomProgress, HeadroomSnapshot, KnownHeadroom},
     run::Surface,
     ui::snapshot,
 };
@@ -233,4 +234,34 @@ fn the_number_is_withheld_while_it_is_not_known_and_has_an_age() {
     assert!(!known(&fixture) && !header(&fixture).contains("N-1"), "pods are not seen: {}", header(&fixture));
     fixture.health(FeedKind::Pods, FeedState::Live);
     assert!(known(&fixture));
+}
+
+#[test]
+fn a_report_has_as_much_of_the_number_as_the_verdict_says() {
+    let mut fixture = DashboardFixture::well();
+    fixture.add_pod("shop/more-0", "pool-a-01", WorkloadKind::ReplicaSet, Vec::new(), 100, 64);
+    fixture.run(1);
+    let (mut progress, mut partial) = (HeadroomProgress::default(), 0);
+    while let Some(job) = fixture.app.model.next_headroom_job(fixture.now) {
+        let mut steps = 0..1;
+        let found = job.awaited(true).advance(&mut progress, || steps.next().is_some());
+        fixture.app.model.predictions.set_headroom(found.map(HeadroomSnapshot::stopped));
+        let model = &fixture.app.model;
+        let report = StatusReport::new(model, fixture.now);
+        let report = serde_json::to_value(report).expect("it is JSON")["headroom"].clone();
+        match model.known_headroom(fixture.now) {
+            KnownHeadroom::Known { clause, rest, .. } => {
+                assert_eq!(report["text"], clause.text);
+                let share = report["workedOutShare"].as_f64().expect("a number");
+                let are_complete = ["nodes", "zones"].map(|of| report[of]["complete"] == true);
+                assert_eq!(share < 1.0, rest.is_some(), "{report:#}");
+                assert_eq!(are_complete.contains(&false), rest.is_some(), "{report:#}");
+                assert!(rest.is_none() || report["definite"] == false, "{report:#}");
+                partial += usize::from(rest.is_some());
+            }
+            KnownHeadroom::Computing(_) => assert!(report.is_null(), "{report:#}"),
+            KnownHeadroom::Withheld => panic!("everything is known"),
+        }
+    }
+    assert!(partial > 0);
 }

@@ -84,6 +84,46 @@ async fn evictions_under_pressure_are_predicted_with_what_may_be_read_and_say_wh
     assert!(unknown.code != 0 && unknown.err.contains("one of memory.available"), "{}", unknown.err);
 }
 
+async fn reported(harness: &Harness, command: &str) -> Value {
+    let output = harness.run(&[command, "-o", "json"]).await;
+    assert_eq!(output.code, 0, "{}", output.err);
+    output.json()
+}
+
+/// Memory runs out on a node. Before its kubelet evicts, every report has the pods that `kordon plan pressure` has.
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_name_the_pods_that_a_kubelet_is_about_to_evict() {
+    let harness = Harness::start_in("memory-pressure", 4.0).await;
+    let mut status = reported(&harness, "status").await;
+    // The leak fills the node in a minute or two; each report takes a part of a second.
+    for _ in 0..400 {
+        if status["kubeletEvictions"][0].is_object() {
+            break;
+        }
+        status = reported(&harness, "status").await;
+    }
+    let evicting = &status["kubeletEvictions"][0];
+    let node = evicting["node"].as_str().expect("a kubelet evicts");
+    let names = |pods: &Value| -> BTreeSet<String> {
+        let pods = pods.as_array().expect("a list").iter();
+        pods.filter(|pod| pod["evicted"] != false)
+            .map(|pod| format!("{}/{}", pod["namespace"], pod["pod"]))
+            .collect()
+    };
+    let pods = names(&evicting["pods"]);
+    let text = format!("kubelet of {node} evicts up to {} pod", pods.len());
+    let verdict = status["verdict"]["text"].as_str().expect("text");
+    assert!(verdict.contains(&text), "{verdict}");
+    for command in ["evictions", "forecast"] {
+        let report = reported(&harness, command).await;
+        assert_eq!(names(&report["kubeletEvictions"][0]["pods"]), pods, "{command}: {report:#}");
+        let text_of = harness.run(&[command]).await.out;
+        assert!(text_of.contains(&text) && !text_of.contains("no evictions"), "{command}: {text_of}");
+    }
+    let plan = harness.run(&["plan", "pressure", node, "-o", "json"]).await.json();
+    assert_eq!(names(&plan["eviction"]["pods"]), pods, "{plan:#}");
+}
+
 /// Memory runs out on a node. Each pod that its kubelet evicts is the one that was predicted just before.
 #[tokio::test(start_paused = true)]
 async fn a_kubelet_evicts_pods_in_the_predicted_order() {

@@ -279,6 +279,7 @@ async fn a_demo_is_recorded_and_asked_about_afterwards() {
         (&["status", "--recording", file, "--context", "c"], 2, "--recording asks no cluster"),
         (&["status", "--recording", "/dev/null"], 1, "not a recording"),
         (&["status", "--recording", file, "--watch"], 2, "cannot be used with"),
+        (&["status", "--recording", file, "--no-pods"], 2, "cannot be used with"),
         (&["status", "--at", "1m"], 2, "--recording"),
         (&["replay", file, "--at", "1h"], 2, "is not in the recording"),
         (&["report", file, "--from", "3m", "--to", "1m"], 2, "--to is before --from"),

@@ -1606,8 +1606,11 @@ fn the_forecast_calls_nothing_healthy_that_the_verdict_does_not() {
     });
     fixture.run(1);
     let screen = said(&mut fixture);
-    let text = "nothing more is expected; node pool-a-01 MemoryPressure";
+    let text = "evictions by the kubelet of pool-a-01 not known: no measurements";
     assert!(screen.contains(text) && !screen.contains("nodes healthy"), "{screen}");
+    fixture.press("3");
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(screen.contains(text) && !screen.contains("none expected"), "{screen}");
     let mut fixture = DashboardFixture::well();
     fixture.health(FeedKind::Pods, FeedState::Forbidden { error: "no".into() });
     fixture.run(1);

@@ -483,6 +483,18 @@ fn without_a_controller_no_row_has_an_event_that_an_earlier_forecast_predicted()
     assert!(views.leaving.next.is_empty() && views.leaving.evictions.is_empty(), "{:?}", views.leaving);
 }
 
+#[test]
+fn a_forecast_is_not_shown_once_its_controller_is_gone() {
+    let mut fixture = DashboardFixture::well();
+    fail(&mut fixture, &["pool-b-05"], 30);
+    assert!(!fixture.app.screen.forecast.lanes.is_empty());
+    fixture.app.refresh(fixture.now + Span::from_secs(20));
+    let model = &fixture.app.model;
+    assert!(matches!(model.views.confidence, Some(Confidence::NoController { .. })));
+    assert!(model.predictions.forecast().is_none() && model.predictions.outlook().is_none());
+    assert!(fixture.app.screen.forecast.lanes.is_empty());
+}
+
 /// While every node is Silent or Late, the short forms do not promise an eviction either.
 #[test]
 fn that_evictions_may_pause_fits_a_line_of_80_columns() {

@@ -11,6 +11,7 @@ use super::node_choice::zone_named;
 use super::{
     connection::ConnectionArgs,
     exit::CliError,
+    kubelet_evictions::KubeletEvictionsReport,
     loops::EvictionLoopReport,
     once::{OnceArgs, OneShot},
     scheduler_flags::SchedulerArgs,
@@ -172,6 +173,11 @@ impl HorizonArgs {
             now: shot.at,
             succession,
             loops: loops.iter().map(EvictionLoopReport::new).collect(),
+            kubelets: if failing.is_some() {
+                KubeletEvictionsReport::default()
+            } else {
+                KubeletEvictionsReport::new(model, shot.at)
+            },
             blocked_drains: if failing.is_some() { &[] } else { &model.views.blocked_drains },
         };
         self.once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::super::{
     confidence,
     gaps::{GapReport, gap_reports},
+    kubelet_evictions::KubeletEvictionsReport,
     loops::EvictionLoopReport,
     placement::ReceiverReport,
 };
@@ -36,6 +37,8 @@ pub struct ForecastSubject<'a> {
     /// Successors of pods that are deleted or no longer run, and the nodes that receive these successors.
     pub succession: Succession,
     pub loops: Vec<EvictionLoopReport>,
+    /// Evictions by kubelets under pressure, whatever the forecast says of the nodes; empty for a failure.
+    pub kubelets: KubeletEvictionsReport,
     /// Drains that are blocked, whatever the forecast says of the nodes.
     pub blocked_drains: &'a [BlockedDrain],
 }
@@ -92,6 +95,8 @@ pub struct ForecastReport {
     pub loops: Vec<EvictionLoopReport>,
     /// The drains that are blocked now, and by what, as text; empty for a failure.
     pub blocked_drains: Vec<String>,
+    #[serde(flatten)]
+    pub kubelets: KubeletEvictionsReport,
     /// For a failure: pods on the failing nodes that are not deleted by the end of the forecast. Those that have or
     /// need a replacement on another node are in `replacements`, too, with the same outcome.
     pub staying: Option<Vec<StayingReport>>,
@@ -375,6 +380,7 @@ impl ForecastReport {
                 .collect(),
             taint_rule_previews: knows_pods.then(|| previews(subject)).flatten(),
             loops: subject.loops.clone(),
+            kubelets: subject.kubelets.clone(),
             blocked_drains: subject.blocked_drains.iter().map(BlockedDrain::text).collect(),
             staying: knows_pods.then(|| staying(subject, forecast)),
             receivers: places.then(|| succession.trace.receivers.iter().map(ReceiverReport::new).collect()),

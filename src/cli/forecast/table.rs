@@ -25,6 +25,7 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
     for text in report.loops.iter().map(|found| &found.text).chain(&report.blocked_drains) {
         out.line(Emphasis::Warning, text);
     }
+    report.kubelets.say(out);
     for assumption in &report.assumptions {
         let _ = writeln!(out, "  assumption: {}", shown(assumption));
     }

@@ -9,6 +9,7 @@ use crate::{
         connection::ConnectionArgs,
         exit::CliError,
         gaps::UnknownReport,
+        kubelet_evictions::KubeletEvictionsReport,
         once::OneShot,
         page::{Emphasis, Page, none},
         status::{report::EvictionReport, table::due_in},
@@ -17,6 +18,7 @@ use crate::{
     k8s::feed::FeedKind,
     model::{Model, cluster_verdict::pause},
 };
+use kordon_core::engine::Confidence;
 use kordon_time::Timestamp;
 
 /// Prints the evictions.
@@ -48,6 +50,8 @@ struct EvictionListReport {
     /// Number of evictions, whether or not they pass the filter; `null` if pods are unknown.
     total: Option<usize>,
     #[serde(flatten)]
+    kubelets: KubeletEvictionsReport,
+    #[serde(flatten)]
     unknown: UnknownReport,
     #[serde(skip)]
     #[cfg_attr(test, schemars(skip))]
@@ -65,24 +69,37 @@ impl EvictionListReport {
             schema: "kordon.evictions/v1",
             taken_at: now,
             forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
-            paused: pause(&model.views.zones),
+            paused: paused(model),
             evictions: is_known.then(|| rows.collect()),
             total: is_known.then_some(all.len()),
+            kubelets: KubeletEvictionsReport::new(model, now),
             unknown: UnknownReport::new(&gaps),
             filter,
         }
     }
 }
 
+/// Returns why the controller evicts nothing now; `None` if it evicts.
+fn paused(model: &Model) -> Option<String> {
+    let has_controller = model.views.confidence.is_none_or(Confidence::has_controller);
+    if has_controller { pause(&model.views.zones) } else { Some(NO_CONTROLLER.into()) }
+}
+
+const NO_CONTROLLER: &str = "no active kube-controller-manager: nothing is evicted until there is one";
+
 fn table(report: &EvictionListReport, out: &mut Page) {
     report.unknown.say(out);
     if let Some(paused) = &report.paused {
         out.line(Emphasis::Critical, paused);
     }
+    report.kubelets.say(out);
     match &report.evictions {
         None => out.gap("evictions: unknown"),
         Some(evictions) if evictions.is_empty() => {
-            say_empty(out, report.total.unwrap_or(0), ("eviction", "evictions"), &report.filter);
+            let all = report.total.unwrap_or(0);
+            if all > 0 || report.kubelets.is_empty() {
+                say_empty(out, all, ("eviction", "evictions"), &report.filter);
+            }
         }
         Some(_) => {}
     }

@@ -54,8 +54,12 @@ pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), C
     shot.done()
 }
 
-/// Reads the measurements of a node's kubelet once. Files and recordings have none.
+/// Reads the measurements of a node's kubelet once, unless they were read because the node is under pressure. Files and
+/// recordings have none.
 pub async fn ask_kubelet(shot: &mut OneShot, node: &Node, args: &OnceArgs) {
+    if shot.model.node_pressure(node, None).is_some() {
+        return;
+    }
     let read = match args.reads_cluster_alone() {
         true => {
             let pods = shot.model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();

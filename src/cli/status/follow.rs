@@ -18,6 +18,7 @@ use crate::{
     model::{ClusterVerdict, HeadroomProgress},
     run::{
         Ended,
+        kubelets::{KubeletReader, UsageAnswer, WantedKubelet},
         notify::{Notifier, write_to_stderr},
         preferences_file::{PreferencesReader, next_read},
     },
@@ -61,6 +62,7 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
     let mut progress = HeadroomProgress::default();
     // The first verdict computes N-1 for as long as `kordon status` does, so both print the same verdict.
     let mut slice = super::N_1;
+    let mut kubelets = KubeletReader::new(session.links.events.clone(), clock);
     loop {
         if session.model.needs_kordon_lease(clock.now())
             && let Some(server) = session.links.events.clone()
@@ -85,6 +87,7 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
         session.model.run_pending(progress.state());
         session.model.run_forecast(now);
         session.model.run_outcomes(progress.state(), now);
+        kubelets.ask(WantedKubelet::of_nodes(session.model.queried_nodes(), &session.model.cluster));
         let verdict = ClusterVerdict::new(&session.model, now);
         let outline = (verdict.level, verdict.outline.clone());
         if printed.as_ref() != Some(&outline) {
@@ -98,6 +101,9 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
             Ended::Arrived | Ended::Abandoned = session.run_until(|_| false) => {
                 return Err(CliError::WatchesEnded);
             }
+            answer = kubelets.next() => if let UsageAnswer::Kubelet(node, report) = answer {
+                session.model.on_kubelet_report(&node, *report, clock.now());
+            },
             why = notifier.next_failure() => exit::note(&why),
             read = next_read(&mut reader) => match read {
                 Ok(read) => notifier.change(read.notify),

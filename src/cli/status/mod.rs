@@ -23,7 +23,8 @@ pub struct StatusArgs {
     once: OnceArgs,
     /// Do not read pods; evictions are not shown
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
-        hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
+        hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set,
+        conflicts_with = "recording")]
     no_pods: bool,
     /// Exit with the level of the verdict: 14 notice, 15 warning, 16 critical, 17 disconnected
     #[arg(long)]
@@ -37,23 +38,25 @@ pub struct StatusArgs {
 }
 
 pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    // A recording has its pods whatever the configuration says of clusters.
+    let no_pods = args.no_pods && !args.once.is_recorded();
     if args.watch {
-        return follow::run(&args.once, connection, args.no_pods).await;
+        return follow::run(&args.once, connection, no_pods).await;
     }
-    let mut shot = match args.no_pods {
+    let mut shot = match no_pods {
         true => OneShot::ask(&args.once, connection, true).await?,
         false => OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?,
     };
     if !args.once.is_recorded() {
         shot.read_kordon_lease().await;
     }
-    let snapshot = if args.no_pods { None } else { compute_headroom(&mut shot, args.n_1) };
+    let snapshot = if no_pods { None } else { compute_headroom(&mut shot, args.n_1) };
     shot.model.run_pending(snapshot.clone());
     shot.run_forecast();
     if !args.once.is_recorded() {
         shot.model.run_event_ranges();
     }
-    if !args.no_pods {
+    if !no_pods {
         shot.model.run_outcomes(snapshot, shot.at);
     }
     let report = StatusReport::new(&shot.model, shot.at);

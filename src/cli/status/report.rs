@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::super::{
     confidence,
     gaps::{GapReport, gap_reports},
+    kubelet_evictions::KubeletEvictionsReport,
 };
 use crate::{
     k8s::feed::{FeedHealth, FeedKind, FeedState},
@@ -43,8 +44,10 @@ pub struct StatusReport {
     pub nodes: Vec<StatusNodeReport>,
     /// Pods that are terminating, or on a node that is or will be tainted NoExecute; `null` if pods are unknown.
     pub evictions: Option<Vec<EvictionReport>>,
-    /// Effects on pods of losing any one node or any one zone (N-1); `null` if nodes or pods are unknown, or if the
-    /// computation takes too long.
+    #[serde(flatten)]
+    pub kubelets: KubeletEvictionsReport,
+    /// Effects on pods of losing any one node or any one zone (N-1); `null` if nodes or pods are unknown, or if neither
+    /// all nodes nor all zones are worked out.
     pub headroom: Option<HeadroomReport>,
     /// Kinds of objects that are unknown or outdated.
     pub unknown: Vec<GapReport>,
@@ -82,12 +85,14 @@ pub struct ClusterVerdictReport {
 pub struct HeadroomReport {
     /// The effects of losing a node or zone, as text.
     pub text: String,
-    /// Whether the result would be the same if everything were known. Without Leases, workloads, namespaces, Services
-    /// or storage, and with pods of unknown outcome, the result is likely at best.
+    /// Whether the result would be the same if everything were known and worked out. Without Leases, workloads,
+    /// namespaces, Services or storage, and with pods of unknown outcome, the result is likely at best.
     pub definite: bool,
     /// Age of the oldest cluster state from which the result was computed; `null` if no later change of the cluster
     /// affects the result.
     pub age_seconds: Option<f64>,
+    /// How much of the result is worked out, from 0 to 1.
+    pub worked_out_share: f64,
     /// What happens to pods if any one node is lost.
     pub nodes: LossesReport,
     /// What happens to pods if any one zone is lost.
@@ -101,6 +106,8 @@ pub struct LossesReport {
     /// Number of nodes that were checked (those that are Ready), or of zones (those with Ready nodes; 0 if there is
     /// only one).
     pub checked: usize,
+    /// Whether the loss of each of them is worked out. Otherwise the following fields are about those that are.
+    pub complete: bool,
     /// Number of nodes, or of zones, whose loss would leave pods Pending.
     pub leaving_pods_pending: usize,
     /// Number of nodes, or of zones, whose loss would strand pods: stuck, Pending or lost.
@@ -338,10 +345,10 @@ impl StatusReport {
             zones: views.zones.iter().map(|zone| StatusZoneReport::new(model, zone)).collect(),
             nodes: nodes.map(|node| StatusNodeReport::new(model, node, now)).collect(),
             evictions: Some(evictions(model, now)).filter(|rows| !rows.is_empty() || knows_pods),
+            kubelets: KubeletEvictionsReport::new(model, now),
             headroom: model
                 .known_headroom(now)
                 .known()
-                .filter(|(headroom, _)| headroom.is_answered())
                 .map(|(headroom, clause)| headroom_report(headroom, clause, model.is_headroom_definite())),
             unknown: gap_reports(&gaps),
             gaps,
@@ -352,11 +359,17 @@ impl StatusReport {
 fn headroom_report(headroom: &Headroom, clause: HeadroomClause, definite: bool) -> HeadroomReport {
     HeadroomReport {
         text: clause.text,
-        definite: definite && headroom.is_certain(),
+        definite: definite && headroom.is_certain() && headroom.is_answered(),
         age_seconds: clause.age.map(seconds),
+        worked_out_share: worked_out_share(headroom),
         nodes: losses(&headroom.nodes),
         zones: losses(&headroom.zones),
     }
+}
+
+fn worked_out_share(headroom: &Headroom) -> f64 {
+    let percent = u32::try_from(headroom.progress()).unwrap_or(100);
+    if headroom.is_complete() { 1.0 } else { f64::from(percent) / 100.0 }
 }
 
 fn losses<T: ToString>(losses: &HeadroomLosses<T>) -> LossesReport {
@@ -371,6 +384,7 @@ fn losses<T: ToString>(losses: &HeadroomLosses<T>) -> LossesReport {
     };
     LossesReport {
         checked: losses.tried,
+        complete: losses.is_complete() && losses.on_request == 0,
         leaving_pods_pending: losses.pending,
         stranding: losses.short,
         uncertain: losses.uncertain,

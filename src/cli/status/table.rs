@@ -85,7 +85,9 @@ fn head(out: &mut Page, report: &StatusReport) {
     );
     if let Some(headroom) = report.headroom.as_ref().filter(|it| !verdict.text.contains(&it.text)) {
         let likely = if headroom.definite { "" } else { "likely " };
-        let _ = writeln!(out, "headroom: {likely}{}", shown(&headroom.text));
+        let percent = 100.0 * headroom.worked_out_share;
+        let rest = if percent < 100.0 { format!(", {percent:.0} % worked out") } else { String::new() };
+        let _ = writeln!(out, "headroom: {likely}{}{rest}", shown(&headroom.text));
     }
     for setting in &report.controller.settings {
         let _ = writeln!(out, "  --{}={} ({})", setting.flag, setting.value, setting.origin);
@@ -96,6 +98,7 @@ fn head(out: &mut Page, report: &StatusReport) {
     if report.evictions.is_none() {
         out.gap("evictions, pods of nodes and headroom: unknown");
     }
+    report.kubelets.say(out);
     let has_failed = |watch: &&WatchReport| watch.error.is_some() && watch.state != "forbidden";
     for watch in report.watches.iter().filter(has_failed) {
         let error = watch.error.as_deref().unwrap_or_default();

@@ -146,12 +146,8 @@ impl ClusterLink {
     pub(super) fn ask_kubelets(&mut self, app: &App) {
         let model = &app.model;
         let queried = if app.is_frozen() { BTreeSet::new() } else { model.queried_nodes() };
-        let wanted = app.shown_node().into_iter().chain(queried).filter_map(|name| {
-            let node = model.cluster.node(&name)?.clone();
-            let pods = model.cluster.pods_on(&name).map(|pod| pod.key.clone()).collect();
-            Some(WantedKubelet { node, pods })
-        });
-        self.kubelets.ask(wanted.collect());
+        let wanted = app.shown_node().into_iter().chain(queried);
+        self.kubelets.ask(WantedKubelet::of_nodes(wanted, &model.cluster));
     }
 }
 

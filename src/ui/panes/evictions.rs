@@ -91,15 +91,22 @@ const fn longest_pod(width: u16) -> u16 {
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     let listing = !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Live));
     if !listing && scene.screen.filter(Pane::Evictions).is_empty() {
-        match scene.shown.views.confidence {
+        let taints = match scene.shown.views.confidence {
             None => return ("◌", "waiting for nodes and Leases".into(), Role::FeedBusy),
             Some(Confidence::NoController { .. }) => {
-                return ("○", "no evictions: no active kube-controller-manager".into(), Role::Dim);
+                Some(("○", "no evictions: no active kube-controller-manager".to_owned(), Role::Dim))
             }
-            Some(Confidence::Live | Confidence::Assumed | Confidence::Disconnected { .. }) => {}
-        }
-        if let Some(pause) = cluster_verdict::pause(&scene.shown.views.zones) {
-            return ("✖", pause, Role::NodeCritical);
+            Some(Confidence::Live | Confidence::Assumed | Confidence::Disconnected { .. }) => {
+                let pause = cluster_verdict::pause(&scene.shown.views.zones);
+                pause.map(|pause| ("✖", pause, Role::NodeCritical))
+            }
+        };
+        let kubelets = cluster_verdict::kubelet_evictions(scene.shown, scene.now).join("; ");
+        match taints {
+            Some(taints) if kubelets.is_empty() => return taints,
+            Some((glyph, text, role)) => return (glyph, format!("{text}; {kubelets}"), role),
+            None if !kubelets.is_empty() => return ("▲", kubelets, Role::NodeWarning),
+            None => {}
         }
     }
     super::nothing(scene, FeedKind::Pods, Pane::Evictions, "none expected")
@@ -121,6 +128,7 @@ fn facts(scene: &Scene, area: Rect) -> Runs {
     let parts = [(counts.leaving(), "to be evicted", Role::CountdownSoon)].into_iter();
     let parts = parts.chain(outcomes(counts.outcomes)).chain([
         (counts.working_out, "being worked out", Role::FeedBusy),
+        (scene.shown.evicted_by_kubelets(), "at most by kubelets", Role::NodeWarning),
         (counts.preempted.total(), "preempted for them", Role::NodeNotice),
         (counts.terminating, "terminating", Role::EvictionTerminating),
         (counts.cancelled, "cancelled", Role::EvictionCancelled),

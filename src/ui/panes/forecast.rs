@@ -7,7 +7,7 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 use super::{Nothing, draw_cause, evictions, open, say_nothing};
 use crate::{
     app::Pane,
-    model::{ClusterVerdict, Horizon, VerdictLevel},
+    model::{ClusterVerdict, Horizon, VerdictLevel, cluster_verdict},
     ui::{
         Scene, text,
         theme::Role,
@@ -104,6 +104,7 @@ pub fn chance_note(scene: &Scene) -> Option<Runs> {
 
 /// Reason why the chart of the forecast is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
+    let kubelets = cluster_verdict::kubelet_evictions(scene.shown, scene.now);
     match scene.shown.views.confidence {
         Some(Confidence::Live | Confidence::Assumed) => {}
         Some(Confidence::Disconnected { .. }) => {
@@ -111,8 +112,9 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
             return ("✗", text.into(), Role::FeedBroken);
         }
         Some(Confidence::NoController { .. }) => {
-            let text = "no active kube-controller-manager: no evictions until there is one";
-            return ("✗", text.into(), Role::FeedBroken);
+            let text = "no active kube-controller-manager: no evictions until there is one".to_owned();
+            let texts: Vec<String> = [text].into_iter().chain(kubelets).collect();
+            return ("✗", texts.join("; "), Role::FeedBroken);
         }
         None => return ("◌", "waiting for nodes".into(), Role::FeedBusy),
     }
@@ -128,11 +130,16 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     if !gaps.is_empty() {
         return ("○", format!("evictions unknown: {gaps}"), Role::Dim);
     }
-    if scene.shown.is_abnormal() {
-        return match scene.shown.predictions.forecast_until(scene.screen.forecast.horizon) {
-            None => ("◌", "working out the forecast".into(), Role::FeedBusy),
-            Some(_) => ("○", nothing_more(scene.verdict), Role::Dim),
-        };
+    let is_abnormal = scene.shown.is_abnormal();
+    let forecast = scene.shown.predictions.forecast_until(scene.screen.forecast.horizon);
+    if is_abnormal && forecast.is_none() {
+        return ("◌", "working out the forecast".into(), Role::FeedBusy);
+    }
+    if !kubelets.is_empty() {
+        return ("▲", kubelets.join("; "), Role::NodeWarning);
+    }
+    if is_abnormal {
+        return ("○", nothing_more(scene.verdict), Role::Dim);
     }
     let drains = &scene.shown.views.blocked_drains;
     if !drains.is_empty() {

@@ -185,6 +185,14 @@ impl Confidence {
             Self::Disconnected { .. } | Self::NoController { .. } => false,
         }
     }
+
+    /// Whether a controller is active, as far as that is known.
+    pub const fn has_controller(self) -> bool {
+        match self {
+            Self::Live | Self::Assumed | Self::Disconnected { .. } => true,
+            Self::NoController { .. } => false,
+        }
+    }
 }
 
 impl Engine {

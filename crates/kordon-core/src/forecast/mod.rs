@@ -54,7 +54,9 @@ pub struct Forecast {
     /// When the forecast was made.
     pub made: Timestamp,
     pub until: Timestamp,
-    /// The predicted events, sorted by time. Empty if nothing can be predicted (see [`Engine::confidence`]).
+    /// Whether events could be predicted when the forecast was made (see [`Engine::confidence`]).
+    pub is_predictable: bool,
+    /// The predicted events, sorted by time. Empty if nothing can be predicted.
     pub steps: Vec<ForecastStep>,
     /// Taints that depend on chance upstream, sorted by time. They are not in `steps`.
     pub uncertain_taints: Vec<UncertainTaints>,
@@ -166,8 +168,9 @@ impl Forecast {
         horizon: Span,
         cancellation: &Cancellation,
     ) -> Self {
-        let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
-        if engine.confidence(now).allows_predictions() {
+        let is_predictable = engine.confidence(now).allows_predictions();
+        let mut forecast = Self { made: now, until: now + horizon, is_predictable, ..Self::default() };
+        if is_predictable {
             forecast.silent = engine.silent_nodes(cluster, now);
             let mut run = Run::new(engine, cluster, &forecast.silent, now);
             run.cancellation = cancellation.clone();

@@ -343,6 +343,10 @@ impl Explainer<'_> {
         self.engine.confidence(self.now).allows_predictions()
     }
 
+    fn has_controller(&self) -> bool {
+        self.engine.confidence(self.now).has_controller()
+    }
+
     fn is_silent(&self, node: &Node) -> bool {
         self.engine.is_silent(self.cluster, node, self.now)
     }

@@ -372,9 +372,12 @@ impl Explainer<'_> {
         }
         let is_down = !has_running_kubelet(self.cluster, &node.name);
         let forecast = self.staying.and_then(|staying| staying.get(&pod.key));
-        let outcome = if let Some(outcome) = forecast.filter(|it| it.kind().holds_without_deletion()) {
+        let forecast = forecast.filter(|it| it.kind().holds_without_deletion() && self.has_controller());
+        let outcome = if let Some(outcome) = forecast {
             outcome.clone()
-        } else if self.forecast.is_some_and(|forecast| forecast.leaves_alone(self.cluster, &node.name)) {
+        } else if is_down && !self.has_controller()
+            || self.forecast.is_some_and(|forecast| forecast.leaves_alone(self.cluster, &node.name))
+        {
             Departing::from_paused_node(self.cluster, pod, false).decide(pod, None)
         } else if is_down && self.tolerates_taints_of(pod, node) {
             PodOutcome::for_never_evicted(self.cluster, pod)
@@ -440,12 +443,18 @@ impl Explainer<'_> {
                 false
             }
         });
-        if let Some(step) = self.device_eviction(pod) {
-            explanation.extend(step);
-            return;
-        }
+        let of_device = self.device_eviction(pod);
         let pending = self.engine.evictions_left_on(self.cluster, node, self.now);
         let pending = pending.into_iter().find(|eviction| eviction.pod == pod.key);
+        if (of_device.is_some() || pending.is_some()) && !self.has_controller() {
+            let text = "no controller is active: nothing evicts it until one is";
+            explanation.push(Step::new(Tense::Never, Topic::Eviction, text.into()));
+            return;
+        }
+        if let Some(steps) = of_device {
+            explanation.extend(steps);
+            return;
+        }
         match (pending.map(|eviction| (eviction.due, eviction.why)), predicted) {
             (Some((Due::At { .. }, _)), _)
                 if self.forecast.is_some_and(|forecast| forecast.cancels(&pod.key)) =>
