@@ -6,6 +6,7 @@ use super::{ListArgs, check_filter, say_empty, yes_or_no};
 use crate::{
     app::{EvictionColumn, Filter, Pane, Sort, order::eviction_rows},
     cli::{
+        answer::CommandAnswer,
         connection::ConnectionArgs,
         exit::CliError,
         gaps::UnknownReport,
@@ -28,6 +29,11 @@ pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliEr
     check_filter(&filter, Pane::Evictions, &shot.model)?;
     args.once.output.print(&EvictionListReport::new(&shot.model, filter, sort, shot.at), table)?;
     shot.done()
+}
+
+/// The answer of `kordon evictions` about a model that was refreshed at `now`.
+pub fn evictions_answer(model: &Model, now: Timestamp) -> CommandAnswer {
+    CommandAnswer::new(&EvictionListReport::new(model, Filter::default(), Sort::default(), now), table)
 }
 
 /// Evictions (`docs/reference/evictions.md`). Every field is always present; unknown values are null.
