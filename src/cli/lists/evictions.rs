@@ -16,7 +16,7 @@ use crate::{
         table::PageTable,
     },
     k8s::feed::FeedKind,
-    model::{Model, cluster_verdict::pause},
+    model::{EvictionRow, EvictionState, Model, cluster_verdict::pause},
 };
 use kordon_time::Timestamp;
 
@@ -67,13 +67,16 @@ impl EvictionListReport {
         let keys = eviction_rows(model, &filter, sort);
         let rows = keys.iter().filter_map(|key| EvictionReport::new(model, key, all.get(key)?, now));
         let is_known = model.eviction_gaps().is_empty() || !all.is_empty();
+        // Cancelled evictions have no report.
+        let is_cancelled = |row: &&EvictionRow| matches!(row.state, EvictionState::Cancelled { .. });
+        let cancelled = all.values().filter(is_cancelled).count();
         Self {
             schema: "kordon.evictions/v1",
             taken_at: now,
             forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
             paused: pause(&model.views.zones),
             evictions: is_known.then(|| rows.collect()),
-            total: is_known.then_some(all.len()),
+            total: is_known.then_some(all.len() - cancelled),
             unknown: UnknownReport::new(&gaps),
             filter,
         }
