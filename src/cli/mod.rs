@@ -1,6 +1,7 @@
 //! The command line. Each subcommand has a file; the operations are in `act`. Arguments are converted to options once.
 
 mod act;
+mod answer;
 mod audit;
 mod budgets;
 mod completions;
@@ -70,11 +71,14 @@ use clap::{
 };
 use futures::FutureExt;
 
+pub use answer::CommandAnswer;
 pub use config::Config;
 use config::ConfigError;
 use exit::ErrorFormat;
 pub use exit::{CliError, Exit};
-pub use status::StatusReport;
+pub use forecast::forecast_answer;
+pub use lists::evictions::evictions_answer;
+pub use status::{StatusReport, status_answer};
 
 use connection::ConnectionArgs;
 use kordon_core::plan::MetadataField;

@@ -39,8 +39,6 @@ use crate::{
 const TOLERATION: u32 = 6;
 /// Two effects at least this far apart, in seconds, have to be in the recorded order.
 const APART: f64 = 2.0;
-/// Effects in the last seconds of a recording are optional: when the recording is played, they may come after its end.
-const EDGE: f64 = 2.0;
 /// Delay from a monitor pass to the start of the timeline. Nodes and pods change at whole seconds. With this delay,
 /// each pass is 0.3 s after a whole second, as in the recordings. A pass in the middle of several changes could see any
 /// part of them.
@@ -179,7 +177,8 @@ async fn play(
 /// Describes the differences between the effects and the recording: missing or additional effects, and their order.
 fn differences(recording: &LifecycleRecording, mut ours: Vec<RecordedEffect>) -> Vec<String> {
     ours.retain(|seen| seen.t <= recording.until + TOLERANCE);
-    let slack = Slack { ours_until: recording.until - EDGE, ..Slack::default() };
+    // A recorded time may be later than ours by the tolerance, and so after the end of the recording.
+    let slack = Slack { ours_until: recording.until - TOLERANCE, ..Slack::default() };
     let mut differences = recording.compare(&ours, &slack);
     differences.extend(out_of_order(&recording.recorded.effects, &ours));
     differences

@@ -3,13 +3,11 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use proptest::prelude::*;
-use serde_json::Value;
 
 use kordon::{
-    cli::StatusReport,
+    cli::status_answer,
     k8s::feed::FeedKind,
-    model::{ClusterVerdict, EvictionState, Model},
-    run::{controller::metrics::MetricsView, session::PassDurations},
+    model::{ClusterVerdict, EvictionState},
 };
 use kordon_core::{
     cluster::{Key, OwnerKind, Pod, WorkloadKind},
@@ -20,12 +18,12 @@ use kordon_core::{
         OutcomeCounts, OutcomeKind, PlacingEnvironment, PodOutcome, StuckReason, outcome::is_never_evicted,
     },
 };
-use kordon_time::{Span, Timestamp};
+use kordon_time::Span;
 
 use crate::{
     dashboard_fixture::{DashboardFixture, Withheld, tolerates},
     n_minus_one::{fixture_without, random_node, random_pod},
-    scenario_frames::counts_to_be_evicted,
+    stated_counts::StatedCounts,
 };
 
 /// An incident in which the pods of one tainted node have every outcome.
@@ -177,28 +175,11 @@ proptest! {
             let leaving = rows.values().filter(|row| row.state.leaves_at().is_some()).count();
             prop_assert_eq!(counts.leaving(), leaving);
             prop_assert_eq!(counts.working_out, 0);
-            let status = StatusReport::new(model, fixture.now);
-            let status = serde_json::to_value(&status).expect("it is JSON");
-            let evictions = status["evictions"].as_array().expect("a list");
-            let of_state = |states: &[&str]| {
-                let is_it = |row: &&Value| states.contains(&row["state"].as_str().unwrap_or_default());
-                evictions.iter().filter(is_it).collect::<Vec<_>>()
-            };
-            let to_be_evicted = of_state(&["scheduled", "predicted"]);
-            prop_assert_eq!(to_be_evicted.len(), leaving);
-            for (kind, pods) in counts.outcomes.parts() {
-                let has_it = |row: &&&Value| row["outcome"] == kind.word();
-                prop_assert_eq!(to_be_evicted.iter().filter(has_it).count(), pods, "{:?}", kind);
-            }
-            let metrics = metrics(model, fixture.now);
-            for kind in OutcomeKind::ALL {
-                let line = format!("kordon_pods_predicted_outcome{{outcome=\"{}\"}} {}.0\n", kind.word(), counts.outcomes.of(kind));
-                prop_assert!(metrics.contains(&line), "{}: {}", line, metrics);
-            }
+            let mut stated = StatedCounts::new(model, fixture.now);
+            stated.compare_reports();
+            let wrong = stated.into_wrong();
+            prop_assert!(wrong.is_empty(), "{}", wrong.join("\n"));
             let said = ClusterVerdict::new(model, fixture.now).text();
-            for number in counts_to_be_evicted(&said) {
-                prop_assert_eq!(number, leaving.to_string(), "{}", said);
-            }
             // The forecast's count of pods that have nowhere to run includes hanging pods, but not Pending pods.
             let nowhere = model.nowhere_predicted().map(|more| counts.hanging.nowhere() + more);
             if let Some((nowhere, forecast)) = nowhere.zip(model.predictions.forecast()) {
@@ -206,8 +187,6 @@ proptest! {
                 let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
                 let succession = forecast.successors(&Assumptions::default(), &model.cluster, environment);
                 prop_assert_eq!(nowhere, succession.counts().nowhere(), "{}: {:?}", said, succession.counts());
-                let line = format!("kordon_pods_nowhere_to_run{{when=\"predicted\"}} {}.0\n", counts.will_have_nowhere());
-                prop_assert!(metrics.contains(&line), "{}: {}", line, metrics);
                 // Evictions that start after the end of the forecast are not predicted before their node has its taint.
                 // While evictions are paused, pods stay and are not listed.
                 let is_predicted = |successor: &&Successor| {
@@ -221,6 +200,8 @@ proptest! {
                 let forecast = succession.successors.iter().filter(is_predicted);
                 let forecast: OutcomeCounts = forecast.map(|successor| successor.outcome.kind()).collect();
                 let mut listed = BTreeMap::<&str, usize>::new();
+                let status = status_answer(model, fixture.now).json;
+                let evictions = status["evictions"].as_array().expect("a list");
                 for outcome in evictions.iter().filter_map(|row| row["outcome"].as_str()) {
                     *listed.entry(outcome).or_default() += 1;
                 }
@@ -241,12 +222,6 @@ proptest! {
             }
         }
     }
-}
-
-/// Returns the output of `/metrics`.
-fn metrics(model: &Model, now: Timestamp) -> String {
-    let passes = PassDurations::default();
-    MetricsView { model, passes: &passes, lease: None, may_lead: None, now }.exposition()
 }
 
 #[test]

@@ -61,6 +61,7 @@ mod scenario_facts;
 mod scenario_frames;
 mod screens;
 mod small_clusters;
+mod stated_counts;
 mod status_watch;
 mod tables;
 mod terminal;

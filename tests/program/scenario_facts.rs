@@ -34,7 +34,10 @@ use ratatui::{Terminal, backend::TestBackend};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::scenario_frames::{EPOCH, open_dashboard, start_demo};
+use crate::{
+    scenario_frames::{EPOCH, open_dashboard, start_demo},
+    stated_counts::DENIALS,
+};
 
 /// The nodes of zone b, as the demo distributes its node pools over the zones.
 const ZONE_B: [&str; 8] = [
@@ -574,6 +577,8 @@ async fn restart() {
     facts.equal("nobody is given up", at_30.with_ready("True").len(), 24);
     facts.equal("without a controller nothing is expected", at_30.confidence(), "noController");
     facts.shows("the verdict says so", &at_30, "no active kube-controller-manager");
+    facts.equal("so no pod has a time at which it leaves", at_30.evictions_due(), set([]));
+    facts.equal("and the chart counts none", at_30.number_after("pods gone "), 0);
     facts.equal(
         "the successor has observed nothing before second 50: nobody is given up before second 100, 125 s after a last \
          heartbeat (docs/upstream/node-lifecycle.md#3.4, row B1)",
@@ -652,7 +657,8 @@ async fn quota() {
 /// of 90 s.
 #[tokio::test(start_paused = true)]
 async fn memory_pressure() {
-    let (mut facts, start, [at_40, at_90, at_250]) = play("memory-pressure", [40, 90, 250]).await;
+    let (mut facts, start, [at_40, at_90, at_120, at_250]) =
+        play("memory-pressure", [40, 90, 120, 250]).await;
     let runs = |pod: &&Pod| !node_of(pod).is_empty();
     let leaks = start.named("shop", "session-cache-").find(runs).expect("it runs");
     let cart = start.named("shop", "cart-").find(runs).expect("it runs");
@@ -674,6 +680,12 @@ async fn memory_pressure() {
     expected.insert(key_of(leaks));
     let text = format!("kubelet of {node} evicts up to {} pods (MemoryPressure)", expected.len());
     facts.shows("and how many pods will be evicted", &at_90, &text);
+    facts.shows("also half a minute before they are", &at_120, &text);
+    facts.equal(
+        "and no pane says that none is",
+        DENIALS.into_iter().find(|denial| at_120.frame.contains(denial)),
+        None,
+    );
     facts.equal(
         "pods above their request go first, those of lower priority before the one that grew, one in each pass; without the one \
          that grew there is enough (docs/upstream/placement-and-pressure.md#6.7)",

@@ -1,5 +1,6 @@
 //! The dashboard's frames of each demo scenario, 30, 120 and 360 seconds after its start: golden files of the real loop
-//! with the embedded cluster, its controller and scheduler, on a virtual clock.
+//! with the embedded cluster, its controller and scheduler, on a virtual clock. At these times and 75 seconds after the
+//! start, all counts of pods that the frame, the commands and the metrics state are equal.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +14,7 @@ use kordon::{
     app::{App, AppOptions, ThemeChoice},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
-    model::{ConnectionInfo, ControllerRole, ModelOptions},
+    model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     run::{self, Dashboard, Session, Surface, controller::Controller, demo_scheduler::PlacementScheduler},
     ui::{Drawn, snapshot},
 };
@@ -28,7 +29,10 @@ use kordon_time::{Span, Timestamp};
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
 use tokio_util::sync::CancellationToken;
 
-use crate::screens::expect_picture;
+use crate::{
+    screens::expect_picture,
+    stated_counts::{PaneRows, StatedCounts, counts_to_be_evicted},
+};
 
 pub const EPOCH: &str = "2026-11-22T03:00:00Z";
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
@@ -40,6 +44,11 @@ const SIZES: [(u16, u16); 2] = [(160, 48), (80, 24)];
 /// Additional sizes of two scenarios.
 const MORE_SIZES: [(u16, u16); 2] = [(120, 40), (220, 60)];
 const IN_MORE_SIZES: [&str; 2] = ["default", "zone-outage"];
+
+/// Times at which counts are compared, in seconds after the start.
+const COUNTED: [i64; 4] = [30, 75, 120, 360];
+/// Size of the frames in which counts are compared: their titles and notes are not cut.
+const COUNTED_SIZE: (u16, u16) = (220, 60);
 
 /// Frames by time and size.
 type Frames = BTreeMap<(i64, (u16, u16)), Buffer>;
@@ -76,11 +85,41 @@ const WORST: [(&str, [&str; 3]); 15] = [
     ("departures", ["7 pods Pending 30s", "Evicting", "6 pods Pending"]),
 ];
 
+/// A frame, and what was known and listed at its time.
+struct CountedFrame {
+    model: Model,
+    now: Timestamp,
+    text: String,
+    panes: PaneRows,
+}
+
+impl CountedFrame {
+    fn new(app: &App, now: Timestamp, frame: &Buffer) -> Self {
+        let screen = &app.screen;
+        let panes = PaneRows {
+            evictions: screen.evictions.list.keys().to_vec(),
+            pending: screen.pending.list.keys().to_vec(),
+            lanes: screen.forecast.lanes.clone(),
+        };
+        Self { model: app.model.clone(), now, text: snapshot::plain(frame), panes }
+    }
+
+    /// Returns the counts that differ.
+    fn wrong(&self) -> Vec<String> {
+        let mut counts = StatedCounts::new(&self.model, self.now);
+        counts.compare_reports();
+        counts.compare_forecast();
+        counts.compare_frame(&self.text, &self.panes);
+        counts.into_wrong()
+    }
+}
+
 /// A screen that keeps the last frame before each time, in each size.
 struct FrameSurface {
     started: Timestamp,
     sizes: Vec<(u16, u16)>,
     frames: Frames,
+    counted: BTreeMap<i64, CountedFrame>,
     /// Result of the last draw, from which the app learns the number of rows in each pane.
     drawn: Option<Drawn>,
 }
@@ -94,6 +133,10 @@ impl Surface for FrameSurface {
         };
         let after = now.since(self.started);
         let is_near = |at: &&i64| after <= Span::from_secs(**at) && after > Span::from_secs(**at - 5);
+        if let Some(at) = COUNTED.iter().find(is_near) {
+            let (_, frame) = draw(COUNTED_SIZE)?;
+            self.counted.insert(*at, CountedFrame::new(app, now, &frame));
+        }
         if let Some(at) = TIMES.iter().find(is_near) {
             for size in &self.sizes {
                 self.frames.insert((*at, *size), draw(*size)?.1);
@@ -176,8 +219,8 @@ pub fn open_dashboard(api: &Api, clock: Clock, cancel: &CancellationToken) -> Da
     Dashboard::over(session, AppOptions { themes, ..AppOptions::default() }, None)
 }
 
-/// Plays a scenario as `kordon demo` does, and returns its frames.
-async fn play(scenario: &'static Scenario) -> Frames {
+/// Plays a scenario as `kordon demo` does, and returns the screen with its frames.
+async fn play(scenario: &'static Scenario) -> FrameSurface {
     let clock = Clock::new(Timestamp::parse(EPOCH).expect("a time"), 1.0);
     let cancel = CancellationToken::new();
     let (api, _world) = start_demo(scenario, clock, &cancel);
@@ -185,18 +228,19 @@ async fn play(scenario: &'static Scenario) -> Frames {
     let mut sizes = SIZES.to_vec();
     sizes.extend(MORE_SIZES.iter().filter(|_| IN_MORE_SIZES.contains(&scenario.name)));
     let started = clock.now();
-    let mut screen = FrameSurface { started, sizes, frames: Frames::new(), drawn: None };
+    let (frames, counted) = (Frames::new(), BTreeMap::new());
+    let mut screen = FrameSurface { started, sizes, frames, counted, drawn: None };
     // The dashboard exits when its stream of keys ends.
     let end = clock.sleep_until(started + Span::from_secs(361));
     let keys = Box::pin(stream::once(end).filter_map(async |()| None::<io::Result<Event>>));
     run::run_dashboard(dashboard, &mut screen, keys).await.expect("it runs");
     cancel.cancel();
-    screen.frames
+    screen
 }
 
 /// Compares a scenario with its golden files, which `UPDATE=1` rewrites.
 async fn expect_frames(name: &str) {
-    let frames = play(Scenario::named(name).expect("there is one")).await;
+    let FrameSurface { frames, counted, .. } = play(Scenario::named(name).expect("there is one")).await;
     if name == "default" {
         expect_picture("dashboard", &frames[&(TIMES[1], SIZES[0])]);
     }
@@ -227,6 +271,10 @@ async fn expect_frames(name: &str) {
             wrong.push(format!("{file} does not say {:?}:\n{head}", worst[place]));
         }
     }
+    for (at, frame) in &counted {
+        wrong.extend(frame.wrong().into_iter().map(|count| format!("{name} at {at} s, {count}")));
+    }
+    assert_eq!(counted.len(), COUNTED.len());
     assert_eq!(frames.len(), TIMES.len() * if IN_MORE_SIZES.contains(&name) { 4 } else { 2 });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -248,21 +296,6 @@ fn tells_how_long_stuck(frame: &str) -> bool {
 fn different_counts(frame: &str) -> Option<BTreeSet<&str>> {
     let numbers: BTreeSet<&str> = counts_to_be_evicted(frame).collect();
     (numbers.len() > 1).then_some(numbers)
-}
-
-/// Returns all counts of pods to be evicted in a text, except counts for single nodes: `44 to be evicted`, `44 pods to
-/// be evicted`, `all nodes: 44, next in 12s`.
-pub fn counts_to_be_evicted(text: &str) -> impl Iterator<Item = &str> {
-    let before = text.match_indices(" to be evicted").map(|(place, _)| &text[..place]);
-    // A count for a node ends with `of` and its name.
-    let of_all = before.filter(|before| before.rsplit(' ').nth(1) != Some("of"));
-    let without_unit = of_all.map(|before| before.trim_end_matches(" pods").trim_end_matches(" pod"));
-    let all_nodes = text.split("all nodes: ").skip(1);
-    let beside_one = all_nodes.filter_map(|after| {
-        let (number, rest) = after.split_at(after.find([',', ' '])?);
-        [", first", ", next", " within"].iter().any(|start| rest.starts_with(start)).then_some(number)
-    });
-    without_unit.filter_map(|before| before.rsplit([' ', '│']).next()).chain(beside_one)
 }
 
 macro_rules! scenario_frames {
@@ -303,7 +336,7 @@ scenario_frames! {
 /// The first line is ignored: it shows the freshness of the watches, which is green while they are live.
 #[tokio::test(start_paused = true)]
 async fn in_a_full_outage_nothing_is_green_that_is_not_ready_and_heard_from() {
-    let frames = play(Scenario::named("full-outage").expect("there is one")).await;
+    let frames = play(Scenario::named("full-outage").expect("there is one")).await.frames;
     for ((at, size), frame) in frames.iter().filter(|((at, _), _)| *at == 120) {
         let area = frame.area;
         let cells = (1..area.height).flat_map(|y| (0..area.width).map(move |x| (x, y)));

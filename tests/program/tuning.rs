@@ -55,9 +55,12 @@ async fn the_settings_in_force_give_what_was_recorded() {
         match layer.uncertain().count(Uncertainty::NearDeadline) {
             0 => assert_same(happened, layer.would(), scenario),
             near => {
+                assert_same_nodes(happened, layer.would(), scenario);
+                // The result for a pod depends on the phase only if its node came back within two passes of its
+                // eviction: two recordings of the same outage differ by up to two passes (see below). `near` has each
+                // of these pods, so no more pods than that may be evicted in only one of the two.
                 let differ = pods(happened).symmetric_difference(&pods(layer.would())).count();
                 assert!(differ <= near, "{scenario}: {near} near deadlines, {differ} pods");
-                assert_eq!(nodes(happened), nodes(layer.would()), "{scenario}");
             }
         }
     }
@@ -182,19 +185,8 @@ async fn a_node_back_before_the_deadline_is_not_declared_unknown_and_one_back_af
 
 /// Asserts that two controllers did the same. The times may differ only by the phase of the controllers' passes.
 fn assert_same(one: &Acts, other: &Acts, place: &str) {
-    assert_eq!(nodes(one), nodes(other), "{place}");
+    assert_same_nodes(one, other, place);
     assert_eq!(pods(one), pods(other), "{place}");
-    let times = |acts: &Acts| -> Vec<(NodeName, Timestamp)> {
-        let mut times: Vec<_> = acts.unreachable.iter().map(|act| (act.node.clone(), act.at)).collect();
-        times.sort();
-        times
-    };
-    for ((node, one), (_, other)) in times(one).into_iter().zip(times(other)) {
-        assert!(
-            one.since(other) < PHASE && other.since(one) < PHASE,
-            "{place}: {node} at {one:?}, {other:?}"
-        );
-    }
     // A zone's tokens go to its waiting nodes in random order. So the evictions of a zone are compared in their order:
     // the first with the first, and so on.
     let (ones, others) = (evictions(one), evictions(other));
@@ -205,6 +197,22 @@ fn assert_same(one: &Acts, other: &Acts, place: &str) {
                 "{place}: evictions of {zone:?} at {one:?}, {other:?}"
             );
         }
+    }
+}
+
+/// Asserts that two controllers declared the same nodes Unknown. The times may differ only by the phase of the passes.
+fn assert_same_nodes(one: &Acts, other: &Acts, place: &str) {
+    assert_eq!(nodes(one), nodes(other), "{place}");
+    let times = |acts: &Acts| -> Vec<(NodeName, Timestamp)> {
+        let mut times: Vec<_> = acts.unreachable.iter().map(|act| (act.node.clone(), act.at)).collect();
+        times.sort();
+        times
+    };
+    for ((node, one), (_, other)) in times(one).into_iter().zip(times(other)) {
+        assert!(
+            one.since(other) < PHASE && other.since(one) < PHASE,
+            "{place}: {node} at {one:?}, {other:?}"
+        );
     }
 }
 

@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::node_choice::zone_named;
 use super::{
+    answer::CommandAnswer,
     connection::ConnectionArgs,
     exit::CliError,
     kubelet_evictions::KubeletEvictionsReport,
@@ -17,14 +18,14 @@ use super::{
     scheduler_flags::SchedulerArgs,
     span,
 };
-use crate::model::DepartureLoops;
+use crate::model::{DepartureLoops, Model};
 use kordon_core::{
     cluster::{Cluster, FeedKind, Gaps, NodeName, ZoneKey},
     forecast::{Assumptions, Forecast, Incident, IncidentKind},
-    placement::Snapshot,
+    placement::{SchedulerOptions, Snapshot},
     plan::PlacingEnvironment,
 };
-use kordon_time::Span;
+use kordon_time::{Span, Timestamp};
 use report::{ForecastReport, ForecastSubject};
 
 #[derive(Args, Debug)]
@@ -146,50 +147,76 @@ impl HorizonArgs {
     ) -> Result<(), CliError> {
         // Views have the blocked drains.
         shot.model.refresh(shot.at);
-        let model = &shot.model;
-        let Some(engine) = &shot.model.engine else { return shot.done() };
-        let under = |assumptions: &Assumptions| {
-            Forecast::under(assumptions, engine, &model.cluster, shot.at, self.horizon)
-        };
-        let mut forecast = under(&assumptions);
-        if let Some(failing) = &failing {
-            forecast.subtract(&under(&Assumptions::default()), failing);
-        }
-        let scheduler = self.scheduler.options(model.settings.version);
-        let snapshot = Snapshot::new(&model.cluster, scheduler);
-        let placing = PlacingEnvironment::new(&model.cluster, snapshot, shot.at);
-        let succession = match &failing {
-            Some(failing) => forecast.successors_of(failing, &assumptions, &model.cluster, placing),
-            None => forecast.successors(&assumptions, &model.cluster, placing),
-        };
-        let evicted = succession.replacements().map(|successor| (&successor.of, &successor.outcome));
-        let loops = DepartureLoops::find(&model.departures, &model.cluster);
-        let loops =
-            loops.going_on(&model.cluster, model.settings.version, evicted, &forecast.recovered, shot.at);
-        let subject = ForecastSubject {
-            engine,
-            cluster: &model.cluster,
+        let request = ForecastRequest {
+            assumptions: &assumptions,
             failing: failing.as_ref(),
-            now: shot.at,
-            succession,
-            loops: loops.iter().map(EvictionLoopReport::new).collect(),
-            kubelets: if failing.is_some() {
-                KubeletEvictionsReport::default()
-            } else {
-                KubeletEvictionsReport::new(model, shot.at)
-            },
-            blocked_drains: if failing.is_some() { &[] } else { &model.views.blocked_drains },
+            scheduler: self.scheduler.options(shot.model.settings.version),
+            horizon: self.horizon,
         };
-        self.once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
+        let Some((report, gaps)) = request.report(&shot.model, shot.at) else { return shot.done() };
+        self.once.output.print(&report, table::render)?;
+        shot.done()?;
         // The prediction of a failure is about pods, so unknown pods are an error. A forecast without a failure is also
         // about nodes, so unknown pods are not an error there.
-        let gaps = if failing.is_some() { subject.gaps() } else { Gaps::default() };
-        shot.done()?;
-        if gaps.is_empty() {
+        if failing.is_none() || gaps.is_empty() {
             Ok(())
         } else {
             Err(CliError::Unknown { what: "what becomes of the pods is unknown".into(), gaps })
         }
+    }
+}
+
+/// The answer of `kordon forecast` about a model that was refreshed at `now`; `None` until the engine has started.
+pub fn forecast_answer(model: &Model, horizon: Span, now: Timestamp) -> Option<CommandAnswer> {
+    let scheduler = SchedulerArgs::default().options(model.settings.version);
+    let request = ForecastRequest { assumptions: &Assumptions::default(), failing: None, scheduler, horizon };
+    let (report, _) = request.report(model, now)?;
+    Some(CommandAnswer::new(&report, table::render))
+}
+
+/// What a forecast is asked for.
+struct ForecastRequest<'a> {
+    assumptions: &'a Assumptions,
+    /// The failing nodes, if the forecast is about their failure.
+    failing: Option<&'a BTreeSet<NodeName>>,
+    scheduler: SchedulerOptions,
+    horizon: Span,
+}
+
+impl ForecastRequest<'_> {
+    /// Returns the report, and the gaps in what is known of its pods. `None` until the engine has started.
+    fn report(self, model: &Model, now: Timestamp) -> Option<(ForecastReport, Gaps)> {
+        let Self { assumptions, failing, scheduler, horizon } = self;
+        let engine = model.engine.as_ref()?;
+        let under =
+            |assumptions: &Assumptions| Forecast::under(assumptions, engine, &model.cluster, now, horizon);
+        let mut forecast = under(assumptions);
+        if let Some(failing) = failing {
+            forecast.subtract(&under(&Assumptions::default()), failing);
+        }
+        let snapshot = Snapshot::new(&model.cluster, scheduler);
+        let placing = PlacingEnvironment::new(&model.cluster, snapshot, now);
+        let succession = match failing {
+            Some(failing) => forecast.successors_of(failing, assumptions, &model.cluster, placing),
+            None => forecast.successors(assumptions, &model.cluster, placing),
+        };
+        let evicted = succession.replacements().map(|successor| (&successor.of, &successor.outcome));
+        let loops = DepartureLoops::find(&model.departures, &model.cluster);
+        let loops = loops.going_on(&model.cluster, model.settings.version, evicted, &forecast.recovered, now);
+        let subject = ForecastSubject {
+            engine,
+            cluster: &model.cluster,
+            failing,
+            now,
+            succession,
+            loops: loops.iter().map(EvictionLoopReport::new).collect(),
+            kubelets: match failing {
+                Some(_) => KubeletEvictionsReport::default(),
+                None => KubeletEvictionsReport::new(model, now),
+            },
+            blocked_drains: if failing.is_some() { &[] } else { &model.views.blocked_drains },
+        };
+        Some((ForecastReport::new(&subject, assumptions, &forecast), subject.gaps()))
     }
 }
 

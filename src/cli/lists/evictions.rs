@@ -6,6 +6,7 @@ use super::{ListArgs, check_filter, say_empty, yes_or_no};
 use crate::{
     app::{EvictionColumn, Filter, Pane, Sort, order::eviction_rows},
     cli::{
+        answer::CommandAnswer,
         connection::ConnectionArgs,
         exit::CliError,
         gaps::UnknownReport,
@@ -16,7 +17,7 @@ use crate::{
         table::PageTable,
     },
     k8s::feed::FeedKind,
-    model::{Model, cluster_verdict::pause},
+    model::{EvictionRow, EvictionState, Model, cluster_verdict::pause},
 };
 use kordon_core::engine::Confidence;
 use kordon_time::Timestamp;
@@ -30,6 +31,11 @@ pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliEr
     check_filter(&filter, Pane::Evictions, &shot.model)?;
     args.once.output.print(&EvictionListReport::new(&shot.model, filter, sort, shot.at), table)?;
     shot.done()
+}
+
+/// The answer of `kordon evictions` about a model that was refreshed at `now`.
+pub fn evictions_answer(model: &Model, now: Timestamp) -> CommandAnswer {
+    CommandAnswer::new(&EvictionListReport::new(model, Filter::default(), Sort::default(), now), table)
 }
 
 /// Evictions (`docs/reference/evictions.md`). Every field is always present; unknown values are null.
@@ -65,13 +71,16 @@ impl EvictionListReport {
         let keys = eviction_rows(model, &filter, sort);
         let rows = keys.iter().filter_map(|key| EvictionReport::new(model, key, all.get(key)?, now));
         let is_known = model.eviction_gaps().is_empty() || !all.is_empty();
+        // Cancelled evictions have no report.
+        let is_cancelled = |row: &&EvictionRow| matches!(row.state, EvictionState::Cancelled { .. });
+        let cancelled = all.values().filter(is_cancelled).count();
         Self {
             schema: "kordon.evictions/v1",
             taken_at: now,
             forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
             paused: paused(model),
             evictions: is_known.then(|| rows.collect()),
-            total: is_known.then_some(all.len()),
+            total: is_known.then_some(all.len() - cancelled),
             kubelets: KubeletEvictionsReport::new(model, now),
             unknown: UnknownReport::new(&gaps),
             filter,

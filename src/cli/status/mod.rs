@@ -8,13 +8,14 @@ pub mod table;
 use clap::Args;
 
 use super::{
+    answer::CommandAnswer,
     connection::ConnectionArgs,
     exit::CliError,
     once::{OnceArgs, OneShot},
 };
-use crate::model::{HeadroomProgress, HeadroomSnapshot, VerdictLevel};
+use crate::model::{HeadroomProgress, HeadroomSnapshot, Model, VerdictLevel};
 use kordon_core::{cluster::FeedKind, placement::ClusterSnapshot};
-use kordon_time::Span;
+use kordon_time::{Span, Timestamp};
 pub use report::StatusReport;
 
 #[derive(Args, Debug)]
@@ -67,6 +68,11 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
         return Err(CliError::NotHealthy { level });
     }
     Ok(())
+}
+
+/// The answer of `kordon status` about a model that was refreshed at `now`.
+pub fn status_answer(model: &Model, now: Timestamp) -> CommandAnswer {
+    CommandAnswer::new(&StatusReport::new(model, now), table::render)
 }
 
 /// Time limit for simulating the losses of single nodes and zones (N-1), unless the command line asks for every loss.

@@ -31,9 +31,10 @@ pub struct Succession {
 /// Numbers of a forecast's pods by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SuccessionCounts {
-    /// Outcomes of the pods that are deleted within the forecast.
+    /// Outcomes of the pods whose deletion starts within the forecast.
     pub evicted: OutcomeCounts,
-    /// Outcomes of the pods whose deletion started before the forecast and that stay on lost nodes.
+    /// Outcomes of the pods whose deletion started before the forecast: they stay on lost nodes, or are removed from
+    /// them.
     pub terminating: OutcomeCounts,
     /// Outcomes of the pods that stay on lost nodes, because their deletion does not start within the forecast.
     pub left_behind: OutcomeCounts,
@@ -63,8 +64,8 @@ impl Succession {
         };
         for successor in &self.successors {
             let outcomes = match successor.evicted {
+                _ if successor.is_terminating => &mut counts.terminating,
                 Some(_) => &mut counts.evicted,
-                None if successor.is_terminating => &mut counts.terminating,
                 None => &mut counts.left_behind,
             };
             outcomes.count(successor.outcome.kind());
@@ -522,4 +523,29 @@ fn successor(departure: Option<Departure>, placed: FailoverPod) -> Option<Succes
     let (of, from) = (pod.key.clone(), pod.node.clone()?);
     let is_terminating = pod.termination.is_some();
     Some(Successor { of, from, evicted, is_terminating, outcome, landing, created, ready: is_ready })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_terminates_already_is_not_counted_as_evicted() {
+        let successor = |is_terminating, evicted| Successor {
+            of: Key::new("d", "p"),
+            from: "n".into(),
+            evicted,
+            is_terminating,
+            outcome: PodOutcome::WaitsForOldPod,
+            landing: None,
+            created: None,
+            ready: None,
+        };
+        let removed = Some(Timestamp::from_secs(1));
+        let successors = [(true, removed), (true, None), (false, removed), (false, None)];
+        let successors = successors.map(|(terminates, evicted)| successor(terminates, evicted)).to_vec();
+        let SuccessionCounts { evicted, terminating, left_behind, .. } =
+            Succession { successors, trace: RunTrace::default() }.counts();
+        assert_eq!([evicted, terminating, left_behind].map(|counts| counts.total()), [1, 2, 1]);
+    }
 }
