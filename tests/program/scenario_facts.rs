@@ -368,7 +368,7 @@ async fn full_outage() {
     );
     facts.equal("no pod is to leave", at_200.evictions_due(), set([]));
     facts.shows("the verdict says that evictions have stopped", &at_200, "evictions paused");
-    facts.shows("and why", &at_200, "every zone is down (24 of 24 nodes)");
+    facts.shows("and why", &at_200, "no node reports: every zone is down (24 of 24 nodes)");
     facts.holds(
         "every node is drawn as down",
         ["a", "b", "c"].iter().all(|zone| is_drawn_down(&at_200.marks(zone))),
@@ -652,7 +652,8 @@ async fn quota() {
 /// of 90 s.
 #[tokio::test(start_paused = true)]
 async fn memory_pressure() {
-    let (mut facts, start, [at_40, at_90, at_250]) = play("memory-pressure", [40, 90, 250]).await;
+    let (mut facts, start, [at_40, at_90, at_200, at_250]) =
+        play("memory-pressure", [40, 90, 200, 250]).await;
     let runs = |pod: &&Pod| !node_of(pod).is_empty();
     let leaks = start.named("shop", "session-cache-").find(runs).expect("it runs");
     let cart = start.named("shop", "cart-").find(runs).expect("it runs");
@@ -672,8 +673,10 @@ async fn memory_pressure() {
         |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority) == Some(-100) && !has_requests(pod);
     let mut expected = start.pods_on(&node, interruptible);
     expected.insert(key_of(leaks));
-    let text = format!("kubelet of {node} evicts up to {} pods (MemoryPressure)", expected.len());
+    let text = format!("its kubelet evicts up to {} pods, first in ", expected.len());
     facts.shows("and how many pods will be evicted", &at_90, &text);
+    let text = format!("its kubelet evicts up to {} more pods", expected.len() - 1);
+    facts.shows("and how many are left after the first", &at_200, &text);
     facts.equal(
         "pods above their request go first, those of lower priority before the one that grew, one in each pass; without the one \
          that grew there is enough (docs/upstream/placement-and-pressure.md#6.7)",

@@ -321,9 +321,7 @@ async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
     let status = objects.answer("status", DONE).await;
     let text = verdict(&status);
     assert!(
-        text.contains(
-            "1 pod stuck on a dead node · until the node is back, deleted or tainted out-of-service"
-        ),
+        text.contains("1 pod stuck on a dead node until it is back, deleted or tainted out-of-service"),
         "{text}"
     );
     let evictions = objects.answer("evictions", DONE).await.to_string();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Finding, Phrase, VerdictLevel,
+    Finding, PartKind, Phrase, VerdictLevel, seconds,
     zones::{disrupts_a_zone, is_disrupted, zones_down},
 };
 use crate::model::{Model, NodeState, StateDetail};
@@ -11,6 +11,7 @@ use kordon_core::{
     cluster::{NodeName, ZoneKey},
     engine::Confidence,
     plan::words::counted,
+    why::departure::DepartureKind,
 };
 use kordon_time::Timestamp;
 
@@ -59,6 +60,8 @@ pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
             findings.push(finding);
         }
     }
+    let under_pressure = by_state.get(&NodeState::Pressure).filter(|in_state| in_state.nodes == 1);
+    findings.extend(evicting_kubelets(model, under_pressure.map(|in_state| in_state.first), now));
     if is_silent && matches!(model.views.confidence, Some(Confidence::NoController { .. })) {
         let grace = model.settings.node_monitor_grace_period.value;
         let text = format!("Silent nodes become Unknown {grace} after a controller starts");
@@ -129,6 +132,60 @@ fn all_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> Optio
         }
     };
     Some(text.into())
+}
+
+/// Returns the finding about evictions by kubelets, which no budget and no rate limit delays: `kubelet of n-3 evicts up
+/// to 5 pods (MemoryPressure), first in 29s`. Directly after the finding about the pressure of this node, `named`: `its
+/// kubelet evicts up to 5 pods, first in 29s`. If the kubelet has already evicted a pod: `up to 5 more pods`.
+fn evicting_kubelets(model: &Model, named: Option<&NodeName>, now: Timestamp) -> Option<Finding> {
+    let evicting: Vec<_> = model.evicting_kubelets().collect();
+    let pods: usize = evicting.iter().map(|(_, eviction)| eviction.pods).sum();
+    let have_begun = evicting.iter().any(|(name, _)| has_evicted(model, name));
+    let pods = match have_begun {
+        true => counted(pods, "more pod", "more pods"),
+        false => counted(pods, "pod", "pods"),
+    };
+    let (text, in_short) = match evicting[..] {
+        [] => return None,
+        [(name, _)] if named == Some(name) => {
+            (format!("its kubelet evicts up to {pods}"), format!("evicts up to {pods}"))
+        }
+        [(name, eviction)] => {
+            let condition = eviction.condition.as_str();
+            (
+                format!("kubelet of {name} evicts up to {pods} ({condition})"),
+                format!("{name} evicts up to {pods}"),
+            )
+        }
+        ref several => {
+            let nodes = several.len();
+            (
+                format!("kubelets of {nodes} nodes evict up to {pods}"),
+                format!("{nodes} kubelets evict up to {pods}"),
+            )
+        }
+    };
+    let which = if have_begun { "next" } else { "first" };
+    let (phrase, in_short) = match evicting.iter().map(|(_, eviction)| eviction.at).min() {
+        Some(at) if at > now => {
+            let left = seconds(at.since(now));
+            (Phrase::from(format!("{text}, {which} in ")).time(left), format!("{in_short} in {left}"))
+        }
+        _ => (text.into(), in_short),
+    };
+    Some(Finding::new(VerdictLevel::Warning, phrase).shortens_to(PartKind::Other, vec![in_short]))
+}
+
+/// Whether the kubelet of a node has evicted a pod since the node reports pressure.
+fn has_evicted(model: &Model, node: &NodeName) -> bool {
+    let problems = model.cluster.node(node).into_iter().flat_map(|node| node.problems());
+    let since = problems.filter_map(|problem| problem.last_transition).min();
+    let since = since.map(|since| model.cluster.local(since));
+    let newest = model.departures.newest();
+    let mut recent = newest.take_while(|(id, _)| since.is_none_or(|since| id.at() >= since));
+    recent.any(|(_, entry)| {
+        entry.node.as_ref() == Some(node) && entry.departure.kind == DepartureKind::NodePressure
+    })
 }
 
 /// Finding about one node: `node n-3 Silent 33s`, `node n-3 DiskPressure 1m`, `node n-3 Draining, 3 of 8 pods gone`.
