@@ -19,7 +19,7 @@ use self::{
     evictions::{ALL_NODES, evicted, next, own_event},
     headroom::headroom,
     losses::DeletedNodes,
-    nodes::nodes,
+    nodes::{first_unknown, nodes},
     nowhere::{are_all_stuck, nowhere, remedy_for_stuck, runs_nowhere, why_pending},
 };
 use super::{Model, NodeState, StateRole};
@@ -197,6 +197,7 @@ impl ClusterVerdict {
         findings.extend(
             subject.as_ref().filter(|_| !findings.is_empty()).and_then(|node| own_event(model, node, now)),
         );
+        findings.extend(first_unknown(model, now).filter(|_| !findings.is_empty()));
         findings.extend(users);
         findings.extend(why_pending(model));
         // The finding about deleted nodes, if there is one, already says when the pods of these nodes are removed.

@@ -54,12 +54,12 @@ const WORST: [(&str, [&str; 3]); 15] = [
         ["node general-1a-01 Silent", "node general-1a-01 Evicting", "node general-1a-01 Evicting"],
     ),
     ("flapping", ["node memory-1b-01 NotReady", "node memory-1b-01 Evicting", "node general-1a-01 flaps"]),
-    ("zone-outage", ["zone b: 3 of 8 nodes Silent", "zone b down (8 of 8)", "zone b down (8 of 8)"]),
+    ("zone-outage", ["zone b: no heartbeat from any ", "zone b down (8 of 8)", "zone b down (8 of 8)"]),
     (
         "partial-disruption",
         ["zone a: 3 of 63 nodes Silent", "zone a: 7 of 63 nodes Evicting", "one more node every 1m40s"],
     ),
-    ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24 nodes)", "all 24 nodes Ready"]),
+    ("full-outage", ["no heartbeat from any ", "every zone is down (24 of 24 nodes)", "all 24 nodes Ready"]),
     ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked", "Draining"]),
     (
         "stuck-statefulset",

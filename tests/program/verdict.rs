@@ -239,7 +239,7 @@ fn a_cluster_without_a_node_that_reports_is_down_although_few_nodes_are_unknown_
     let mut fixture = DashboardFixture::well();
     silence_all(&mut fixture);
     fixture.run(40);
-    assert!(verdict(&mut fixture).text().starts_with("all 30 nodes Silent"));
+    assert!(verdict(&mut fixture).text().starts_with("no heartbeat from any of 30 nodes for 4"));
     run_until_down(&mut fixture, "pool-b-04");
     let text = verdict(&mut fixture).text();
     assert!(text.starts_with("all 30 nodes down: ") && text.contains(" Silent"), "{text}");
@@ -487,7 +487,8 @@ fn that_evictions_may_pause_fits_a_line_of_80_columns() {
     let verdict = verdict(&mut fixture);
     let text = verdict.text();
     assert!(
-        text.contains(" Late · ") && text.contains("(evictions pause if every node goes down)"),
+        text.starts_with("no heartbeat from any of 30 nodes for ")
+            && text.contains("(evictions pause if every node goes down)"),
         "{text}"
     );
     let parts = parts_within(&verdict, 76);
@@ -561,6 +562,18 @@ fn pods_of_one_other_node_are_said_to_be_of_it() {
     assert_eq!(verdict.text().matches("all nodes: ").count(), 1, "{verdict:?}");
     let short = parts_within(&verdict, 52);
     assert!(short.contains(&"n1: 1 pod stuck soon"), "{short:?}");
+}
+
+/// The nodes are Late, each of which alone would be a notice.
+#[test]
+fn a_cluster_without_any_heartbeat_is_a_warning_before_a_node_is_silent() {
+    let mut fixture = DashboardFixture::well();
+    silence_all(&mut fixture);
+    fixture.run(20);
+    let verdict = verdict(&mut fixture);
+    assert!(verdict.level >= VerdictLevel::Warning, "{verdict:?}");
+    let text = verdict.text();
+    assert!(text.contains(" or more · first Unknown in ") && !text.contains("N-1"), "{text}");
 }
 
 #[test]

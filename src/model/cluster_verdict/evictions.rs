@@ -2,7 +2,7 @@
 
 use super::{
     Finding, PartKind, Phrase, VerdictLevel, coarse,
-    nodes::is_missing,
+    nodes::{QuietNodes, is_missing},
     nowhere::{runs_nowhere, stuck},
     seconds, time_until,
 };
@@ -328,6 +328,10 @@ const fn state_word(what: NextEventKind) -> Option<&'static str> {
 
 /// Returns the finding about the next event of any node: `next: n-3 Unknown in 17s`.
 fn next_event(model: &Model, now: Timestamp) -> Option<Finding> {
+    if QuietNodes::find(model).is_some() {
+        // The verdict already says when the first node becomes Unknown.
+        return None;
+    }
     let timed =
         model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
     let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Finding, PartKind, Phrase, VerdictLevel, seconds,
+    Finding, PartKind, Phrase, VerdictLevel, seconds, time_until,
     zones::{disrupts_a_zone, is_disrupted, zones_down},
 };
-use crate::model::{Model, NodeState, StateDetail};
+use crate::model::{Model, NextEventKind, NodeState, StateDetail, ZoneNodes};
 use kordon_core::{
-    cluster::{NodeName, ZoneKey},
+    cluster::{Node, NodeName, ZoneKey},
     engine::Confidence,
     plan::words::counted,
     why::departure::DepartureKind,
@@ -43,8 +43,13 @@ pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let several_fail = failing.map(|(_, in_state)| in_state.nodes).sum::<usize>() > FEW;
     if several_fail || worst.is_some_and(|(state, worst)| is_missing(*state) && worst.nodes > 1) {
         let level = missing.iter().map(|(state, _)| level(model, **state)).max();
-        let phrase = all_nodes(model, &missing).unwrap_or_else(|| several_nodes(model, &missing));
-        findings.extend(level.map(|level| Finding::new(level, phrase)));
+        findings.extend(level.map(|level| match QuietNodes::find(model) {
+            Some(quiet) => quiet.finding(model, level, now),
+            None => {
+                let phrase = all_nodes(model, &missing).unwrap_or_else(|| several_nodes(model, &missing));
+                Finding::new(level, phrase)
+            }
+        }));
         by_state.retain(|state, _| !is_missing(*state));
     }
     for (state, in_state) in &by_state {
@@ -68,6 +73,64 @@ pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
         findings.push(Finding::new(level(model, NodeState::Silent), text));
     }
     findings
+}
+
+/// All nodes of the cluster, or of one zone, none of which sends heartbeats although none is down so far. The other nodes
+/// send heartbeats.
+pub(super) struct QuietNodes<'a> {
+    /// The zone; `None` if these are all nodes of the cluster.
+    zone: Option<&'a ZoneKey>,
+    nodes: Vec<&'a Node>,
+}
+
+impl<'a> QuietNodes<'a> {
+    /// Finds these nodes; `None` if a node of each zone sends heartbeats, a node is down, or the nodes are few.
+    pub fn find(model: &'a Model) -> Option<Self> {
+        let missing = || model.watchlist.notable().filter(|(_, state)| is_missing(*state));
+        let count = missing().count();
+        if count <= FEW || missing().any(|(_, state)| state.is_down()) {
+            return None;
+        }
+        let is_quiet = |nodes: &ZoneNodes| {
+            nodes.states().len() == count && nodes.states().iter().all(|state| is_missing(*state))
+        };
+        let zone = match model.cluster.nodes().len() == count {
+            true => None,
+            false => Some(model.watchlist.zones().iter().find(|(_, nodes)| is_quiet(nodes))?.0),
+        };
+        let nodes = missing().filter_map(|(name, _)| model.cluster.node(name)).map(|node| &**node);
+        Some(Self { zone, nodes: nodes.collect() })
+    }
+
+    /// Finding about these nodes: `zone b: no heartbeat from any of 8 nodes for 15s or more`, in short `zone b: no
+    /// heartbeat from any node`.
+    fn finding(&self, model: &Model, level: VerdictLevel, now: Timestamp) -> Finding {
+        let names = model.watchlist.zone_names();
+        let place = self.zone.map(|zone| format!("zone {}: ", names.short(zone))).unwrap_or_default();
+        let last = self.nodes.iter().filter_map(|node| model.silence(node)).map(|silence| silence.heartbeat);
+        let phrase = Phrase::from(format!("{place}no heartbeat from any of {} nodes", self.nodes.len()));
+        let phrase = match last.max() {
+            Some(last) => phrase.and(" for ").time(seconds(now.since(last))).and(" or more"),
+            None => phrase,
+        };
+        Finding::new(level.max(VerdictLevel::Warning), phrase)
+            .shortens_to(PartKind::Other, vec![format!("{place}no heartbeat from any node")])
+    }
+}
+
+/// Returns when the first of the nodes without heartbeats becomes Unknown, if there are [`QuietNodes`]: `first Unknown in
+/// 26s`.
+pub(super) fn first_unknown(model: &Model, now: Timestamp) -> Option<Finding> {
+    let quiet = QuietNodes::find(model).filter(|_| model.views.is_predicted())?;
+    let events = model.views.leaving.next.values().filter(|event| event.what == NextEventKind::Unknown);
+    let predicted = events.filter_map(|event| event.at).min();
+    // Late nodes have no predicted event yet.
+    let grace_ends = || {
+        let engine = model.engine.as_ref()?;
+        quiet.nodes.iter().filter_map(|node| engine.grace_ends(&model.cluster, node)).min()
+    };
+    let phrase = Phrase::from("first Unknown ").time(time_until(predicted.or_else(grace_ends)?, now));
+    Some(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Consequence, Vec::new()))
 }
 
 /// Number of failing nodes up to which the worst of them is named. Upstream regards no zone as disrupted with so few.
