@@ -20,7 +20,7 @@ use self::{
     headroom::headroom,
     losses::DeletedNodes,
     nodes::{first_unknown, nodes},
-    nowhere::{are_all_stuck, nowhere, remedy_for_stuck, runs_nowhere, why_pending},
+    nowhere::{are_all_stuck, nowhere, preempting, remedy_for_stuck, runs_nowhere, why_pending},
 };
 use super::{Model, NodeState, StateRole};
 use crate::k8s::feed::FeedState;
@@ -200,6 +200,7 @@ impl ClusterVerdict {
         findings.extend(first_unknown(model, now).filter(|_| !findings.is_empty()));
         findings.extend(users);
         findings.extend(why_pending(model));
+        findings.extend(preempting(model));
         // The finding about deleted nodes, if there is one, already says when the pods of these nodes are removed.
         if deleted.is_none_or(|deleted| deleted.leaving < model.views.counts.leaving()) {
             findings.extend(next(model, subject.as_ref(), says_of_all, now));

@@ -745,6 +745,13 @@ async fn preemption() {
         );
         facts.equal(&format!("all nodes are Ready at {at} s"), moment.with_ready("True").len(), 24);
         facts.shows("the verdict counts those that wait", moment, "10 pods Pending");
+        let waiting = |name: &str| moment.waiting().iter().filter(|pod| pod.contains(name)).count();
+        let workloads = ["model-training", "video-transcode"].map(|name| format!("{name} {}", waiting(name)));
+        facts.holds(
+            "and names their workloads",
+            workloads.iter().all(|workload| moment.verdict().contains(workload)),
+            &workloads,
+        );
     }
     facts.holds(
         "which is in the journal",

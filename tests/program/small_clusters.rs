@@ -829,6 +829,7 @@ async fn a_pod_that_waits_for_its_nominated_node_needs_nothing() {
     let status = objects.answer("status", DONE).await;
     let text = verdict(&status);
     assert!(text.contains("waits until preempted pods are gone from n1"), "{text}");
+    assert!(text.contains("shop/new preempts 1 pod"), "{text}");
     for command in ["why pod shop/new-1-0", "why pod shop/new-1-0 --placement"] {
         let why = objects.answer(command, DONE).await;
         let wait = &why["actions"][0];

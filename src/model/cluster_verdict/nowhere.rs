@@ -1,20 +1,25 @@
 //! Findings about pods that have nowhere to run, now or once they are evicted.
 
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
 use super::{
     Finding, PartKind, Phrase, VerdictLevel,
     evictions::{ALL_NODES, hangs, within},
     seconds,
 };
-use crate::model::Model;
+use crate::model::{Model, PendingSummary};
 use kordon_core::{
-    cluster::NodeName,
-    plan::{OutcomeCounts, OutcomeKind, words::counted},
+    cluster::{Key, NodeName, Pod, Uid},
+    plan::{OutcomeCounts, OutcomeKind, owner, words::counted},
 };
 use kordon_time::Timestamp;
 
 /// Returns the finding about pods that have nowhere to run now, or will have nowhere to run once they are evicted. It
 /// names their outcomes, because each needs another remedy: `11 pods have nowhere to run: 6 Pending 1m58s, 5 stuck, 2 more
-/// lost soon`. The name of the only outcome replaces the sum: `10 pods Pending 1m58s`, `5 pods stuck on dead
+/// lost soon`. The name of the only outcome replaces the sum: `10 pods Pending 1m58s: web 8, api 2`, `5 pods stuck on dead
 /// nodes, 5 more soon`, `1 pod will be lost`. If the worst finding is about one node, but the pods are not all of this
 /// node: `all nodes: 2 pods will be stuck`, `n-3 Silent: 1 pod will be lost`.
 pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Option<Finding> {
@@ -45,7 +50,13 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
         }
         ([(OutcomeKind::Pending, _)], _) => {
             let phrase = pending(pods_by_outcome(&present));
-            (phrase.and(&soon), Vec::new())
+            match more {
+                0 => {
+                    let shorter = vec![phrase.text.clone()];
+                    (phrase.and(&of_workloads(model, now)), shorter)
+                }
+                _ => (phrase.and(&soon), Vec::new()),
+            }
         }
         ([(OutcomeKind::Stuck, _)], []) => {
             let stuck = stuck_pods(model);
@@ -158,6 +169,42 @@ fn whose(model: &Model, subject: &NodeName) -> (String, String) {
     }
 }
 
+/// Returns the workloads of the Pending pods, those with the most pods first: `: web 8, api 2`, `: web`, `: web 8, api 2 and
+/// 4 others`.
+fn of_workloads(model: &Model, now: Timestamp) -> String {
+    // The workload is looked up once for each owner, because most pods of a workload have the same owner.
+    let mut by_owner: BTreeMap<Result<&Uid, &Key>, (&Pod, usize)> = BTreeMap::new();
+    for pod in PendingSummary::counted_pods(&model.cluster, now) {
+        let owner = pod.owner.as_ref().map(|owner| &owner.uid).ok_or(&pod.key);
+        by_owner.entry(owner).or_insert((pod, 0)).1 += 1;
+    }
+    let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
+    for (pod, pods) in by_owner.into_values() {
+        *by_name.entry(workload_name(model, pod)).or_default() += pods;
+    }
+    let mut workloads: Vec<(String, usize)> = by_name.into_iter().collect();
+    workloads.sort_by_key(|(name, pods)| (Reverse(*pods), name.clone()));
+    if let [(name, _)] = &workloads[..] {
+        return format!(": {name}");
+    }
+    let (named, others) = workloads.split_at(workloads.len().min(NAMED_WORKLOADS));
+    let named: Vec<String> = named.iter().map(|(name, pods)| format!("{name} {pods}")).collect();
+    match others.iter().map(|(_, pods)| pods).sum::<usize>() {
+        _ if named.is_empty() => String::new(),
+        0 => format!(": {}", named.join(", ")),
+        others => format!(": {} and {}", named.join(", "), counted(others, "other", "others")),
+    }
+}
+
+/// Maximum number of workloads of Pending pods that the verdict names.
+const NAMED_WORKLOADS: usize = 3;
+
+/// Name of the workload of a pod; without a workload, of the pod.
+fn workload_name(model: &Model, pod: &Pod) -> String {
+    let workload = owner::workload(&model.cluster, pod);
+    workload.map_or_else(|| pod.key.name.to_string(), |workload| workload.key.name.to_string())
+}
+
 /// Number of hanging pods that are stuck until their node is back or fenced.
 pub(super) fn stuck(model: &Model) -> usize {
     model.views.counts.hanging.of(OutcomeKind::Stuck)
@@ -203,4 +250,26 @@ pub(super) fn why_pending(model: &Model) -> Option<Finding> {
     let cause = model.predictions.most_common_pending_cause().filter(|_| model.views.pending.pods > 0)?;
     let finding = Finding::new(VerdictLevel::Notice, cause.to_string());
     Some(finding.shortens_to(PartKind::Consequence, Vec::new()))
+}
+
+/// Finding about preemptions in progress: `payments/risk-model preempts 6 pods`.
+pub(super) fn preempting(model: &Model) -> Option<Finding> {
+    let mut preemptors: BTreeSet<String> = BTreeSet::new();
+    let mut victims: BTreeSet<&Key> = BTreeSet::new();
+    for (pod, of_pod) in model.predictions.pending()?.waits_for() {
+        let Some(pod) = model.cluster.pod(pod).filter(|pod| pod.is_unscheduled()) else { continue };
+        let left = of_pod.iter().filter(|victim| model.cluster.pod(victim).is_some());
+        let before = victims.len();
+        victims.extend(left);
+        if victims.len() > before {
+            preemptors.insert(format!("{}/{}", pod.key.namespace, workload_name(model, pod)));
+        }
+    }
+    let (first, others) = (preemptors.first()?, preemptors.len() - 1);
+    let who = match others {
+        0 => format!("{first} preempts"),
+        _ => format!("{first} and {} preempt", counted(others, "other workload", "other workloads")),
+    };
+    let text = format!("{who} {}", counted(victims.len(), "pod", "pods"));
+    Some(Finding::new(VerdictLevel::Notice, text))
 }
