@@ -349,6 +349,28 @@ fn drain_by_kubectl(fixture: &mut DashboardFixture) -> Vec<String> {
     pods
 }
 
+#[test]
+fn a_drain_says_what_its_last_pods_wait_for() {
+    let mut fixture = DashboardFixture::well();
+    let pods = drain_by_kubectl(&mut fixture);
+    fixture.terminate(&pods[0], &[]);
+    fixture.run(5);
+    fixture.reap();
+    for pod in &pods[1..] {
+        fixture.terminate(pod, &["example.com/hold"]);
+    }
+    fixture.run(1);
+    let (last, end, held) = match pods.len() - 1 {
+        1 => ("last pod".to_owned(), "ends", "held by a finalizer"),
+        several => (format!("last {several} pods"), "end", "held by finalizers"),
+    };
+    let text = verdict(&mut fixture).text();
+    assert!(text.contains(&format!(" gone, {last} {end} within ")), "{text}");
+    fixture.run(40);
+    let text = verdict(&mut fixture).text();
+    assert!(text.contains(&format!(" gone, {last} {held}, ")) && text.contains("s overdue"), "{text}");
+}
+
 /// A drain by another client has no count of its pods: the pods that leave while kordon watches are counted.
 #[test]
 fn a_drain_by_kubectl_counts_the_pods_that_were_seen_leaving() {

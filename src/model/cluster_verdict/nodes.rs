@@ -1,6 +1,9 @@
 //! Findings about nodes that are down, silent or late, or in another state that needs attention.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     Finding, PartKind, Phrase, VerdictLevel, seconds, time_until,
@@ -8,8 +11,9 @@ use super::{
 };
 use crate::model::{Model, NextEventKind, NodeState, StateDetail, ZoneNodes};
 use kordon_core::{
-    cluster::{Node, NodeName, ZoneKey},
+    cluster::{Node, NodeName, Pod, ZoneKey},
     engine::Confidence,
+    operation::DrainCount,
     plan::words::counted,
     why::departure::DepartureKind,
 };
@@ -251,6 +255,35 @@ fn has_evicted(model: &Model, node: &NodeName) -> bool {
     })
 }
 
+/// Adds to the progress of a drain what its last pods wait for, if all of them are terminating: `, last 3 pods end within
+/// 15s`, `, last pod held by a finalizer, 45s overdue`.
+fn last_of_drain(
+    model: &Model,
+    node: &NodeName,
+    count: DrainCount,
+    progress: Phrase,
+    now: Timestamp,
+) -> Phrase {
+    let pods: Vec<&Arc<Pod>> =
+        model.cluster.workload_pods(node).filter(|pod| pod.termination.is_some()).collect();
+    let deadlines =
+        pods.iter().filter_map(|pod| Some(model.cluster.local(pod.termination.as_ref()?.deadline)));
+    let Some(deadline) = deadlines.max().filter(|_| pods.len() == count.left()) else { return progress };
+    let (last, end) = match pods.len() {
+        1 => ("last pod".to_owned(), "ends"),
+        several => (format!("last {several} pods"), "end"),
+    };
+    if deadline > now {
+        return progress.and(&format!(", {last} {end} within ")).time(deadline.since(now).rounded_up());
+    }
+    let held = match pods.iter().all(|pod| pod.holding_finalizers().next().is_some()) {
+        true if pods.len() == 1 => " held by a finalizer,",
+        true => " held by finalizers,",
+        false => "",
+    };
+    progress.and(&format!(", {last}{held} ")).time(seconds(now.since(deadline))).and(" overdue")
+}
+
 /// Finding about one node: `node n-3 Silent 33s`, `node n-3 DiskPressure 1m`, `node n-3 Draining, 3 of 8 pods gone`.
 fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) -> Phrase {
     let node = model.cluster.node(name);
@@ -262,7 +295,8 @@ fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) ->
     let status = node.and_then(|node| model.node_status(node));
     match status.and_then(|status| status.detail(now)) {
         Some(StateDetail::Progress(count)) => {
-            phrase.and(&format!(", {} of {} gone", count.gone, counted(count.total(), "pod", "pods")))
+            let gone = format!(", {} of {} gone", count.gone, counted(count.total(), "pod", "pods"));
+            last_of_drain(model, name, count, phrase.and(&gone), now)
         }
         Some(StateDetail::Lasting(span)) => phrase.time(format!(" {span}")),
         None => phrase,
