@@ -558,7 +558,8 @@ async fn blocked_drain() {
             .collect::<BTreeSet<_>>(),
         all.iter().filter(|pod| **pod != key_of(grafana)).cloned().collect(),
     );
-    facts.shows("the verdict names the drain", at_280, &format!("drain of {node} blocked"));
+    let text = format!("drain of {node} ({} of {} pods gone) blocked", all.len() - 1, all.len());
+    facts.shows("the verdict names the drain, and counts its pods", at_280, &text);
     facts.shows("and the budget", at_280, "PodDisruptionBudget monitoring/grafana");
     facts.holds("no replacement waits for a node", at_120.waiting().is_empty(), &at_120.waiting());
     facts.check();
