@@ -7,25 +7,27 @@ mod evictions;
 mod headroom;
 mod losses;
 mod nodes;
+mod nowhere;
 mod zones;
 
 use std::fmt;
 
-pub use self::zones::pause;
 use self::{
     clocks::{clocks, doubtful},
     drains::{blocked_drains, maintenances},
-    evictions::{ALL_NODES, evicted, hang_on_others, next, node_leaving, own_event, within},
+    evictions::{ALL_NODES, evicted, next, own_event},
     headroom::headroom,
     losses::DeletedNodes,
-    nodes::nodes,
+    nodes::{first_unknown, nodes},
+    nowhere::{are_all_stuck, nowhere, preempting, remedy_for_stuck, runs_nowhere, why_pending},
 };
+pub use self::{nodes::kubelet_evictions, zones::pause};
 use super::{Model, NodeState, StateRole};
 use crate::k8s::feed::FeedState;
 use kordon_core::{
     cluster::{FeedKind, Gap, Known, NodeName},
     engine::{Confidence, TaintRulePreview, taint_rule_previews},
-    plan::{OutcomeKind, words::counted},
+    plan::words::counted,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -121,18 +123,17 @@ enum Shortening {
     ShortNext,
     /// Consequences without a shorter text are left out: they explain the one before them.
     NoDetails,
+    /// Other parts have their shorter texts as well.
     ShortestNext,
     ShortestBoth,
     /// What happens next is left out, with all parts after it. The consequence has more room again.
     NoNext,
     NoOwnEvent,
     ShortestConsequence,
-    /// The consequence without what follows later.
-    BareConsequence,
 }
 
 impl Shortening {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 9] = [
         Self::Whole,
         Self::ShortConsequence,
         Self::ShortNext,
@@ -142,7 +143,6 @@ impl Shortening {
         Self::NoNext,
         Self::NoOwnEvent,
         Self::ShortestConsequence,
-        Self::BareConsequence,
     ];
 
     /// Number of times that a part of this kind is shortened.
@@ -150,12 +150,17 @@ impl Shortening {
         let (short, shortest) = match kind {
             PartKind::Consequence => (Self::ShortConsequence, Self::ShortestConsequence),
             PartKind::Next => (Self::ShortNext, Self::ShortestNext),
-            PartKind::OwnEvent | PartKind::Headroom | PartKind::Other => return 0,
+            PartKind::Other => return usize::from(self >= Self::ShortestNext),
+            PartKind::OwnEvent | PartKind::Headroom => return 0,
         };
-        usize::from(self >= short)
-            + usize::from(self >= shortest || self == Self::ShortestBoth)
-            + usize::from(self == Self::BareConsequence)
+        usize::from(self >= short) + usize::from(self >= shortest || self == Self::ShortestBoth)
     }
+}
+
+/// A part of the verdict in the form that is shown.
+struct ShownPart<'a> {
+    text: &'a str,
+    form: &'a PartForm,
 }
 
 impl ClusterVerdict {
@@ -175,7 +180,6 @@ impl ClusterVerdict {
         findings.extend(clocks(model));
         findings.extend(doubtful(model, now));
         findings.extend(short_grace(model));
-        findings.extend(evicting_kubelets(model, now));
         findings.extend(taint_rules(model));
         findings.extend(loading(model));
         if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
@@ -184,9 +188,8 @@ impl ClusterVerdict {
         findings.extend(running_maintenances);
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         let subject = findings.first().and_then(|worst| worst.node.clone());
-        let remedy = remedy_for_stuck(model);
-        let (and_remedy, later) = if are_all_stuck(model) { (remedy, None) } else { (None, remedy) };
-        let users = nowhere(model, subject.as_ref(), now).into_iter().chain(and_remedy);
+        let users = nowhere(model, subject.as_ref(), now);
+        let says_of_all = users.as_ref().is_some_and(|users| users.phrase.text.starts_with(ALL_NODES));
         // Pods that have nowhere to run come first in the verdict, because users notice them; only a worse problem
         // comes before them.
         let is_worse = |worst: &Finding| !runs_nowhere(model) || worst.level > VerdictLevel::Warning;
@@ -194,15 +197,18 @@ impl ClusterVerdict {
         findings.extend(
             subject.as_ref().filter(|_| !findings.is_empty()).and_then(|node| own_event(model, node, now)),
         );
+        findings.extend(first_unknown(model, now).filter(|_| !findings.is_empty()));
         findings.extend(users);
         findings.extend(why_pending(model));
+        findings.extend(preempting(model));
         // The finding about deleted nodes, if there is one, already says when the pods of these nodes are removed.
         if deleted.is_none_or(|deleted| deleted.leaving < model.views.counts.leaving()) {
-            findings.extend(next(model, subject.as_ref(), now));
+            findings.extend(next(model, subject.as_ref(), says_of_all, now));
         }
-        findings.extend(later);
-        findings.extend(evicted(model, now));
+        let remedy = remedy_for_stuck(model).filter(|_| !are_all_stuck(model));
+        findings.extend(remedy.map(|remedy| Finding::new(VerdictLevel::Notice, remedy)));
         findings.extend(rest);
+        findings.extend(evicted(model, now));
         findings.extend(unknown_heartbeats(model));
         findings.extend(gaps(model, now));
         let worst = |findings: &[Finding]| findings.iter().map(|finding| finding.level).max();
@@ -218,30 +224,49 @@ impl ClusterVerdict {
     /// Returns the parts for a line of limited width. `fits` returns whether some parts fit into the line. If the part
     /// about what happens next does not fit, it and the consequence before it have their shorter forms. If these are
     /// too long as well, what happens next is left out, and then the next event of the named node. If all parts do not
-    /// fit, N-1 has its shorter form. The last parts may still not fit.
+    /// fit, the other parts have their shorter forms, the last part first. If the first part alone does not fit, it has
+    /// a shorter form. The last parts may still not fit.
     pub fn parts_for(&self, fits: impl Fn(&[&str]) -> bool) -> Vec<&str> {
         let mut shown = Vec::new();
         for shortening in Shortening::ALL {
             shown = self.shortened(shortening);
-            let last = if shortening < Shortening::NoNext { PartKind::Next } else { PartKind::Consequence };
-            let end = shown.iter().position(|(kind, _)| *kind == last).map_or(0, |last| last + 1);
-            let until_last: Vec<&str> = shown[..end].iter().map(|(_, text)| *text).collect();
+            let end = shown.iter().position(|part| part.form.kind == PartKind::Next);
+            let end = end.or_else(|| {
+                let first = shown.iter().position(|part| part.form.kind == PartKind::Consequence)?;
+                let others = shown[first..].iter();
+                Some(first + others.take_while(|part| part.form.kind == PartKind::Consequence).count() - 1)
+            });
+            let until_last: Vec<&str> =
+                shown[..end.map_or(0, |end| end + 1)].iter().map(|part| part.text).collect();
             if until_last.is_empty() || fits(&until_last) {
                 break;
             }
         }
-        let ends_with_headroom = shown.last().is_some_and(|(kind, _)| *kind == PartKind::Headroom);
-        let mut texts: Vec<&str> = shown.into_iter().map(|(_, text)| text).collect();
-        if ends_with_headroom && !fits(&texts) {
-            let short = self.forms.last().and_then(|form| form.shorter.first());
-            texts.pop();
-            texts.extend(short.map(String::as_str));
+        let forms: Vec<&PartForm> = shown.iter().map(|part| part.form).collect();
+        let mut texts: Vec<&str> = shown.into_iter().map(|part| part.text).collect();
+        for (place, form) in forms.iter().enumerate().rev() {
+            let gives_way = matches!(form.kind, PartKind::Headroom | PartKind::Other);
+            if let Some(short) =
+                form.shorter.first().map(String::as_str).filter(|_| gives_way && !fits(&texts))
+            {
+                let whole = std::mem::replace(&mut texts[place], short);
+                // The first part has its whole form if the last parts are left out in any case.
+                if place == 0 && !fits(&texts) {
+                    texts[place] = whole;
+                }
+            }
+        }
+        if let Some(form) = forms.first().filter(|_| !fits(&texts[..1])) {
+            let mut shorter = form.shorter.iter().map(String::as_str);
+            let shortest = form.shorter.last().map(String::as_str);
+            texts[0] = shorter.find(|text| fits(&[*text])).or(shortest).unwrap_or(texts[0]);
         }
         texts
     }
 
-    fn shortened(&self, shortening: Shortening) -> Vec<(PartKind, &str)> {
-        let next = self.forms.iter().position(|form| form.kind == PartKind::Next).unwrap_or(0);
+    fn shortened(&self, shortening: Shortening) -> Vec<ShownPart<'_>> {
+        let next = self.forms.iter().position(|form| form.kind == PartKind::Next);
+        let next = next.unwrap_or(self.forms.len());
         let parts = self.parts.iter().zip(&self.forms).enumerate();
         parts
             .filter(|(place, (_, form))| {
@@ -256,10 +281,9 @@ impl ClusterVerdict {
                 };
                 !is_left_out || *place == 0
             })
-            .map(|(place, (text, form))| {
-                let steps = if place == 0 { 0 } else { shortening.steps(form.kind) };
-                let short = form.shorter.iter().take(steps).next_back();
-                (form.kind, &**short.unwrap_or(text))
+            .map(|(_, (text, form))| {
+                let short = form.shorter.iter().take(shortening.steps(form.kind)).next_back();
+                ShownPart { text: short.unwrap_or(text), form }
             })
             .collect()
     }
@@ -343,121 +367,18 @@ fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// Number of hanging pods that are stuck until their node is back or fenced.
-fn stuck(model: &Model) -> usize {
-    model.views.counts.hanging.of(OutcomeKind::Stuck)
-}
-
-/// Whether all pods that have nowhere to run are stuck on dead nodes, and no further pods will have nowhere to run.
-fn are_all_stuck(model: &Model) -> bool {
-    stuck(model) == model.views.nowhere_now() && will_have_nowhere(model) == 0
-}
-
-/// Number of pods that will have nowhere to run once they are evicted; 0 while that is not predicted.
-fn will_have_nowhere(model: &Model) -> usize {
-    model.views.nowhere_predicted().unwrap_or(0)
-}
-
-/// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until the nodes are back, deleted or tainted
-/// out-of-service`. After a finding that names the pods, the text is shorter: `until the node is back or deleted`. The
-/// out-of-service taint is named only for pods that do not tolerate it. Finalizers keep pods even then.
-fn remedy_for_stuck(model: &Model) -> Option<Finding> {
-    let stuck = stuck(model);
-    let are = if model.views.counts.stuck_on == 1 { "the node is" } else { "the nodes are" };
-    let which = if are_all_stuck(model) { String::new() } else { stuck_pods(model) + " " };
-    let help = match stuck.saturating_sub(model.views.counts.unfenced) {
-        0 => "back or deleted".to_owned(),
-        fenced if fenced == stuck => "back, deleted or tainted out-of-service".to_owned(),
-        fenced => format!("back, deleted or (for {fenced}) tainted out-of-service"),
-    };
-    let held = match model.views.counts.held {
-        0 => String::new(),
-        pods => format!(" and the finalizers of {} are removed", counted(pods, "pod", "pods")),
-    };
-    let text = format!("{which}until {are} {help}{held}");
-    let finding = || Finding::new(VerdictLevel::Notice, text).shortens_to(PartKind::Consequence, Vec::new());
-    (stuck > 0 && model.views.is_predicted()).then(finding)
-}
-
-fn stuck_pods(model: &Model) -> String {
-    let nodes = if model.views.counts.stuck_on == 1 { "a dead node" } else { "dead nodes" };
-    format!("{} stuck on {nodes}", counted(stuck(model), "pod", "pods"))
-}
-
-/// Whether any pod has nowhere to run now.
-fn runs_nowhere(model: &Model) -> bool {
-    model.views.nowhere_now() > 0
-}
-
-/// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
-/// pods Pending 1m58s`; `15 pods have nowhere to run, 2 more soon` and `10 Pending 1m58s, 5 stuck`; `2 pods stuck on
-/// dead nodes`; `2 pods will have nowhere to run`. If the worst finding is about one node, but the pods are not all of
-/// this node: `all nodes: 2 pods will have nowhere to run`.
-fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
-    let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
-    let will = will_have_nowhere(model);
-    let pending = |text: String| match model.views.pending.since {
-        Some(since) => Phrase::from(text + " ").time(seconds(now.since(since))),
-        None => Phrase::from(text),
-    };
-    let and_more = |phrase: Phrase, more_do: &str| match will {
-        0 => phrase,
-        more => phrase.and(&format!(", {more} more {more_do}")),
-    };
-    let soon = if will == 0 { String::new() } else { format!(", {will} soon") };
-    let are_of_others = |node| {
-        will > 0 && node_leaving(model, node).0 < model.views.counts.leaving()
-            || evicted > 0 && (waiting > 0 || hang_on_others(model, node))
-    };
-    let of_all = if subject.is_some_and(are_of_others) { ALL_NODES } else { "" };
-    let phrases: Vec<(Phrase, Vec<String>)> = match (waiting, evicted) {
-        (0, 0) if will == 0 => Vec::new(),
-        (0, 0) => {
-            let pods = counted(will, "pod", "pods");
-            let phrase = format!("{of_all}{pods} will have nowhere to run{}", within(model)).into();
-            vec![(
-                phrase,
-                [" to run", ""].map(|to_run| format!("{of_all}{pods} nowhere{to_run} soon")).into(),
-            )]
-        }
-        (pods, 0) => {
-            let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
-            let phrase = and_more(phrase, &format!("will have nowhere to run{}", within(model)));
-            vec![(phrase, vec![format!("{} Pending{soon}", counted(pods, "pod", "pods"))])]
-        }
-        (0, stuck) if are_all_stuck(model) => {
-            let short = format!("{of_all}{} stuck", counted(stuck, "pod", "pods"));
-            vec![(format!("{of_all}{}", stuck_pods(model)).into(), vec![short])]
-        }
-        (waiting, evicted) => {
-            let pods = counted(waiting + evicted, "pod has", "pods have");
-            let all = Phrase::from(format!("{of_all}{pods} nowhere to run"));
-            let pods = counted(waiting + evicted, "pod", "pods");
-            let nowhere = |to_run| format!("{of_all}{pods} nowhere{to_run}{soon}");
-            let mut shorter = vec![nowhere(" to run"), nowhere("")];
-            shorter.extend((will > 0).then(|| format!("{of_all}{pods} nowhere")));
-            let all = (and_more(all, "soon"), shorter);
-            let rest = model.views.counts.hanging.only_nowhere().text();
-            let parts =
-                (waiting > 0).then(|| pending(format!("{waiting} Pending")).and(&format!(", {rest}")));
-            [all].into_iter().chain(parts.map(|parts| (parts, Vec::new()))).collect()
-        }
-    };
-    let finding = |(phrase, shorter): (Phrase, Vec<String>)| {
-        Finding::new(VerdictLevel::Warning, phrase).shortens_to(PartKind::Consequence, shorter)
-    };
-    phrases.into_iter().map(finding).collect()
-}
-
-/// Finding about flapping nodes: `node n-3 flaps: Ready changed 4 times in 10m`.
+/// Finding about flapping nodes: `node n-3 flaps: Ready changed 4 times in 10m`, in short `n-3 flaps: 4 times in 10m`.
 fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
     let flapping: Vec<(&NodeName, usize)> = model.watchlist.flapping(now).collect();
-    let text = match flapping[..] {
+    let (text, shorter) = match flapping[..] {
         [] => return None,
-        [(node, changes)] => format!("node {node} flaps: Ready changed {changes} times in 10m"),
-        ref several => format!("{} nodes flap", several.len()),
+        [(node, changes)] => (
+            format!("node {node} flaps: Ready changed {changes} times in 10m"),
+            vec![format!("{node} flaps: {changes} times in 10m")],
+        ),
+        ref several => (format!("{} nodes flap", several.len()), Vec::new()),
     };
-    Some(Finding::new(VerdictLevel::Warning, text))
+    Some(Finding::new(VerdictLevel::Warning, text).shortens_to(PartKind::Other, shorter))
 }
 
 /// Finding about workloads without a running pod, although all nodes may be Ready: `web has no running pod`.
@@ -536,43 +457,6 @@ fn loading(model: &Model) -> Option<Finding> {
 /// Maximum number of loading kinds that the verdict names.
 const NAMED: usize = 3;
 
-/// Returns the findings about evictions by kubelets, which no budget and no rate limit delays: `kubelet of n-3 evicts
-/// up to 5 pods (MemoryPressure)`, `… (MemoryPressure), first in 29s`, `…, first within 1m30s`.
-fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
-    Some(Finding::new(VerdictLevel::Warning, of_kubelets(model, now)?))
-}
-
-/// Returns what is known of evictions by kubelets, for lists and reports of other evictions: what the verdict says, and
-/// on which nodes under pressure these evictions are not known.
-pub fn kubelet_evictions(model: &Model, now: Timestamp) -> Vec<String> {
-    let unmeasured = model.unmeasured_under_pressure();
-    let whose = match (unmeasured.first(), unmeasured.len()) {
-        (None, _) => None,
-        (Some(node), 1) => Some(format!("the kubelet of {node}")),
-        (Some(_), several) => Some(format!("the kubelets of {several} nodes")),
-    };
-    let unknown = whose.map(|whose| format!("evictions by {whose} not known: no measurements"));
-    of_kubelets(model, now).map(|phrase| phrase.text).into_iter().chain(unknown).collect()
-}
-
-fn of_kubelets(model: &Model, now: Timestamp) -> Option<Phrase> {
-    let evicting: Vec<_> = model.evicting_kubelets().collect();
-    let pods = counted(model.evicted_by_kubelets(), "pod", "pods");
-    let text = match evicting[..] {
-        [] => return None,
-        [(name, eviction)] => {
-            format!("kubelet of {name} evicts up to {pods} ({})", eviction.condition.as_str())
-        }
-        ref several => format!("kubelets of {} nodes evict up to {pods}", several.len()),
-    };
-    let first = evicting.iter().map(|(_, eviction)| eviction).min_by_key(|eviction| eviction.at)?;
-    if first.at <= now {
-        return Some(text.into());
-    }
-    let how = if first.is_latest { ", first within " } else { ", first in " };
-    Some(Phrase::from(text).and(how).time(seconds(first.at.since(now))))
-}
-
 /// Returns the counts of all nodes, for a cluster without other findings: `all 30 nodes Ready`, `28 of 30 nodes Ready,
 /// 2 Cordoned by alice`.
 fn all_well(model: &Model) -> Option<Finding> {
@@ -618,13 +502,6 @@ fn taint_rules(model: &Model) -> Vec<Finding> {
     };
     let previews = previews.iter().filter(|preview| !preview.pods.is_empty());
     previews.map(|preview| Finding::new(VerdictLevel::Notice, words(preview))).collect()
-}
-
-/// The most common reason why pods are Pending: `no node has 4 CPU free`.
-fn why_pending(model: &Model) -> Option<Finding> {
-    let cause = model.predictions.most_common_pending_cause().filter(|_| model.views.pending.pods > 0)?;
-    let finding = Finding::new(VerdictLevel::Notice, cause.to_string());
-    Some(finding.shortens_to(PartKind::Consequence, Vec::new()))
 }
 
 /// Returns the finding that the heartbeats are unknown, because the files have no Leases.

@@ -89,8 +89,8 @@ pub struct EvictionCounts {
     pub working_out: usize,
     /// Outcomes of the pods that are preempted on other nodes to make room for replacements.
     pub preempted: OutcomeCounts,
-    /// Number of pods of lost nodes that will have nowhere to run, although nothing evicts them within the forecast.
-    pub staying: usize,
+    /// Outcomes of the pods of lost nodes that will have nowhere to run, although nothing evicts them within the forecast.
+    pub staying: OutcomeCounts,
     /// Number of evictions that a budget would refuse; `None` if budgets or outcomes are unknown.
     pub against_budgets: Option<usize>,
     pub terminating: usize,
@@ -156,10 +156,15 @@ impl EvictionCounts {
         self.outcomes.total() + self.working_out
     }
 
-    /// Number of pods that will have nowhere to run: leaving pods, pods that are preempted for their replacements, and
-    /// pods that stay on nodes that will be lost.
+    /// Outcomes of the pods that will have nowhere to run: leaving pods, pods that are preempted for their replacements,
+    /// and pods that stay on nodes that will be lost.
+    pub fn future_nowhere(&self) -> OutcomeCounts {
+        (self.outcomes + self.preempted).only_nowhere() + self.staying
+    }
+
+    /// Number of pods that will have nowhere to run.
     pub fn will_have_nowhere(&self) -> usize {
-        self.outcomes.nowhere() + self.preempted.nowhere() + self.staying
+        self.future_nowhere().total()
     }
 
     /// Number of pods that hang on a node whose kubelet is down, but whose replacements have a node.
@@ -216,9 +221,10 @@ impl EvictionCounts {
             }
         }
         let staying = outcomes.into_iter().flat_map(|outcomes| &outcomes.staying);
-        let staying = staying.filter(|(_, outcome)| outcome.kind().has_nowhere_to_run()).map(|(key, _)| key);
-        let lives = |key: &&Key| cluster.pod(key).is_some_and(|pod| pod.lives());
-        counts.staying = staying.filter(|key| !stuck_already.contains(key)).filter(lives).count();
+        let is_counted =
+            |key: &Key| !stuck_already.contains(key) && cluster.pod(key).is_some_and(|pod| pod.lives());
+        let staying = staying.filter(|(key, _)| is_counted(key)).map(|(_, outcome)| outcome.kind());
+        counts.staying = staying.collect::<OutcomeCounts>().only_nowhere();
         counts.stuck_on = stuck_on.len();
         let preempted = outcomes.into_iter().flat_map(|outcomes| outcomes.preempted.values());
         counts.preempted = preempted.map(|pod| OutcomeKind::for_preempted(&pod.victim)).collect();

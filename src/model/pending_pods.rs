@@ -66,17 +66,22 @@ const GATED: &str = "SchedulingGated";
 
 impl PendingSummary {
     pub fn new(cluster: &Cluster, now: Timestamp) -> Self {
-        let is_pending = |pod: &&Arc<Pod>| match &pod.unscheduled {
-            Some(unscheduled) => unscheduled.reason != *GATED,
-            None => now.since(pending_since(cluster, pod)) > NOT_TRIED,
-        };
         let mut summary = Self::default();
-        for pod in cluster.unscheduled_pods().filter(is_pending) {
+        for pod in Self::counted_pods(cluster, now) {
             let since = pending_since(cluster, pod);
             summary.pods += 1;
             summary.since = Some(summary.since.map_or(since, |first| first.min(since)));
         }
         summary
+    }
+
+    /// Returns the pods that count as Pending.
+    pub fn counted_pods(cluster: &Cluster, now: Timestamp) -> impl Iterator<Item = &Arc<Pod>> {
+        let is_pending = move |pod: &&Arc<Pod>| match &pod.unscheduled {
+            Some(unscheduled) => unscheduled.reason != *GATED,
+            None => now.since(pending_since(cluster, pod)) > NOT_TRIED,
+        };
+        cluster.unscheduled_pods().filter(is_pending)
     }
 }
 
@@ -190,6 +195,14 @@ impl PendingPods {
     /// Whether some pod would land on a cordoned node if the node were uncordoned.
     pub(super) fn waits_for_uncordon(&self) -> bool {
         self.by_pod.keys().any(|pod| !self.takers_if_uncordoned(pod).is_empty())
+    }
+
+    /// Returns the pods that wait for their nominated nodes, each with the pods that are preempted for it.
+    pub(super) fn waits_for(&self) -> impl Iterator<Item = (&Key, &[Key])> {
+        self.by_pod.iter().filter_map(|(pod, advice)| match advice {
+            PendingAdvice::Waits { victims, .. } => Some((pod, victims.as_slice())),
+            _ => None,
+        })
     }
 
     pub(super) const fn most_common_cause(&self) -> Option<&Name> {

@@ -22,7 +22,7 @@ use crate::app::{
 const WIDTH: u16 = 66;
 
 /// ```text
-///  ✖ node general-1b-01 Evicting 30s · 3 pods will have nowhere to run          <- highlighted
+///  ✖ node general-1b-01 Evicting 30s · 3 pods will be stuck                    <- highlighted
 /// ╭ Tour 2 of 6  The verdict ────────────────────────────────╮
 /// │ The worst thing first, then what comes next and when …   │
 /// ╰ Enter next · p back · Esc ends ──────────────────────────╯

@@ -371,7 +371,7 @@ async fn full_outage() {
     );
     facts.equal("no pod is to leave", at_200.evictions_due(), set([]));
     facts.shows("the verdict says that evictions have stopped", &at_200, "evictions paused");
-    facts.shows("and why", &at_200, "every zone is down (24 of 24 nodes)");
+    facts.shows("and why", &at_200, "no node reports: every zone is down (24 of 24 nodes)");
     facts.holds(
         "every node is drawn as down",
         ["a", "b", "c"].iter().all(|zone| is_drawn_down(&at_200.marks(zone))),
@@ -561,7 +561,8 @@ async fn blocked_drain() {
             .collect::<BTreeSet<_>>(),
         all.iter().filter(|pod| **pod != key_of(grafana)).cloned().collect(),
     );
-    facts.shows("the verdict names the drain", at_280, &format!("drain of {node} blocked"));
+    let text = format!("drain of {node} ({} of {} pods gone) blocked", all.len() - 1, all.len());
+    facts.shows("the verdict names the drain, and counts its pods", at_280, &text);
     facts.shows("and the budget", at_280, "PodDisruptionBudget monitoring/grafana");
     facts.holds("no replacement waits for a node", at_120.waiting().is_empty(), &at_120.waiting());
     facts.check();
@@ -657,8 +658,8 @@ async fn quota() {
 /// of 90 s.
 #[tokio::test(start_paused = true)]
 async fn memory_pressure() {
-    let (mut facts, start, [at_40, at_90, at_120, at_250]) =
-        play("memory-pressure", [40, 90, 120, 250]).await;
+    let (mut facts, start, [at_40, at_90, at_120, at_200, at_250]) =
+        play("memory-pressure", [40, 90, 120, 200, 250]).await;
     let runs = |pod: &&Pod| !node_of(pod).is_empty();
     let leaks = start.named("shop", "session-cache-").find(runs).expect("it runs");
     let cart = start.named("shop", "cart-").find(runs).expect("it runs");
@@ -678,7 +679,7 @@ async fn memory_pressure() {
         |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority) == Some(-100) && !has_requests(pod);
     let mut expected = start.pods_on(&node, interruptible);
     expected.insert(key_of(leaks));
-    let text = format!("kubelet of {node} evicts up to {} pods (MemoryPressure)", expected.len());
+    let text = format!("its kubelet evicts up to {} pods, first in ", expected.len());
     facts.shows("and how many pods will be evicted", &at_90, &text);
     facts.shows("also half a minute before they are", &at_120, &text);
     facts.equal(
@@ -686,6 +687,8 @@ async fn memory_pressure() {
         DENIALS.into_iter().find(|denial| at_120.frame.contains(denial)),
         None,
     );
+    let text = format!("its kubelet evicts up to {} more pods", expected.len() - 1);
+    facts.shows("and how many are left after the first", &at_200, &text);
     facts.equal(
         "pods above their request go first, those of lower priority before the one that grew, one in each pass; without the one \
          that grew there is enough (docs/upstream/placement-and-pressure.md#6.7)",
@@ -754,6 +757,13 @@ async fn preemption() {
         );
         facts.equal(&format!("all nodes are Ready at {at} s"), moment.with_ready("True").len(), 24);
         facts.shows("the verdict counts those that wait", moment, "10 pods Pending");
+        let waiting = |name: &str| moment.waiting().iter().filter(|pod| pod.contains(name)).count();
+        let workloads = ["model-training", "video-transcode"].map(|name| format!("{name} {}", waiting(name)));
+        facts.holds(
+            "and names their workloads",
+            workloads.iter().all(|workload| moment.verdict().contains(workload)),
+            &workloads,
+        );
     }
     facts.holds(
         "which is in the journal",

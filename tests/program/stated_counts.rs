@@ -174,7 +174,7 @@ impl<'a> StatedCounts<'a> {
         let views = &self.model.views;
         let is_known =
             views.is_predicted() && self.rows.working_out == 0 && self.model.eviction_gaps().is_empty();
-        let others = views.counts.preempted.nowhere() + views.counts.staying;
+        let others = views.counts.preempted.nowhere() + views.counts.staying.nowhere();
         is_known.then(|| self.rows.outcomes.nowhere() + others)
     }
 

@@ -52,7 +52,7 @@ const CASES: &[Case] = &[
             fail(it, &["pool-b-05"], 80);
         },
         VerdictLevel::Critical,
-        "node pool-b-05 Evicting 29s · 3 pods will have nowhere to run · \
+        "node pool-b-05 Evicting 29s · 3 pods will have nowhere to run: 1 Pending, 1 lost, 1 stuck · \
          5 pods of pool-b-05 to be evicted, next in 4m31s",
     ),
     (
@@ -73,7 +73,7 @@ const CASES: &[Case] = &[
     (
         all_down,
         VerdictLevel::Critical,
-        "evictions paused until a node is Ready: every zone is down (30 of 30 nodes)",
+        "no node reports: every zone is down (30 of 30 nodes), evictions paused until a node is Ready",
     ),
     (
         |it| {
@@ -245,7 +245,7 @@ fn a_cluster_without_a_node_that_reports_is_down_although_few_nodes_are_unknown_
     let mut fixture = DashboardFixture::well();
     silence_all(&mut fixture);
     fixture.run(40);
-    assert!(verdict(&mut fixture).text().starts_with("all 30 nodes Silent"));
+    assert!(verdict(&mut fixture).text().starts_with("no heartbeat from any of 30 nodes for 4"));
     run_until_down(&mut fixture, "pool-b-04");
     let text = verdict(&mut fixture).text();
     assert!(text.starts_with("all 30 nodes down: ") && text.contains(" Silent"), "{text}");
@@ -296,22 +296,15 @@ fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, see
         "seed {seed}: {verdict:?}"
     );
     let will = model.views.counts.will_have_nowhere();
-    // The text of the verdict depends on which pods already have nowhere to run: evicted pods, only Pending pods, or no
-    // pods.
+    // The text of the verdict depends on whether pods already have nowhere to run.
     let pods = counted(will, "pod", "pods");
-    let nowhere = [
-        format!("{will} more soon"),
-        format!("{will} more will have nowhere"),
-        format!("{pods} will have nowhere"),
-    ];
+    let future = [format!(", {will} more "), format!("{pods} will ")];
     let predicts = !is_said("evictions paused") && !is_said("no active kube-controller-manager");
     let expected = will > 0 && predicts;
-    assert_eq!(
-        is_said("will have nowhere to run") || is_said("more soon"),
-        expected,
-        "seed {seed}: {verdict:?}"
-    );
-    assert_eq!(nowhere.iter().any(|text| is_said(text)), expected, "seed {seed}: {nowhere:?}, {verdict:?}");
+    assert_eq!(future.iter().any(|text| is_said(text)), expected, "seed {seed}: {future:?}, {verdict:?}");
+    let is_any_said =
+        [" will be ", " will fail ", " will have nowhere to run", " soon"].into_iter().any(is_said);
+    assert_eq!(is_any_said, expected, "seed {seed}: {verdict:?}");
 }
 
 /// The forecast looks ten minutes ahead. A toleration that ends later is listed as an eviction only once the node is
@@ -340,10 +333,8 @@ fn evictions_after_the_end_of_the_forecast_are_announced() {
     assert!(text.contains("3 pods of n0 to be evicted, next in ") && !text.contains("more later"), "{text}");
 }
 
-/// A drain by another client has no count of its pods: the pods that leave while kordon watches are counted.
-#[test]
-fn a_drain_by_kubectl_counts_the_pods_that_were_seen_leaving() {
-    let mut fixture = DashboardFixture::well();
+/// Cordons pool-b-01 as kubectl does, marks its pods as evicted, and returns their names.
+fn drain_by_kubectl(fixture: &mut DashboardFixture) -> Vec<String> {
     let cordon = taint(
         "node.kubernetes.io/unschedulable",
         TaintEffect::NoSchedule,
@@ -361,6 +352,36 @@ fn a_drain_by_kubectl_counts_the_pods_that_were_seen_leaving() {
     for pod in &pods {
         fixture.change_pod(pod, |pod| pod.disruption_target = Some("EvictionByEvictionAPI".into()));
     }
+    pods
+}
+
+#[test]
+fn a_drain_says_what_its_last_pods_wait_for() {
+    let mut fixture = DashboardFixture::well();
+    let pods = drain_by_kubectl(&mut fixture);
+    fixture.terminate(&pods[0], &[]);
+    fixture.run(5);
+    fixture.reap();
+    for pod in &pods[1..] {
+        fixture.terminate(pod, &["example.com/hold"]);
+    }
+    fixture.run(1);
+    let (last, end, held) = match pods.len() - 1 {
+        1 => ("last pod".to_owned(), "ends", "held by a finalizer"),
+        several => (format!("last {several} pods"), "end", "held by finalizers"),
+    };
+    let text = verdict(&mut fixture).text();
+    assert!(text.contains(&format!(" gone, {last} {end} within ")), "{text}");
+    fixture.run(40);
+    let text = verdict(&mut fixture).text();
+    assert!(text.contains(&format!(" gone, {last} {held}, ")) && text.contains("s overdue"), "{text}");
+}
+
+/// A drain by another client has no count of its pods: the pods that leave while kordon watches are counted.
+#[test]
+fn a_drain_by_kubectl_counts_the_pods_that_were_seen_leaving() {
+    let mut fixture = DashboardFixture::well();
+    let pods = drain_by_kubectl(&mut fixture);
     fixture.terminate(&pods[0], &[]);
     fixture.run(5);
     let began = verdict(&mut fixture).text();
@@ -406,7 +427,7 @@ fn that_no_pod_is_left_to_evict_is_said_only_where_pods_are_known() {
 fn what_becomes_of_the_pods_that_leave_fits_a_line_of_80_columns() {
     let mut fixture = DashboardFixture::incident();
     let verdict = verdict(&mut fixture);
-    assert_eq!(verdict.parts[1], "3 pods will have nowhere to run", "{verdict:?}");
+    assert_eq!(verdict.parts[1], "3 pods will be stuck", "{verdict:?}");
     let line = verdict.parts[..2].join(" · ");
     assert!(line.chars().count() <= 76, "{line}");
 }
@@ -416,11 +437,11 @@ fn what_happens_next_fits_a_line_of_80_columns() {
     let verdict = verdict(&mut DashboardFixture::incident());
     let line = |cells: usize| parts_within(&verdict, cells).join(" · ");
     let starts = [
-        "4 of 30 nodes Evicting, 1 Silent · 3 pods will have nowhere to run · ",
-        "4 of 30 nodes Evicting, 1 Silent · 3 pods nowhere to run soon · next eviction in ",
-        "4 of 30 nodes Evicting, 1 Silent · 3 pods nowhere soon · next leaves in ",
-        "4 of 30 nodes Evicting, 1 Silent · 3 pods nowhere to run soon",
-        "4 of 30 nodes Evicting, 1 Silent · 3 pods nowhere soon",
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods will be stuck · ",
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods stuck soon · 14 pods to be evicted, next in ",
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods stuck soon · next eviction in ",
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods stuck soon",
+        "4 of 30 nodes Evicting, 1 Silent · 3 pods stuck soon",
     ];
     for (cells, start) in [usize::MAX, 90, 76, 62, 55].into_iter().zip(starts) {
         let line = line(cells);
@@ -435,8 +456,8 @@ fn pods_that_will_have_nowhere_to_run_outlast_the_next_event_of_their_node() {
     fail(&mut fixture, &["pool-a-01"], 35);
     let verdict = verdict(&mut fixture);
     let [node, event, nowhere] = [0, 1, 2].map(|place| verdict.parts[place].as_str());
-    let (pods, _) = nowhere.split_once(" will have nowhere to run").unwrap_or_else(|| panic!("{verdict:?}"));
-    let short = format!("{pods} nowhere to run soon");
+    let (pods, _) = nowhere.split_once(" will be stuck").unwrap_or_else(|| panic!("{verdict:?}"));
+    let short = format!("{pods} stuck soon");
     let all = [node, event, &short];
     assert!(event.starts_with("Unknown "), "{verdict:?}");
     let cells = all.join(" · ").chars().count();
@@ -465,9 +486,11 @@ fn pods_that_have_nowhere_to_run_are_counted_on_a_line_too_short_for_what_follow
     fixture.run(250);
     let verdict = verdict(&mut fixture);
     let (first, nowhere) = (&verdict.parts[0], &verdict.parts[1]);
-    assert!(nowhere.contains(" nowhere to run, ") && nowhere.ends_with(" more soon"), "{verdict:?}");
+    assert!(nowhere.contains(" more ") && nowhere.contains(" soon"), "{verdict:?}");
     let least = verdict.parts_for(|_| false);
-    assert!(least[0] == first && least[1].ends_with(" nowhere"), "{least:?}");
+    assert!(least[0] == first && !least[1].contains("soon"), "{least:?}");
+    let numbers = least[1].split_whitespace().filter_map(|word| word.parse::<usize>().ok());
+    assert_eq!(numbers.sum::<usize>(), fixture.app.model.views.nowhere_now(), "{least:?}");
 }
 
 /// The forecast was made while the controller was active.
@@ -504,7 +527,8 @@ fn that_evictions_may_pause_fits_a_line_of_80_columns() {
     let verdict = verdict(&mut fixture);
     let text = verdict.text();
     assert!(
-        text.contains(" Late · ") && text.contains("(evictions pause if every node goes down)"),
+        text.starts_with("no heartbeat from any of 30 nodes for ")
+            && text.contains("(evictions pause if every node goes down)"),
         "{text}"
     );
     let parts = parts_within(&verdict, 76);
@@ -535,6 +559,76 @@ fn the_next_pod_to_leave_is_of_a_deleted_node_and_not_of_those_that_are_evicting
     let parts = parts_within(&verdict, 120);
     let short = parts.iter().find(|part| part.starts_with("next eviction in "));
     assert!(short.is_none_or(|short| short.ends_with("(deleted node pool-c-05)")), "{parts:?}");
+}
+
+/// A node that is Evicting, whose pod leaves in minutes, and a Silent node of another zone, whose pod leaves before that.
+fn evicting_beside_silent(silent_pod: WorkloadKind) -> DashboardFixture {
+    let mut fixture = DashboardFixture::new().with_controller();
+    for number in 0..6 {
+        fixture.add_node(&format!("n{number}"), ["a", "b"][number % 2]);
+    }
+    let pods = [("web-0", "n0", WorkloadKind::ReplicaSet, 300), ("db-0", "n1", silent_pod, 30)];
+    for (pod, node, kind, seconds) in pods {
+        let tolerations = vec![tolerates("node.kubernetes.io/unreachable", Some(seconds))];
+        fixture.add_pod(&format!("default/{pod}"), node, kind, tolerations, 100, 64);
+    }
+    fixture.lists();
+    fixture.add_owner(WorkloadKind::ReplicaSet, "web");
+    fixture.add_owner(silent_pod, "db");
+    fixture.run(60);
+    fail(&mut fixture, &["n0"], 80);
+    fail(&mut fixture, &["n1"], 35);
+    fixture
+}
+
+#[test]
+fn the_next_eviction_is_that_of_the_whole_cluster_and_names_its_node() {
+    let verdict = verdict(&mut evicting_beside_silent(WorkloadKind::ReplicaSet));
+    let text = verdict.text();
+    assert!(text.starts_with("node n0 Evicting "), "{text}");
+    let place = |part: &str| verdict.parts.iter().position(|other| other.contains(part));
+    let (next, own) = (place("2 pods to be evicted, next in "), place("1 pod of n0 to be evicted in "));
+    assert!(next.is_some() && next < own, "{verdict:?}");
+    assert!(verdict.parts[next.expect("it is there")].ends_with(" (n1)"), "{verdict:?}");
+    let short = parts_within(&verdict, 70);
+    let is_next = |part: &&str| part.starts_with("next eviction in ") && part.ends_with(" (n1)");
+    assert!(short.iter().any(is_next), "{short:?}");
+}
+
+#[test]
+fn pods_of_one_other_node_are_said_to_be_of_it() {
+    let verdict = verdict(&mut evicting_beside_silent(WorkloadKind::StatefulSet));
+    assert!(verdict.parts.iter().any(|part| part == "n1 Silent: 1 pod will be stuck"), "{verdict:?}");
+    assert_eq!(verdict.text().matches("all nodes: ").count(), 1, "{verdict:?}");
+    let short = parts_within(&verdict, 52);
+    assert!(short.contains(&"n1: 1 pod stuck soon"), "{short:?}");
+}
+
+/// The nodes are Late, each of which alone would be a notice.
+#[test]
+fn a_cluster_without_any_heartbeat_is_a_warning_before_a_node_is_silent() {
+    let mut fixture = DashboardFixture::well();
+    silence_all(&mut fixture);
+    fixture.run(20);
+    let verdict = verdict(&mut fixture);
+    assert!(verdict.level >= VerdictLevel::Warning, "{verdict:?}");
+    let text = verdict.text();
+    assert!(text.contains(" or more · first Unknown in ") && !text.contains("N-1"), "{text}");
+}
+
+#[test]
+fn a_node_that_flaps_is_named_on_a_narrow_line() {
+    let mut fixture = DashboardFixture::well();
+    for _ in 0..2 {
+        fail(&mut fixture, &["pool-b-05"], 40);
+        fixture.revive("pool-b-05");
+        fixture.run(2);
+    }
+    let verdict = verdict(&mut fixture);
+    let whole = verdict.parts[0].as_str();
+    let short = whole.replace("node pool", "pool").replace("Ready changed ", "");
+    assert!(whole.starts_with("node pool-b-05 flaps: Ready changed "), "{verdict:?}");
+    assert_eq!(parts_within(&verdict, whole.chars().count() - 1)[0], short);
 }
 
 #[test]

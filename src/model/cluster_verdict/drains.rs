@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Finding, Phrase, VerdictLevel, seconds};
+use super::{Finding, PartKind, Phrase, VerdictLevel, seconds};
 use crate::model::Model;
 use kordon_core::{
     cluster::{MaintenanceNotes, NodeName},
@@ -10,15 +10,25 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Findings about blocked drains, with advice: `drain of n3 blocked 2m by PodDisruptionBudget monitoring/grafana ·
-/// scale up its workload, or relax the budget`.
+/// Findings about blocked drains, with advice: `drain of n3 (2 of 7 pods gone) blocked 2m by PodDisruptionBudget
+/// monitoring/grafana · scale up its workload, or relax the budget`. In short, `PodDisruptionBudget` is `PDB`, then the
+/// budget has no namespace.
 pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     let finding = |drain: &BlockedDrain| {
         let foreign = model.cluster.node(&drain.node).and_then(|node| model.foreign_drain(node));
         let by = foreign.and_then(|drain| drain.by).map(|by| format!(" by {by}")).unwrap_or_default();
-        let phrase = Phrase::from(format!("drain of {}{by} blocked ", drain.node));
-        let phrase = phrase.time(seconds(now.since(drain.since)));
+        let gone = gone(model, &drain.node).map(|gone| format!(" ({gone})")).unwrap_or_default();
+        let time = seconds(now.since(drain.since));
+        let phrase = Phrase::from(format!("drain of {}{by}{gone} blocked ", drain.node)).time(time);
+        let budgets = drain.to_string().replace("PodDisruptionBudget", "PDB");
+        let names = match drain.budgets.as_slice() {
+            [budget] if drain.awaited.is_empty() => format!("PDB {}", budget.name),
+            _ => budgets.clone(),
+        };
+        let shorter = [budgets, names]
+            .map(|budgets| format!("drain of {}{by}{gone} blocked {time} by {budgets}", drain.node));
         Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {drain}")))
+            .shortens_to(PartKind::Other, shorter.into())
     };
     let mut findings = match model.views.blocked_drains.as_slice() {
         [] => Vec::new(),
@@ -44,6 +54,16 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     let advice: BTreeSet<String> = advice.chain(mutual(model).map(CordonWait::advice).take(1)).collect();
     findings.extend(advice.into_iter().map(|advice| Finding::new(VerdictLevel::Warning, advice)));
     findings
+}
+
+/// Progress of the drain of a node: `2 of 7 pods gone`; `None` if it is unknown.
+fn gone(model: &Model, node: &NodeName) -> Option<String> {
+    match model.node_status(model.cluster.node(node)?)?.drain? {
+        count if count.total() > 0 => {
+            Some(format!("{} of {} gone", count.gone, counted(count.total(), "pod", "pods")))
+        }
+        _ => None,
+    }
 }
 
 /// Finding about drains that wait for each other: `drains of n1 and n2 wait for each other`.

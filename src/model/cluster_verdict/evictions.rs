@@ -1,10 +1,12 @@
 //! Findings about pods that are to be evicted or were evicted, and about the next events of nodes.
 
 use super::{
-    Finding, PartKind, Phrase, VerdictLevel, coarse, nodes::is_missing, runs_nowhere, seconds, stuck,
-    time_until,
+    Finding, PartKind, Phrase, VerdictLevel, coarse,
+    nodes::{QuietNodes, is_missing},
+    nowhere::{runs_nowhere, stuck},
+    seconds, time_until,
 };
-use crate::model::{EvictionRow, EvictionState, Model, NextEventKind};
+use crate::model::{EvictionRow, EvictionState, Model, NextEventKind, NodeState};
 use kordon_core::{
     cluster::{FeedKind, Key, NodeName},
     engine::controllers_own,
@@ -22,39 +24,66 @@ pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Optio
 }
 
 /// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
-/// node come first, then those of all nodes.
+/// node come first, then those of all nodes. The order is reversed if a pod of another node is evicted before them.
+/// `says_of_all` is whether the part before already says that its number is of all nodes.
 ///
-/// `3 pods of n-3 to be evicted, next in 4m57s · all nodes: 7, next in 12s`, `44 pods to be evicted, first in 1m12s`,
-/// `71 pods to be evicted within 10m, next in 1s, more later`.
-pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
+/// `3 pods of n-3 to be evicted, next in 12s · all nodes: 7, next in 12s`, `all nodes: 7 pods to be evicted, next in 12s
+/// (n-5) · 3 pods of n-3 to be evicted, next in 4m57s`, `44 pods to be evicted, first in 1m12s`, `71 pods to be evicted
+/// within 10m, next in 1s, more later`.
+pub(super) fn next(
+    model: &Model,
+    subject: Option<&NodeName>,
+    says_of_all: bool,
+    now: Timestamp,
+) -> Vec<Finding> {
     if !model.views.is_predicted() {
         return Vec::new();
     }
     let views = &model.views;
-    let all = views.leaving.first.map(|at| Evictions { node: None, pods: views.counts.leaving(), at });
+    let all =
+        views.leaving.first.map(|at| Evictions { node: None, pods: views.counts.leaving(), at, subject });
     let finding = |phrase: Phrase, shorter: Vec<String>| {
         Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, shorter)
     };
     let Some(node) = subject else {
         return match all {
-            Some(all) => vec![finding(all.phrase_for_all(model, "", now), all.shorter(model, "", now))],
+            Some(all) => vec![finding(all.phrase_for_all(model, "", now), all.shorter(model, now))],
             None => next_event(model, now).into_iter().collect(),
         };
     };
     let mut findings: Vec<Finding> = Vec::new();
     let (own, first) = node_leaving(model, node);
     let all = all.filter(|all| all.pods > own);
+    let of_all = if says_of_all { "" } else { ALL_NODES };
     if let Some(at) = first {
-        let evictions = Evictions { node: Some(node), pods: own, at };
-        // A phrase about all nodes follows if they have further pods. It says whether more are evicted later.
-        findings.push(match &all {
-            None => finding(
-                evictions.phrase(model, &within(model), now).and(later(model)),
-                evictions.shorter(model, "", now),
-            ),
-            Some(all) => finding(evictions.phrase(model, "", now), all.shorter(model, ALL_NODES, now)),
-        });
-    } else if let Some((pods, first)) = removed_by_force(model, node) {
+        let evictions = Evictions { node: Some(node), pods: own, at, subject: None };
+        let shorter = evictions.shorter(model, now);
+        // A phrase about all nodes says whether more pods are evicted later.
+        match all {
+            None => {
+                let phrase = evictions.phrase(model, &within(model), now).and(later(model));
+                findings.push(finding(phrase, shorter));
+            }
+            Some(all) if time_until(all.at, now) == time_until(at, now) => {
+                findings.push(finding(evictions.phrase(model, "", now), shorter));
+                // The phrase before this one already has the words "pods to be evicted".
+                let pods = match says_of_all {
+                    true => format!("{} of all nodes", all.pods),
+                    false => format!("{ALL_NODES}{}", all.pods),
+                };
+                let phrase = Phrase::from(format!("{pods}{}, {} ", within(model), all.which(model)));
+                let phrase = phrase.time(all.until(model, now)).and(later(model));
+                findings.push(Finding::new(VerdictLevel::Notice, phrase));
+            }
+            Some(all) => {
+                let phrase = all.phrase_for_all(model, of_all, now);
+                findings.push(finding(phrase, all.shorter(model, now)));
+                findings.push(Finding::new(VerdictLevel::Notice, evictions.phrase(model, "", now)));
+            }
+        }
+        return findings;
+    }
+    if let Some((pods, first)) = removed_by_force(model, node) {
         let are = if pods == 1 { "is" } else { "are" };
         let pods = counted(pods, "pod", "pods");
         let phrase = Phrase::from(format!("{pods} of {node} {are} removed by force "));
@@ -63,19 +92,9 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
         let text = format!("no pod of {node} is left to evict");
         findings.push(Finding::new(VerdictLevel::Notice, text));
     }
-    match all {
-        // The phrase before this one already has the words "pods to be evicted".
-        Some(all) if own > 0 => {
-            let (pods, which) = (all.pods, all.which(model));
-            let phrase = Phrase::from(format!("{ALL_NODES}{pods}{}, {which} ", within(model)));
-            let phrase = phrase.time(all.until(model, now)).and(later(model));
-            findings.push(Finding::new(VerdictLevel::Notice, phrase));
-        }
-        Some(all) => {
-            let phrase = all.phrase_for_all(model, ALL_NODES, now);
-            findings.push(finding(phrase, all.shorter(model, ALL_NODES, now)));
-        }
-        None => {}
+    if let Some(all) = all {
+        let phrase = all.phrase_for_all(model, of_all, now);
+        findings.push(finding(phrase, all.shorter(model, now)));
     }
     findings
 }
@@ -87,6 +106,9 @@ struct Evictions<'a> {
     pods: usize,
     /// Time of the next eviction.
     at: Timestamp,
+    /// The node of the worst finding, if the pods are those of all nodes. The node of the next pod is named if it is
+    /// another one.
+    subject: Option<&'a NodeName>,
 }
 
 impl Evictions<'_> {
@@ -105,14 +127,14 @@ impl Evictions<'_> {
     /// Returns the phrase: `3 pods of n-3 to be evicted, next in 1m12s`.
     fn phrase(&self, model: &Model, within: &str, now: Timestamp) -> Phrase {
         let pods = counted(self.pods, "pod", "pods");
-        let whose = match self.node {
-            Some(node) => format!("{pods} of {node}"),
-            None => pods,
+        let (of, from) = match self.node {
+            Some(node) => (format!(" of {node}"), String::new()),
+            None => (String::new(), from_silent_nodes(model)),
         };
         let is_only = self.pods == 1 && within.is_empty();
         let which = if is_only { String::new() } else { format!(", {}", self.which(model)) };
-        let phrase = Phrase::from(whose).and(" to be evicted").and(within).and(&which).and(" ");
-        phrase.time(self.until(model, now)).and(&self.of_deleted_node(model))
+        let phrase = Phrase::from(format!("{pods}{of} to be evicted{from}{within}{which} "));
+        phrase.time(self.until(model, now)).and(&self.of_other_node(model))
     }
 
     /// Returns the phrase about all nodes: `44 pods to be evicted, next in 1m12s`. If every node is down, silent or
@@ -124,20 +146,20 @@ impl Evictions<'_> {
         if may_pause(model) { phrase.and(" (evictions pause if every node goes down)") } else { phrase }
     }
 
-    /// Returns the shorter texts, the longest first: `next eviction in 1m12s`, `next leaves in 1m12s`. Before the first
-    /// eviction, `eviction in 1m12s` says the same as `first eviction in 1m12s`.
-    fn shorter(&self, model: &Model, of_all: &str, now: Timestamp) -> Vec<String> {
+    /// Returns the shorter texts, the longest first: `next eviction in 1m12s (n-5)`, `next eviction in 1m12s`. Before the
+    /// first eviction, `eviction in 1m12s` says the same as `first eviction in 1m12s`.
+    fn shorter(&self, model: &Model, now: Timestamp) -> Vec<String> {
         let (which, time) = (self.which(model), self.until(model, now));
-        let eviction = format!("{of_all}{which} eviction {time}");
-        let of_deleted_node = self.of_deleted_node(model);
+        let eviction = format!("{which} eviction {time}");
+        let of_other_node = self.of_other_node(model);
         if may_pause(model) {
             vec![format!("{eviction} unless evictions pause"), "evictions may pause".into()]
-        } else if !of_deleted_node.is_empty() {
-            vec![eviction + &of_deleted_node]
+        } else if !of_other_node.is_empty() {
+            vec![eviction + &of_other_node]
         } else if which == "first" {
-            vec![eviction, format!("{of_all}eviction {time}")]
+            vec![eviction, format!("eviction {time}")]
         } else {
-            vec![eviction, format!("{of_all}{which} leaves {time}")]
+            vec![eviction]
         }
     }
 
@@ -150,12 +172,37 @@ impl Evictions<'_> {
         time_of_event(model, self.at, now, |ranges| ranges.first(times))
     }
 
-    /// Returns ` (deleted node n-3)` if the next pod leaves because its node was deleted; otherwise the empty string.
-    fn of_deleted_node(&self, model: &Model) -> String {
+    /// Returns ` (n-5)` if the next pod is of another node than the worst finding, and ` (deleted node n-3)` if it leaves
+    /// because its node was deleted; otherwise the empty string.
+    fn of_other_node(&self, model: &Model) -> String {
         let is_next = |row: &&EvictionRow| row.state.leaves_at() == Some(self.at);
-        let next = model.views.leaving.evictions.values().filter(is_next).map(|row| &row.node);
-        let mut deleted = next.filter(|node| model.cluster.node(node).is_none());
-        deleted.next().map_or(String::new(), |node| format!(" (deleted node {node})"))
+        let next = || model.views.leaving.evictions.values().filter(is_next).map(|row| &row.node);
+        if let Some(node) = next().find(|node| model.cluster.node(node).is_none()) {
+            return format!(" (deleted node {node})");
+        }
+        match self.subject {
+            Some(subject) if !next().any(|node| node == subject) => {
+                next().next().map_or(String::new(), |node| format!(" ({node})"))
+            }
+            Some(_) | None => String::new(),
+        }
+    }
+}
+
+/// Returns ` from the 3 Silent nodes` if pods leave only Silent nodes while other nodes are Late: no evictions are
+/// predicted for the Late ones yet. Otherwise returns the empty string.
+fn from_silent_nodes(model: &Model) -> String {
+    let counts = model.watchlist.counts();
+    let of = |state: NodeState| counts.get(&state).copied().unwrap_or(0);
+    let (silent, are_others_down) = (of(NodeState::Silent), counts.keys().any(|state| state.is_down()));
+    if are_others_down || silent == 0 || of(NodeState::Late) == 0 {
+        return String::new();
+    }
+    let is_silent = |node: &NodeName| model.watchlist.state(node) == Some(NodeState::Silent);
+    let mut rows = model.views.leaving.evictions.values().filter(|row| row.state.leaves_at().is_some());
+    match rows.all(|row| is_silent(&row.node)) {
+        true => format!(" from the {}", counted(silent, "Silent node", "Silent nodes")),
+        false => String::new(),
     }
 }
 
@@ -237,9 +284,9 @@ fn times_on(
     (times.len(), times.iter().min().copied())
 }
 
-/// Whether a pod that has nowhere to run hangs on another node than this one.
-pub(super) fn hang_on_others(model: &Model, node: &NodeName) -> bool {
-    let hangs = |pod: &Key, row: &EvictionRow| match row.state {
+/// Whether a pod hangs on a node whose kubelet is down, and has nowhere to run.
+pub(super) fn hangs(model: &Model, pod: &Key, row: &EvictionRow) -> bool {
+    match row.state {
         EvictionState::Terminating { kubelet_silent: true, .. } | EvictionState::Never => {
             model.outcome(pod, row).is_some_and(|outcome| outcome.kind().has_nowhere_to_run())
         }
@@ -247,8 +294,7 @@ pub(super) fn hang_on_others(model: &Model, node: &NodeName) -> bool {
         | EvictionState::Scheduled { .. }
         | EvictionState::Predicted { .. }
         | EvictionState::Cancelled { .. } => false,
-    };
-    model.views.leaving.evictions.iter().any(|(pod, row)| row.node != *node && hangs(pod, row))
+    }
 }
 
 /// Number of terminating pods of a node that the pod garbage collector removes by force, and the time of the first
@@ -282,6 +328,10 @@ const fn state_word(what: NextEventKind) -> Option<&'static str> {
 
 /// Returns the finding about the next event of any node: `next: n-3 Unknown in 17s`.
 fn next_event(model: &Model, now: Timestamp) -> Option<Finding> {
+    if QuietNodes::find(model).is_some() {
+        // The verdict already says when the first node becomes Unknown.
+        return None;
+    }
     let timed =
         model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
     let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;

@@ -1,6 +1,6 @@
 //! Findings about zones that are disrupted, or would be.
 
-use super::{Finding, VerdictLevel};
+use super::{Finding, PartKind, VerdictLevel};
 use crate::model::{Model, NodeState, NodeWatchlist, ZoneNodes};
 use kordon_core::engine::{ZoneState, ZoneView, is_every_zone_down};
 use kordon_time::Span;
@@ -12,15 +12,12 @@ pub(super) fn is_disrupted(zone: &ZoneView) -> bool {
 /// Returns the reason why the controller pauses all evictions: `evictions paused until a node is Ready: every zone is
 /// down (24 of 24 nodes)`. `None` if the controller evicts.
 pub fn pause(zones: &[ZoneView]) -> Option<String> {
-    let down = || zones.iter().map(|zone| zone.not_ready).sum::<usize>();
-    let size = || zones.iter().map(|zone| zone.size).sum::<usize>();
-    (is_every_zone_down(zones) && down() > 0).then(|| {
-        format!("evictions paused until a node is Ready: every zone is down ({} of {} nodes)", down(), size())
-    })
+    let is_paused = is_every_zone_down(zones) && zones.iter().any(|zone| zone.not_ready > 0);
+    is_paused.then(|| format!("evictions paused until a node is Ready: {}", nodes_down(zones)))
 }
 
 /// Findings about disrupted zones: `zone b down (8 of 8)`, `zone b down (1 of 1), shutting down`, `zone b 6 of 10 down,
-/// no new evictions`.
+/// no new evictions`, `no node reports: every zone is down (24 of 24 nodes), evictions paused until a node is Ready`.
 pub(super) fn zones_down(zones: &[ZoneView], nodes: &NodeWatchlist) -> Vec<Finding> {
     let names = nodes.zone_names();
     let total = |zones: &[&ZoneView]| {
@@ -30,11 +27,14 @@ pub(super) fn zones_down(zones: &[ZoneView], nodes: &NodeWatchlist) -> Vec<Findi
     // The controller notices in its next pass that a zone has a Ready node again.
     let in_state = |state| zones.iter().filter(move |zone| zone.state == state && zone.not_ready > 0);
     let down: Vec<&ZoneView> = in_state(ZoneState::FullDisruption).collect();
+    let mut findings = Vec::new();
     let mut texts = Vec::new();
     match down.as_slice() {
         [] => {}
-        _ if is_every_zone_down(zones) => {
-            texts.extend(pause(zones).map(|text| text + &shutting_down(&down, nodes)));
+        all if is_every_zone_down(zones) => {
+            let cause = every_zone_down(zones, nodes) + &shutting_down(all, nodes) + ", evictions paused";
+            let finding = Finding::new(VerdictLevel::Critical, format!("{cause} until a node is Ready"));
+            findings.push(finding.shortens_to(PartKind::Other, vec![cause]));
         }
         [zone] => {
             let paused = if zone.is_paused() { ", evictions paused" } else { "" };
@@ -58,7 +58,23 @@ pub(super) fn zones_down(zones: &[ZoneView], nodes: &NodeWatchlist) -> Vec<Findi
         let stopping = shutting_down(&[zone], nodes);
         texts.push(format!("zone {} {} down{stopping}, {rate}", names.short(&zone.key), total(&[zone])));
     }
-    texts.into_iter().map(|text| Finding::new(VerdictLevel::Critical, text)).collect()
+    findings.extend(texts.into_iter().map(|text| Finding::new(VerdictLevel::Critical, text)));
+    findings
+}
+
+/// Returns the state of a cluster all of whose zones are down: `no node reports: every zone is down (24 of 24 nodes)`.
+fn every_zone_down(zones: &[ZoneView], nodes: &NodeWatchlist) -> String {
+    let is_unheard =
+        |state: &NodeState| matches!(state, NodeState::Unknown | NodeState::Silent | NodeState::Late);
+    let nobody = if nodes.counts().keys().all(is_unheard) { "no node reports" } else { "no node is Ready" };
+    format!("{nobody}: {}", nodes_down(zones))
+}
+
+/// Returns the number of nodes that are down in a cluster whose zones are all down: `every zone is down (24 of 24 nodes)`.
+fn nodes_down(zones: &[ZoneView]) -> String {
+    let down: usize = zones.iter().map(|zone| zone.not_ready).sum();
+    let size: usize = zones.iter().map(|zone| zone.size).sum();
+    format!("every zone is down ({down} of {size} nodes)")
 }
 
 /// Says how many of the nodes that are down in these zones are shutting down: `, shutting down`, `, 2 shutting down`;
