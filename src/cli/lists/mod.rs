@@ -9,6 +9,7 @@ pub mod zones;
 use clap::Args;
 
 use super::{
+    connection::ConnectionArgs,
     exit::{self, CliError},
     once::OnceArgs,
     page::{Emphasis, Page},
@@ -56,6 +57,16 @@ impl FilterArgs {
             Some(error) => Err(CliError::Usage(format!("--filter: {error}"))),
             None => Ok(filter),
         }
+    }
+
+    /// Parses the filter for the rows of a pane, and adds the namespace of `--namespace`, if it was given.
+    ///
+    /// # Errors
+    /// As for [`for_pane`](Self::for_pane).
+    pub fn in_namespace(&self, pane: Pane, connection: &ConnectionArgs) -> Result<Filter, CliError> {
+        let filter = self.for_pane(pane)?;
+        let Some(namespace) = &connection.namespace else { return Ok(filter) };
+        Ok(Filter::parse(&format!("ns={namespace} {}", filter.text())))
     }
 }
 
@@ -151,6 +162,18 @@ mod tests {
         let error = |text| sort(text).expect_err("no such column");
         assert_eq!(error("pds"), "--sort: the list has no column pds; did you mean pods?");
         assert!(error("x:y").contains("it can be sorted by: state, node, zone"), "{}", error("x:y"));
+    }
+
+    #[test]
+    fn a_namespace_is_a_condition_of_the_filter() {
+        let filter = FilterArgs { filter: Some("-l app=web".into()) };
+        let connection = ConnectionArgs { namespace: Some("shop".into()), ..ConnectionArgs::default() };
+        let text = |connection: &ConnectionArgs| {
+            let filter = filter.in_namespace(Pane::Pending, connection).expect("a filter");
+            filter.text().to_owned()
+        };
+        assert_eq!(text(&connection), "ns=shop -l app=web");
+        assert_eq!(text(&ConnectionArgs::default()), "-l app=web");
     }
 
     #[test]
