@@ -19,8 +19,8 @@ pub enum GuardsError {
         #[source]
         error: io::Error,
     },
-    #[error("the guard rails {} are invalid: {text}", path.display())]
-    Bad { path: PathBuf, text: String },
+    #[error("{}:{line}: {text}", path.display())]
+    Bad { path: PathBuf, line: usize, text: String },
 }
 
 /// The contents of the file of guard rails.
@@ -42,21 +42,29 @@ struct File {
 pub fn read(named: Option<&Path>) -> Result<Guards, GuardsError> {
     let Some(path) = named.map(Path::to_owned).or_else(default_file) else { return Ok(Guards::default()) };
     match fs::read_to_string(&path) {
-        Ok(text) => parse(&text).map_err(|text| GuardsError::Bad { path, text }),
+        Ok(text) => parse(&text).map_err(|(line, text)| GuardsError::Bad { path, line, text }),
         Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Ok(Guards::default()),
         Err(error) => Err(GuardsError::Io { path, error }),
     }
 }
 
-fn parse(text: &str) -> Result<Guards, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
-    let selectors = file.protected_pods.iter().map(|text| Selector::parse(text));
+/// Parses the text of a file. An error has its line, from 1.
+fn parse(text: &str) -> Result<Guards, (usize, String)> {
+    let line_at = |at: usize| 1 + text[..at].matches('\n').count();
+    let file: File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_at(span.start));
+        (line, error.message().to_owned())
+    })?;
+    let selector = |pods: &String| {
+        Selector::parse(pods)
+            .map_err(|error| (text.find(pods.as_str()).map_or(1, line_at), error.to_string()))
+    };
     Ok(Guards {
         max_nodes: file.max_nodes,
         max_zone_percent: file.max_zone_percent,
         keep_last_ready: file.keep_last_ready.unwrap_or(true),
         protected_namespaces: file.protected_namespaces.iter().map(|name| name.as_str().into()).collect(),
-        protected_pods: selectors.collect::<Result<_, _>>().map_err(|error| error.to_string())?,
+        protected_pods: file.protected_pods.iter().map(selector).collect::<Result<_, _>>()?,
     })
 }
 
@@ -70,4 +78,20 @@ pub fn configuration_folder() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
     Some(folder.join("kordon"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_the_line_and_what_is_wrong_with_it() {
+        let error = |text: &str| parse(text).expect_err(text);
+        let (line, why) = error("max-nodes = 3\nmax-zone-percent = \"many\"");
+        assert_eq!(line, 2);
+        assert!(why.starts_with("invalid type") && !why.contains('\n'), "{why}");
+        let (line, why) = error("# limits\nmax-nods = 3");
+        assert!(line == 2 && why.contains("unknown field `max-nods`"), "{line}: {why}");
+        assert_eq!(error("\n\nprotected-pods = [\"app in web\"]").0, 3);
+    }
 }
