@@ -1,11 +1,11 @@
 //! Reads the file of guard rails.
 
 use std::{
-    collections::BTreeSet,
     env, fs, io,
     path::{Path, PathBuf},
 };
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use kordon_core::{cluster::Selector, operation::Guards};
@@ -23,15 +23,41 @@ pub enum GuardsError {
     Bad { path: PathBuf, line: usize, text: String },
 }
 
-/// The contents of the file of guard rails.
-#[derive(Debug, Default, Deserialize)]
+/// Guard rails as they are written in a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct File {
+pub struct GuardsFile {
+    /// Maximum number of nodes that one plan may take out of service.
+    #[schemars(with = "usize")]
     max_nodes: Option<usize>,
+    /// Maximum share of a zone's nodes that may be out of service, in percent.
+    #[schemars(with = "u8", extend("maximum" = 100))]
     max_zone_percent: Option<u8>,
+    /// Whether each zone must keep its last ready, schedulable node.
+    #[schemars(with = "bool")]
     keep_last_ready: Option<bool>,
-    protected_namespaces: BTreeSet<String>,
+    /// Namespaces whose pods must not be removed.
+    protected_namespaces: Vec<String>,
+    /// Label selectors of pods that must not be removed.
     protected_pods: Vec<String>,
+}
+
+impl GuardsFile {
+    /// The guard rails. `keep_last_ready` holds where the file does not say it.
+    ///
+    /// # Errors
+    /// A text is not a label selector. The error has the text and what is wrong with it.
+    pub fn guards<'a>(&'a self, keep_last_ready: bool) -> Result<Guards, (&'a str, String)> {
+        let selector =
+            |text: &'a String| Selector::parse(text).map_err(|error| (text.as_str(), error.to_string()));
+        Ok(Guards {
+            max_nodes: self.max_nodes,
+            max_zone_percent: self.max_zone_percent,
+            keep_last_ready: self.keep_last_ready.unwrap_or(keep_last_ready),
+            protected_namespaces: self.protected_namespaces.iter().map(|name| name.as_str().into()).collect(),
+            protected_pods: self.protected_pods.iter().map(selector).collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 /// Reads the file `named`. If `named` is `None`, reads `guards.toml` in the configuration folder; if that file does not
@@ -51,21 +77,11 @@ pub fn read(named: Option<&Path>) -> Result<Guards, GuardsError> {
 /// Parses the text of a file. An error has its line, from 1.
 fn parse(text: &str) -> Result<Guards, (usize, String)> {
     let line_at = |at: usize| 1 + text[..at].matches('\n').count();
-    let file: File = toml::from_str(text).map_err(|error| {
+    let file: GuardsFile = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_at(span.start));
         (line, error.message().to_owned())
     })?;
-    let selector = |pods: &String| {
-        Selector::parse(pods)
-            .map_err(|error| (text.find(pods.as_str()).map_or(1, line_at), error.to_string()))
-    };
-    Ok(Guards {
-        max_nodes: file.max_nodes,
-        max_zone_percent: file.max_zone_percent,
-        keep_last_ready: file.keep_last_ready.unwrap_or(true),
-        protected_namespaces: file.protected_namespaces.iter().map(|name| name.as_str().into()).collect(),
-        protected_pods: file.protected_pods.iter().map(selector).collect::<Result<_, _>>()?,
-    })
+    file.guards(true).map_err(|(pods, why)| (text.find(pods).map_or(1, line_at), why))
 }
 
 /// Default path of the file of guard rails, whether or not the file exists.

@@ -16,7 +16,10 @@ use super::{
     notify::check_notify,
 };
 use crate::app::preferences::MarkColour;
-use kordon_core::cluster::nearest::{did_you_mean, nearest};
+use kordon_core::cluster::{
+    Selector,
+    nearest::{did_you_mean, nearest},
+};
 
 /// Maximum length of the word that marks a context, in characters.
 const LONGEST_WORD: usize = 24;
@@ -117,7 +120,9 @@ fn leaf(path: &[String], schema: &Value, value: &DeValue<'_>) -> Result<Vec<Stri
         (DeValue::Array(items), true) => {
             let texts: Option<Vec<_>> =
                 items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect();
-            texts.filter(|texts| !texts.is_empty()).ok_or_else(|| format!("{key} is not a list of texts"))?
+            texts
+                .filter(|texts| !texts.is_empty() || may_be_empty(&words))
+                .ok_or_else(|| format!("{key} is not a list of texts"))?
         }
         _ if schema["type"] == "array" => return Err(format!("{key} is not a list of texts")),
         _ => {
@@ -130,6 +135,11 @@ fn leaf(path: &[String], schema: &Value, value: &DeValue<'_>) -> Result<Vec<Stri
         checked.map_err(|why| format!("{key} = {text:?} is {why}"))?;
     }
     Ok(texts)
+}
+
+/// Whether an empty list says something: that no key runs a command, or that nobody is notified.
+fn may_be_empty(path: &[&str]) -> bool {
+    matches!(path, [.., "bind", _] | [.., "notify", "on" | "by"])
 }
 
 fn takes_list(schema: &Value) -> bool {
@@ -170,7 +180,7 @@ fn check_text(path: &[&str], schema: &Value, text: &str) -> Result<(), String> {
     match path {
         [flag] | ["drain", flag] => return check_flag(flag, text),
         ["controller", flag] | ["contexts", _, "controller", flag] => return check_setting(flag, text),
-        ["notify", key] => return check_notify(key, text),
+        ["notify", key] | ["contexts", _, "notify", key] => return check_notify(key, text),
         ["contexts", _, "theme"] => return check_flag("theme", text),
         ["contexts", _, "colour"] if MarkColour::parse(text).is_none() => {
             let names = MarkColour::names();
@@ -179,6 +189,9 @@ fn check_text(path: &[&str], schema: &Value, text: &str) -> Result<(), String> {
         }
         ["contexts", _, "word"] if !is_word(text) => {
             return Err(format!("not a word of 1 to {LONGEST_WORD} printable characters"));
+        }
+        ["contexts", _, "guards", "protected-pods"] if Selector::parse(text).is_err() => {
+            return Err("not a label selector, such as app=web".into());
         }
         [.., "aliases", name] if name.is_empty() || name.contains(char::is_whitespace) => {
             return Err("not possible: the name of an alias has no spaces".into());
