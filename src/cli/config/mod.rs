@@ -30,6 +30,7 @@ use kordon_core::{
     engine::{Origin, Settings},
     operation::Guards,
 };
+use reader::ReadFile;
 
 /// The configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -156,9 +157,14 @@ impl Config {
     /// # Errors
     /// Every error of the file, in the order of its lines; at least one.
     pub(super) fn parse_fully(path: &Path, text: &str) -> Result<Self, Vec<ConfigError>> {
-        let (values, mut errors) = reader::read(path, text);
+        let ReadFile { values, mut errors, wrong } = reader::read(path, text);
         let mut config = Self { path: path.to_owned(), values, ..Self::default() };
-        match toml::from_str(text) {
+        // One wrong key must not hide the errors of the other tables.
+        let file = toml::from_str(text).or_else(|error| match errors.is_empty() {
+            true => Err(error),
+            false => without(text, &wrong).ok_or(error),
+        });
+        match file {
             Ok(file) => {
                 config.file = file;
                 config.read_only = config.read_only_contexts();
@@ -244,6 +250,7 @@ impl Config {
             KeymapError::Unknown { name, .. } => vec![name],
             KeymapError::NoKey { command, .. } => vec![command],
             KeymapError::NoArgument { command } => vec![command],
+            KeymapError::NoWayOut => vec!["quit", "palette"],
             KeymapError::Conflict { one, other, .. } => vec![one, other],
         };
         let is_bind = |value: &&ConfigValue| {
@@ -371,6 +378,17 @@ impl Config {
             set.expect("checked when it was read");
         }
     }
+}
+
+/// The file without the keys of these paths; `None` if it still cannot be read.
+fn without(text: &str, wrong: &[Vec<String>]) -> Option<ConfigFile> {
+    let mut file: toml::Table = toml::from_str(text).ok()?;
+    for path in wrong {
+        let (key, tables) = path.split_last()?;
+        let table = tables.iter().try_fold(&mut file, |table, name| table.get_mut(name)?.as_table_mut());
+        table.and_then(|table| table.remove(key));
+    }
+    toml::Value::Table(file).try_into().ok()
 }
 
 fn file_name(path: &Path) -> String {
@@ -591,7 +609,7 @@ mod tests {
     #[test]
     fn all_errors_of_a_file_are_found_in_the_order_of_its_lines() {
         let text = "theme = \"pink\"\n[drain]\nparallel = 0\n[contexts.a]\nx = 1\n[keys]\npreset = 1";
-        let (_, errors) = reader::read(Path::new(PATH), text);
+        let errors = reader::read(Path::new(PATH), text).errors;
         assert_eq!(errors.iter().map(ConfigError::line).collect::<Vec<_>>(), [1, 3, 5, 7]);
     }
 
@@ -608,6 +626,20 @@ mod tests {
         for (text, meant) in texts.iter().zip(meant) {
             assert!(text.contains(meant), "{text} does not name {meant}");
         }
+    }
+
+    #[test]
+    fn a_wrong_key_hides_no_errors_of_other_tables() {
+        let text = "[layout]\nabov = 6\n[views.bad]\npane = \"nodes\"\nfilter = \"pods>abc\"\nsort = \"-pds\"\n\
+                    [columns.nodes]\nshow = [\"nme\"]\n[keys.bind]\nquit = \"f7\"\nzoom = \"f7\"";
+        let errors = Config::parse_fully(Path::new(PATH), text).expect_err("errors");
+        assert_eq!(errors.iter().map(ConfigError::line).collect::<Vec<_>>(), [2, 5, 6, 8, 11], "{errors:?}");
+    }
+
+    #[test]
+    fn a_command_can_lose_its_keys() {
+        assert!(parse("[keys.bind]\nquit = []").is_ok());
+        assert!(error("[keys.bind]\nquit = []\npalette = []").starts_with(":3: no key quits"));
     }
 
     #[test]

@@ -24,9 +24,18 @@ use kordon_core::cluster::{
 /// Maximum length of the word that marks a context, in characters.
 const LONGEST_WORD: usize = 24;
 
-/// Reads the text of a file. Returns its values, and every error in the order of the lines.
-pub fn read(path: &Path, text: &str) -> (Vec<ConfigValue>, Vec<ConfigError>) {
-    let mut reader = Reader { path, text, values: Vec::new(), errors: Vec::new() };
+/// What the reader has found in a file.
+pub struct ReadFile {
+    pub values: Vec<ConfigValue>,
+    /// Every error, in the order of the lines.
+    pub errors: Vec<ConfigError>,
+    /// Paths of the keys that have an error.
+    pub wrong: Vec<Vec<String>>,
+}
+
+/// Reads the text of a file.
+pub fn read(path: &Path, text: &str) -> ReadFile {
+    let mut reader = Reader { path, text, values: Vec::new(), errors: Vec::new(), wrong: Vec::new() };
     let (table, syntax) = DeTable::parse_recoverable(text);
     for error in &syntax {
         reader.error(error.span().map_or(0, |span| span.start), error.message().to_owned());
@@ -36,7 +45,7 @@ pub fn read(path: &Path, text: &str) -> (Vec<ConfigValue>, Vec<ConfigError>) {
         reader.read_table(&[], &schema(), table.get_ref());
     }
     reader.errors.sort_by_key(ConfigError::line);
-    (reader.values, reader.errors)
+    ReadFile { values: reader.values, errors: reader.errors, wrong: reader.wrong }
 }
 
 struct Reader<'a> {
@@ -44,17 +53,19 @@ struct Reader<'a> {
     text: &'a str,
     values: Vec<ConfigValue>,
     errors: Vec<ConfigError>,
+    wrong: Vec<Vec<String>>,
 }
 
 impl Reader<'_> {
     fn read_table(&mut self, path: &[String], schema: &Value, table: &DeTable<'_>) {
         for (key, value) in table {
+            let path = [path, &[key.get_ref().to_string()]].concat();
             match child(schema, key.get_ref()) {
-                Some(child) => {
-                    let path = [path, &[key.get_ref().to_string()]].concat();
-                    self.read_value(path, child, key.span().start, value);
+                Some(child) => self.read_value(path, child, key.span().start, value),
+                None => {
+                    self.report_unknown(key, &known_names(schema));
+                    self.wrong.push(path);
                 }
-                None => self.report_unknown(key, &known_names(schema)),
             }
         }
     }
@@ -63,13 +74,19 @@ impl Reader<'_> {
         let is_table = schema["properties"].is_object() || schema["additionalProperties"].is_object();
         match value.get_ref() {
             DeValue::Table(table) if is_table => self.read_table(&path, schema, table),
-            _ if is_table => self.error(value.span().start, format!("{} is not a table", path.join("."))),
+            _ if is_table => {
+                self.error(value.span().start, format!("{} is not a table", path.join(".")));
+                self.wrong.push(path);
+            }
             value => match leaf(&path, schema, value) {
                 Ok(texts) => {
                     let source = ConfigSource::Line(self.line(at));
                     self.values.push(ConfigValue { path, text: texts.join(", "), source });
                 }
-                Err(why) => self.error(at, why),
+                Err(why) => {
+                    self.error(at, why);
+                    self.wrong.push(path);
+                }
             },
         }
     }
