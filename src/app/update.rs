@@ -390,7 +390,16 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
         action => app.run_with_argument(action, &argument, now),
     };
     if let (Err(fault), Some(Overlay::Palette(mut palette))) = (ran, line) {
-        palette.refuse(fault);
+        let is_choice = match command.action {
+            UserAction::Typed(TypedCommand::Context) => !app.contexts.is_empty(),
+            UserAction::Typed(TypedCommand::View) => !app.preferences.views.is_empty(),
+            _ => false,
+        };
+        if is_choice && argument.is_empty() {
+            palette.ask_for_argument(command, fault);
+        } else {
+            palette.refuse(fault);
+        }
         app.screen.overlays.open(Overlay::Palette(palette));
     }
     Reaction::Draw

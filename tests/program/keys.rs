@@ -642,6 +642,12 @@ fn a_saved_view_is_shown_by_its_name() {
     fixture.press(":view zone-b<Enter>");
     let fault = fixture.app.screen.overlays.palette().and_then(|palette| palette.fault.clone());
     assert_eq!(fault.as_deref(), Some("there is no saved view zone-b; did you mean zone-a?"));
+    fixture.press("<Esc>:view<Enter>");
+    let palette = fixture.app.screen.overlays.palette().expect("a view is chosen");
+    assert_eq!((palette.input.value(), palette.fault.as_deref()), ("view ", Some("saved views: zone-a")));
+    fixture.press("z<Tab>");
+    let palette = fixture.app.screen.overlays.palette().expect("it stays open");
+    assert_eq!(palette.input.value(), "view zone-a ");
     fixture.press("<Esc>:view zone-a<Enter>");
     let screen = &fixture.app.screen;
     assert_eq!((screen.focus, screen.listed_nodes().len()), (Pane::Nodes, 10));
