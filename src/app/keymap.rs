@@ -23,6 +23,8 @@ pub struct Keymap {
     bindings: Vec<Binding>,
     /// Whether digits before a move repeat it.
     pub has_counts: bool,
+    /// Whether moves after the start of a range extend it, as in vim.
+    pub extends_ranges: bool,
 }
 
 /// A key that runs a command.
@@ -97,7 +99,7 @@ impl Keymap {
             sort_keys::<BudgetColumn>(&[Pane::Budgets], &mut bindings);
             sort_keys::<AuditColumn>(&[Pane::Audit], &mut bindings);
         }
-        Self { bindings, has_counts: preset.has_counts() }
+        Self { bindings, has_counts: preset.has_counts(), extends_ranges: preset == KeyPreset::Vim }
     }
 
     /// Binds a command, with its argument if it has one, to these keys alone. Returns what is wrong.
