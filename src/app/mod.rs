@@ -74,7 +74,7 @@ pub use aliases::Aliases;
 pub use chosen_columns::{ChosenColumn, PaneColumns};
 pub use columns::{
     AuditColumn, BudgetColumn, DepartureColumn, EventColumn, EvictionColumn, NodeColumn, PendingColumn,
-    PodColumn, Sort, SortColumn, ZoneColumn,
+    PodColumn, Sort, SortColumn, SortDirection, ZoneColumn,
 };
 pub use commands::{Command, UserAction};
 pub use contexts::{Elsewhere, ScreenMemory};

@@ -60,7 +60,7 @@ pub struct SavedView {
     pub pane: String,
     /// Filter of the list, as it is typed.
     pub filter: String,
-    /// Column that the list is sorted by; a leading `-` reverses the order.
+    /// Column that the list is sorted by; after a leading `-` its values fall from row to row.
     pub sort: String,
     /// What nodes are grouped by: `zone`, `pool`, `role` or a label.
     pub group: String,

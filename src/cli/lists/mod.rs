@@ -84,10 +84,10 @@ impl SortArgs {
     /// The list cannot be sorted by this column.
     pub fn column<C: SortColumn>(&self) -> Result<Sort<C>, CliError> {
         let Some(text) = &self.sort else { return Ok(Sort::default()) };
-        let (name, reversed) = column_and_direction(text);
+        let (name, direction) = column_and_direction(text);
         let title = name.to_lowercase().replace(['-', '_'], " ");
         let column = C::from_title(&title).ok_or_else(|| no_column::<C>(name, &title))?;
-        Ok(Sort { column, reversed })
+        Ok(Sort::new(column, direction))
     }
 }
 
