@@ -636,6 +636,18 @@ fn the_journal_is_kept_as_a_view() {
 }
 
 #[test]
+fn the_message_about_a_kept_view_outlasts_the_reading_of_the_file() {
+    let mut fixture = DashboardFixture::incident();
+    let said = Some("view a is in config.toml: :view a".to_owned());
+    (fixture.app.kept, fixture.app.screen.message) = (said.clone(), said.clone());
+    let preferences = fixture.app.preferences.clone();
+    fixture.app.on_preferences(Ok(preferences.clone()), fixture.now);
+    assert_eq!(fixture.app.screen.message, said);
+    fixture.app.on_preferences(Ok(preferences), fixture.now);
+    assert_eq!(fixture.app.screen.message.as_deref(), Some("the configuration was read again"));
+}
+
+#[test]
 fn a_saved_view_is_shown_by_its_name() {
     let mut fixture = pressed(DashboardFixture::incident(), "5");
     let view = SavedView {
