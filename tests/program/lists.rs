@@ -165,6 +165,8 @@ async fn rows_are_sorted_and_filtered_as_in_the_dashboard() {
     assert_eq!(nodes("--sort taints").await, ["c23-n1", "c23-n2"]);
     assert_eq!(nodes("--filter taint=*NoExecute").await, ["c23-n1"]);
     assert_eq!(nodes("--filter pods<1").await, ["c23-n2"]);
+    assert_eq!(nodes("-l kubernetes.io/hostname=c23-n2").await, ["c23-n2"]);
+    assert_eq!(nodes("--selector=kubernetes.io/hostname!=c23-n2 --filter pods>0").await, ["c23-n1"]);
     assert_eq!(nodes("--filter !ready:yes").await, ["c23-n1"]);
     let table = printed(&objects, &["nodes", "--filter", "nowhere"]).await;
     assert_eq!(table, "2 nodes in all, none matches nowhere\n");
