@@ -102,19 +102,25 @@ impl App {
     /// The cluster has no such namespace.
     fn show_namespace(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
         self.check_namespace(name)?;
-        let filter = if name.is_empty() { String::new() } else { format!("ns={name}") };
-        for pane in NAMESPACED {
-            self.screen.set_filter(pane, &filter);
-        }
+        self.filter_by_namespace(name);
         self.arrange(now);
         for pane in NAMESPACED {
             self.screen.choose_first(pane);
+        }
+        Ok(())
+    }
+
+    /// Filters the panes whose rows have a namespace, whether or not the cluster has it, and says so; an empty name
+    /// clears their filters.
+    pub fn filter_by_namespace(&mut self, name: &str) {
+        let filter = if name.is_empty() { String::new() } else { format!("ns={name}") };
+        for pane in NAMESPACED {
+            self.screen.set_filter(pane, &filter);
         }
         self.screen.message = Some(match name {
             "" => "pods and budgets of all namespaces".into(),
             name => format!("only pods and budgets of {name}; :ns shows all again"),
         });
-        Ok(())
     }
 
     /// Names of the namespaces, and of those that only pods show.

@@ -172,6 +172,11 @@ mod tests {
     }
 
     #[test]
+    fn the_default_file_is_about_no_context() {
+        assert!(!text().lines().any(|line| line.starts_with("[contexts")));
+    }
+
+    #[test]
     fn the_default_file_has_every_key() {
         let (text, schema) = (text(), schema());
         let mut open = vec![&schema];
