@@ -232,6 +232,7 @@ impl App {
                 Box::new(self.screen.themes().iter().map(|theme| theme.name().to_owned()))
             }
             UserAction::Typed(TypedCommand::Context) => Box::new(self.contexts.iter().cloned()),
+            UserAction::Typed(TypedCommand::View) => Box::new(self.preferences.views.keys().cloned()),
             UserAction::Typed(TypedCommand::Zone) => {
                 let zones = shown.views.zones.iter();
                 Box::new(zones.map(|zone| shown.watchlist.zone_names().short(&zone.key)))

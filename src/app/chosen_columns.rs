@@ -98,9 +98,10 @@ impl ChosenColumn {
         match names.iter().find(|name| **name == wanted) {
             Some(name) => Ok(Self::Own(name)),
             None => {
+                let all: Vec<&str> = names.iter().copied().chain(["name"]).collect();
                 let meant =
-                    nearest(text, names.iter().copied()).map(|meant| format!("did you mean {meant:?}?"));
-                let meant = meant.unwrap_or_else(|| format!("there are {}{}", names.join(", "), keyed(pane)));
+                    nearest(text, all.iter().copied()).map(|meant| format!("did you mean {meant:?}?"));
+                let meant = meant.unwrap_or_else(|| format!("there are {}{}", all.join(", "), keyed(pane)));
                 Err(format!("{text:?} is not a column: {meant}"))
             }
         }

@@ -4,6 +4,16 @@ use super::filter::Filter;
 use crate::model::Revision;
 use kordon_time::Timestamp;
 
+/// The direction in which a list is sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortDirection {
+    /// The natural direction of the column.
+    Natural,
+    Reversed,
+    /// The values fall from row to row.
+    Falling,
+}
+
 /// The column that a list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sort<C> {
@@ -12,6 +22,15 @@ pub struct Sort<C> {
 }
 
 impl<C: SortColumn> Sort<C> {
+    pub fn new(column: C, direction: SortDirection) -> Self {
+        let reversed = match direction {
+            SortDirection::Natural => false,
+            SortDirection::Reversed => true,
+            SortDirection::Falling => !C::DESCENDING.contains(&column),
+        };
+        Self { column, reversed }
+    }
+
     /// Sorts by the next column, in the natural direction of that column.
     pub fn next(&mut self) {
         let place = C::ALL.iter().position(|column| *column == self.column).map_or(0, |place| place + 1);

@@ -10,6 +10,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt,
     sync::{Arc, Mutex},
 };
 
@@ -267,8 +268,23 @@ impl Filter {
         if let Some(selector) = text.strip_prefix("-l ") {
             return Some(selector.replace(',', " ").trim().to_owned());
         }
-        let is_word = matches!(&self.terms[..], [Term { is_negated: false, test: Test::Contains(_) }]);
-        (is_word && !text.contains('"')).then(|| format!("~{text}"))
+        (self.only_word().is_some() && !text.contains('"')).then(|| format!("~{text}"))
+    }
+
+    /// The only condition of the filter, if it is a plain word that is not negated.
+    pub fn only_word(&self) -> Option<&str> {
+        match &self.terms[..] {
+            [Term { is_negated: false, test: Test::Contains(word) }] => Some(word),
+            _ => None,
+        }
+    }
+
+    /// The field of the only condition of the filter, if it is a comparison.
+    pub fn only_compared(&self) -> Option<&str> {
+        match &self.terms[..] {
+            [Term { test: Test::Compares { field, .. }, .. }] => Some(field),
+            _ => None,
+        }
     }
 
     /// Whether the rows that match may change merely because time passes or pods come and go.
@@ -346,6 +362,23 @@ impl Measure {
         [share, number, amount, time].into_iter().flatten().collect()
     }
 }
+
+impl fmt::Display for Measure {
+    /// Formats the measure as it can be typed in a filter.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Share(share) => write!(f, "{:.0}%", 100.0 * share),
+            Self::Amount(milli) if milli % 1000 != 0 => write!(f, "{milli}m"),
+            Self::Amount(milli) if milli / 1000 >= MEBI => write!(f, "{}Mi", milli / 1000 / MEBI),
+            Self::Amount(milli) => write!(f, "{}", milli / 1000),
+            Self::Time(span) => write!(f, "{span}"),
+        }
+    }
+}
+
+/// Number of bytes of `1Mi`.
+const MEBI: i64 = 1 << 20;
 
 impl Relation {
     fn holds(self, left: Measure, right: Measure) -> bool {

@@ -10,7 +10,7 @@ use crate::model::{
 };
 use kordon_core::{
     cluster::{
-        ConditionStatus, Key, Labels, Name, Node, NodeName, Pod, ReportedEvent, ZoneKey,
+        Condition, ConditionStatus, Key, Labels, Name, Node, NodeName, Pod, ReportedEvent, ZoneKey,
         device_tables::is_extended,
     },
     engine::{Certainty, ZoneView},
@@ -51,6 +51,11 @@ const NODE: &[FilterField] = &[
     word("taint"),
     word("condition"),
     word("version"),
+    word("kubelet"),
+    word("kernel"),
+    word("address"),
+    word("reason"),
+    word("message"),
     word("type"),
     word("extended"),
     word("due"),
@@ -58,8 +63,14 @@ const NODE: &[FilterField] = &[
     number("terminating"),
     share("cpu"),
     share("memory"),
+    share("cpu-used"),
+    share("mem-used"),
     time("age"),
     time("heartbeat"),
+    time("renewals"),
+    time("grace"),
+    time("next"),
+    time("probe"),
     SELECTOR,
 ];
 
@@ -89,8 +100,17 @@ const LANE: &[FilterField] = &[word("node"), word("zone"), word("what")];
 
 const ZONE: &[FilterField] = &[word("zone"), word("state"), number("nodes"), number("notready")];
 
-const BUDGET: &[FilterField] =
-    &[word("budget"), word("ns"), word("node"), word("drain"), number("pods"), number("blocks")];
+const BUDGET: &[FilterField] = &[
+    word("budget"),
+    word("ns"),
+    word("room"),
+    word("rule"),
+    word("node"),
+    word("drain"),
+    number("pods"),
+    number("healthy"),
+    number("blocks"),
+];
 
 const FINDING: &[FilterField] = &[
     word("severity"),
@@ -111,6 +131,7 @@ const EVENT: &[FilterField] = &[
     word("node"),
     word("source"),
     number("count"),
+    time("age"),
     time("last"),
     time("first"),
 ];
@@ -186,6 +207,13 @@ pub(super) struct FilterableNode<'a> {
     pub node: &'a Node,
 }
 
+impl FilterableNode<'_> {
+    /// The node's Ready condition, if it is not True.
+    fn not_ready(&self) -> Option<&Condition> {
+        self.node.ready().filter(|ready| ready.status != ConditionStatus::True)
+    }
+}
+
 impl Filterable for FilterableNode<'_> {
     fn field(&self, key: &str) -> Option<String> {
         let node = self.node;
@@ -207,7 +235,11 @@ impl Filterable for FilterableNode<'_> {
             "condition" | "conditions" => {
                 node.problems().map(|condition| condition.kind.as_str()).collect::<Vec<_>>().join(" ")
             }
-            "version" => node.kubelet_version.to_string(),
+            "version" | "kubelet" => node.kubelet_version.to_string(),
+            "kernel" => node.kernel_version.to_string(),
+            "address" => node.address.to_string(),
+            "reason" => self.not_ready()?.reason.to_string(),
+            "message" => self.not_ready()?.message.to_string(),
             "type" => instance_type(node)?.to_string(),
             "extended" => {
                 let names = node.extended.iter().map(|(name, _)| name.as_str());
@@ -219,18 +251,28 @@ impl Filterable for FilterableNode<'_> {
     }
 
     fn measure(&self, key: &str) -> Option<Measure> {
-        let load = self.shown.cluster.load(&self.node.name);
+        let (shown, now) = (self.shown, self.shown.views.taken);
+        let load = shown.cluster.load(&self.node.name);
+        let usage = || shown.measurements.usage(&self.node.name);
         let allocatable = &self.node.allocatable;
         match key {
             "pods" => Some(count(load.unfinished())),
             "terminating" => Some(count(load.terminating)),
             "cpu" => share_of(load.requested.cpu_milli, allocatable.cpu_milli),
             "memory" => share_of(load.requested.memory_bytes, allocatable.memory_bytes),
-            "age" => Some(age(self.shown, self.node.created)),
-            "heartbeat" => {
-                let heartbeat = self.shown.last_heartbeat(self.node)?;
-                Some(Measure::Time(self.shown.views.taken.since(heartbeat)))
+            "cpu-used" => share_of(usage()?.cpu_milli, allocatable.cpu_milli),
+            "mem-used" => share_of(usage()?.memory_bytes, allocatable.memory_bytes),
+            "age" => Some(age(shown, self.node.created)),
+            "heartbeat" => Some(Measure::Time(now.since(shown.last_heartbeat(self.node)?))),
+            // The longest of the intervals that the column shows.
+            "renewals" => {
+                let last = now.since(shown.silence(self.node)?.heartbeat);
+                let intervals = shown.engine.as_ref()?.heartbeats().intervals(&self.node.name);
+                Some(Measure::Time(intervals.fold(last, Ord::max)))
             }
+            "grace" => Some(Measure::Time(shown.grace_ends(self.node)?.since(now))),
+            "next" => Some(Measure::Time(shown.views.leaving.next.get(&self.node.name)?.at?.since(now))),
+            "probe" => Some(Measure::Time(now.since(shown.health(self.node)?.probe))),
             _ => None,
         }
     }
@@ -375,6 +417,8 @@ impl Filterable for BudgetRow {
         Some(match key {
             "budget" | "name" => self.key.name.to_string(),
             "ns" | "namespace" => self.key.namespace.to_string(),
+            "room" => self.room.as_str().into(),
+            "rule" => self.rule.clone(),
             "node" => names(&mut self.nodes.iter()),
             "drain" => names(&mut self.drains.iter().map(|drain| &drain.node)),
             _ => return None,
@@ -384,6 +428,7 @@ impl Filterable for BudgetRow {
     fn measure(&self, key: &str) -> Option<Measure> {
         match key {
             "pods" => Some(count(self.pods.len())),
+            "healthy" => Some(Measure::Number(f64::from(self.numbers.healthy))),
             "blocks" => Some(count(self.blocks.len())),
             _ => None,
         }
@@ -451,7 +496,7 @@ impl Filterable for FilterableEvent<'_> {
         let since = |at: Option<ClusterTime>| Some(Measure::Time(self.now.since(self.clock.local(at?))));
         match key {
             "count" => Some(count(usize::try_from(event.count).unwrap_or(usize::MAX))),
-            "last" => since(event.last),
+            "age" | "last" => since(event.last),
             "first" => since(event.first),
             _ => None,
         }
@@ -536,10 +581,33 @@ impl Filterable for JournalEntry {
     }
 
     fn texts(&self, found: &mut dyn FnMut(&str)) {
-        found(&self.verb);
+        let line = [Some(self.words()), self.prediction()];
+        found(&line.into_iter().flatten().collect::<Vec<_>>().join(" · "));
         self.subjects.iter().for_each(|subject| found(&subject.to_string()));
-        found(&self.text);
-        found(&self.detail);
         found(&self.why.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::chosen_columns::names;
+
+    #[test]
+    fn every_column_of_the_nodes_is_a_field() {
+        for column in names(Pane::Nodes) {
+            let field = match *column {
+                "cpu req" => "cpu",
+                "mem req" => "memory",
+                "cpu used" => "cpu-used",
+                "mem used" => "mem-used",
+                // The devices of a node are found for all nodes together.
+                "devices" => continue,
+                name => name,
+            };
+            let one = field.strip_suffix('s').unwrap_or(field);
+            let is_field = |known: &FilterField| [field, one].contains(&known.name);
+            assert!(fields(Pane::Nodes).iter().any(is_field), "{column}");
+        }
     }
 }

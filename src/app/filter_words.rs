@@ -185,7 +185,7 @@ impl App {
     }
 
     /// The rows of a pane; none if the pane has too many.
-    fn rows(&self, pane: Pane) -> impl Fn(RowVisitor<'_>) {
+    pub(super) fn rows(&self, pane: Pane) -> impl Fn(RowVisitor<'_>) {
         move |visit| {
             self.visit_rows(pane, visit);
         }

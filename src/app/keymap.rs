@@ -23,6 +23,8 @@ pub struct Keymap {
     bindings: Vec<Binding>,
     /// Whether digits before a move repeat it.
     pub has_counts: bool,
+    /// Whether moves after the start of a range extend it, as in vim.
+    pub extends_ranges: bool,
 }
 
 /// A key that runs a command.
@@ -50,6 +52,8 @@ pub enum KeymapError {
     NoArgument { command: &'static str },
     #[error("{chord} would be both {one} and {other}: bind one of them to another key")]
     Conflict { chord: Chord, one: String, other: String },
+    #[error("no key quits, and none opens the palette for :quit: leave a key to one of them")]
+    NoWayOut,
 }
 
 /// Keys by the command that they run, as in `drain` or `sort age`. They replace the command's own keys.
@@ -72,6 +76,9 @@ impl Keymap {
         let mut errors: Vec<KeymapError> =
             configured.iter().flat_map(|(text, keys)| keymap.bind(text, keys)).collect();
         errors.extend(keymap.conflicts());
+        let has_way_out =
+            keymap.bindings.iter().any(|binding| ["quit", "palette"].contains(&binding.command.name));
+        errors.extend((!has_way_out).then_some(KeymapError::NoWayOut));
         if errors.is_empty() { Ok(keymap) } else { Err(errors) }
     }
 
@@ -92,7 +99,7 @@ impl Keymap {
             sort_keys::<BudgetColumn>(&[Pane::Budgets], &mut bindings);
             sort_keys::<AuditColumn>(&[Pane::Audit], &mut bindings);
         }
-        Self { bindings, has_counts: preset.has_counts() }
+        Self { bindings, has_counts: preset.has_counts(), extends_ranges: preset == KeyPreset::Vim }
     }
 
     /// Binds a command, with its argument if it has one, to these keys alone. Returns what is wrong.
@@ -288,6 +295,14 @@ mod tests {
         for preset in KeyPreset::ALL {
             assert_eq!(Keymap::preset(*preset).conflicts().next(), None, "{preset:?}");
         }
+    }
+
+    #[test]
+    fn a_command_can_lose_all_its_keys_but_one_way_to_quit_stays() {
+        let keymap = Keymap::new(KeyPreset::Default, &configured(&[("quit", &[])])).expect("`:quit` is left");
+        assert_eq!(runs(&keymap, "q", Pane::Nodes), None);
+        let stuck = Keymap::new(KeyPreset::Default, &configured(&[("quit", &[]), ("palette", &[])]));
+        assert_eq!(stuck, Err(vec![KeymapError::NoWayOut]));
     }
 
     #[test]

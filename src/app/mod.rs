@@ -74,7 +74,7 @@ pub use aliases::Aliases;
 pub use chosen_columns::{ChosenColumn, PaneColumns};
 pub use columns::{
     AuditColumn, BudgetColumn, DepartureColumn, EventColumn, EvictionColumn, NodeColumn, PendingColumn,
-    PodColumn, Sort, SortColumn, ZoneColumn,
+    PodColumn, Sort, SortColumn, SortDirection, ZoneColumn,
 };
 pub use commands::{Command, UserAction};
 pub use contexts::{Elsewhere, ScreenMemory};
@@ -131,6 +131,8 @@ pub struct App {
     pub save_to: Option<PathBuf>,
     /// Whether a test notice is to be sent.
     pub test_notice: bool,
+    /// Message about what was written into the configuration, until the file is read again.
+    pub kept: Option<String>,
 }
 
 impl App {
@@ -152,6 +154,7 @@ impl App {
             taken_along: None,
             save_to: None,
             test_notice: false,
+            kept: None,
         }
     }
 

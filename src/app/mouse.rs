@@ -54,12 +54,7 @@ impl App {
             ScreenPart::Proposals { .. } => {}
             ScreenPart::Border(index) => {
                 self.screen.dragged = Some(index);
-                let panes = self.screen.targets.iter().filter(|target| target.area.contains(at));
-                let pane = panes.rev().find_map(|target| match target.part {
-                    ScreenPart::Pane(pane) => Some(pane),
-                    _ => None,
-                });
-                pane.into_iter().for_each(|pane| self.screen.focus_on(pane));
+                self.pane_at(at).into_iter().for_each(|pane| self.screen.focus_on(pane));
             }
             ScreenPart::Heading { pane, column } => {
                 self.screen.focus_on(pane);
@@ -95,10 +90,9 @@ impl App {
             ScreenPart::Pane(pane) | ScreenPart::Heading { pane, .. } | ScreenPart::Rows { pane, .. } => {
                 Some(pane)
             }
-            ScreenPart::Tab(_)
-            | ScreenPart::Border(_)
-            | ScreenPart::NodeCells { .. }
-            | ScreenPart::Proposals { .. } => None,
+            // The cells of the strip are in no pane.
+            ScreenPart::NodeCells { .. } => self.pane_at(at),
+            ScreenPart::Tab(_) | ScreenPart::Border(_) | ScreenPart::Proposals { .. } => None,
         });
         let Some(pane) = under.filter(|pane| *pane != self.screen.focus) else {
             for _ in 0..NOTCH {
@@ -127,6 +121,15 @@ impl App {
         // Parts of the screen that were drawn later are on top.
         let mut targets = self.screen.targets.iter().rev();
         targets.find(|target| target.area.contains(at) && is_reachable(&target.part)).copied()
+    }
+
+    /// The pane whose area a position is in.
+    fn pane_at(&self, at: Position) -> Option<Pane> {
+        let mut targets = self.screen.targets.iter().rev().filter(|target| target.area.contains(at));
+        targets.find_map(|target| match target.part {
+            ScreenPart::Pane(pane) => Some(pane),
+            _ => None,
+        })
     }
 
     /// Selects the node with the most urgent state among the nodes that a clicked cell stands for.

@@ -40,6 +40,12 @@ impl App {
         self.preferences = preferences;
         let notes = themed.err().into_iter().chain(read_only);
         let notes: Vec<String> = notes.collect();
-        if notes.is_empty() { "the configuration was read again".into() } else { notes.join("; ") }
+        // If the file changed because something was kept in it, the message about that stays.
+        let kept = self.kept.take().filter(|kept| self.screen.message.as_ref() == Some(kept));
+        match (notes.is_empty(), kept) {
+            (true, Some(kept)) => kept,
+            (true, None) => "the configuration was read again".into(),
+            (false, _) => notes.join("; "),
+        }
     }
 }

@@ -73,6 +73,12 @@ impl Palette {
         (self.fault, self.is_refused) = (Some(fault), true);
     }
 
+    /// Asks for the argument that the entered command lacks: its name stays, to be completed.
+    pub(super) fn ask_for_argument(&mut self, command: &Command, names: String) {
+        self.set_text(format!("{} ", command.name));
+        self.fault = Some(names);
+    }
+
     /// Moves the choice among the commands by this many places.
     pub fn choose(&mut self, by: isize) {
         let count = self.found.len().max(1);

@@ -16,6 +16,7 @@ use super::{
     pane_layout::PaneLayout,
     sorting::check_sort,
 };
+use kordon_core::operation::Guards;
 
 /// Start options of the dashboard, apart from the model.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +47,8 @@ pub struct Preferences {
     pub mark: Option<ContextMark>,
     /// Why nothing may be written in this context; `None` if the configuration allows writing.
     pub read_only: Option<String>,
+    /// Guard rails of this context, besides those of the file of guard rails; the strictest of the session.
+    pub guards: Option<Guards>,
 }
 
 /// A list with its filter and order, saved under a name.
@@ -57,7 +60,7 @@ pub struct SavedView {
     pub pane: String,
     /// Filter of the list, as it is typed.
     pub filter: String,
-    /// Column that the list is sorted by; a leading `-` reverses the order.
+    /// Column that the list is sorted by; after a leading `-` its values fall from row to row.
     pub sort: String,
     /// What nodes are grouped by: `zone`, `pool`, `role` or a label.
     pub group: String,

@@ -75,6 +75,8 @@ pub struct Screen {
     pub marked_pods: BTreeSet<Key>,
     /// The node and the pod that were marked last, at which a marked range starts.
     pub(super) last_marked: (Option<NodeRow>, Option<Key>),
+    /// Marks before the range that moves extend; `None` if no range is open.
+    pub(super) before_range: Option<(BTreeSet<NodeName>, BTreeSet<Key>)>,
     /// Whether the last drain plan ignored DaemonSets. This is the only option that the next plan inherits.
     pub ignore_daemonsets: bool,
     /// Request of the maintenance sheet that was changed last, whose options the next sheet starts with; `None` for the

@@ -4,7 +4,7 @@ use super::{
     Screen,
     columns::{
         AuditColumn, BudgetColumn, DepartureColumn, EventColumn, EvictionColumn, NodeColumn, PendingColumn,
-        PodColumn, Sort, SortColumn, ZoneColumn,
+        PodColumn, Sort, SortColumn, SortDirection, ZoneColumn,
     },
     pane::Pane,
 };
@@ -14,11 +14,11 @@ use kordon_core::cluster::nearest::nearest;
 pub trait PaneSort {
     fn next(&mut self);
     fn flip(&mut self);
-    /// Sorts by the column with this title, in its natural direction or in reverse.
+    /// Sorts by the column with this title.
     ///
     /// # Errors
     /// There is no such column; the text names the nearest one, or all.
-    fn set(&mut self, title: &str, is_reversed: bool) -> Result<(), String>;
+    fn set(&mut self, title: &str, direction: SortDirection) -> Result<(), String>;
     /// Sorts by the column with this title in its natural direction; if the list is already sorted by this column,
     /// reverses the direction.
     ///
@@ -29,7 +29,7 @@ pub trait PaneSort {
             self.flip();
             return Ok(());
         }
-        self.set(title, false)
+        self.set(title, SortDirection::Natural)
     }
     /// Title of the column that the list is sorted by.
     fn title(&self) -> &'static str;
@@ -42,10 +42,23 @@ pub trait PaneSort {
     fn columns(&self) -> Vec<(&'static str, char)>;
 }
 
-/// Reads a sort order: a column, and whether the order is reversed, as in `-pods` and `pods:reversed`.
-pub fn column_and_direction(text: &str) -> (&str, bool) {
-    let column = text.strip_prefix('-').or_else(|| text.strip_suffix(":reversed"));
-    (column.unwrap_or(text).trim(), column.is_some())
+/// Reads a sort order: a column, whose values fall in `-pods`, and whose natural direction is reversed in `pods:reversed`.
+pub fn column_and_direction(text: &str) -> (&str, SortDirection) {
+    let (column, direction) = match (text.strip_prefix('-'), text.strip_suffix(":reversed")) {
+        (Some(column), _) => (column, SortDirection::Falling),
+        (None, Some(column)) => (column, SortDirection::Reversed),
+        (None, None) => (text, SortDirection::Natural),
+    };
+    (column.trim(), direction)
+}
+
+/// The sort order of a list as [`column_and_direction`] reads it.
+pub fn sort_text(sort: &dyn PaneSort) -> String {
+    match (sort.is_reversed(), sort.is_descending()) {
+        (false, _) => sort.title().to_owned(),
+        (true, true) => format!("-{}", sort.title()),
+        (true, false) => format!("{}:reversed", sort.title()),
+    }
 }
 
 /// Checks that the list of a pane can be sorted as it is written, as in `-pods`.
@@ -53,17 +66,17 @@ pub fn column_and_direction(text: &str) -> (&str, bool) {
 /// # Errors
 /// There is no such column, or the order of the list is fixed.
 pub fn check_sort(pane: Pane, text: &str) -> Result<(), String> {
-    let (title, is_reversed) = column_and_direction(text);
+    let (title, direction) = column_and_direction(text);
     match pane {
-        Pane::Zones => Sort::<ZoneColumn>::default().set(title, is_reversed),
-        Pane::Nodes => Sort::<NodeColumn>::default().set(title, is_reversed),
-        Pane::Pods => Sort::<PodColumn>::default().set(title, is_reversed),
-        Pane::Evictions => Sort::<EvictionColumn>::default().set(title, is_reversed),
-        Pane::Pending => Sort::<PendingColumn>::default().set(title, is_reversed),
-        Pane::Departures => Sort::<DepartureColumn>::default().set(title, is_reversed),
-        Pane::Audit => Sort::<AuditColumn>::default().set(title, is_reversed),
-        Pane::Budgets => Sort::<BudgetColumn>::default().set(title, is_reversed),
-        Pane::Events => Sort::<EventColumn>::default().set(title, is_reversed),
+        Pane::Zones => Sort::<ZoneColumn>::default().set(title, direction),
+        Pane::Nodes => Sort::<NodeColumn>::default().set(title, direction),
+        Pane::Pods => Sort::<PodColumn>::default().set(title, direction),
+        Pane::Evictions => Sort::<EvictionColumn>::default().set(title, direction),
+        Pane::Pending => Sort::<PendingColumn>::default().set(title, direction),
+        Pane::Departures => Sort::<DepartureColumn>::default().set(title, direction),
+        Pane::Audit => Sort::<AuditColumn>::default().set(title, direction),
+        Pane::Budgets => Sort::<BudgetColumn>::default().set(title, direction),
+        Pane::Events => Sort::<EventColumn>::default().set(title, direction),
         Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => Err(fixed_order(pane)),
     }
 }
@@ -81,7 +94,7 @@ impl<C: SortColumn> PaneSort for Sort<C> {
         Self::flip(self);
     }
 
-    fn set(&mut self, title: &str, is_reversed: bool) -> Result<(), String> {
+    fn set(&mut self, title: &str, direction: SortDirection) -> Result<(), String> {
         let Some(column) = C::from_title(title) else {
             let titles = C::ALL.iter().map(|column| column.title());
             let meant = nearest(title, titles.clone()).map(|meant| format!("did you mean {meant}?"));
@@ -89,7 +102,7 @@ impl<C: SortColumn> PaneSort for Sort<C> {
                 meant.unwrap_or_else(|| format!("there are {}", titles.collect::<Vec<_>>().join(", ")));
             return Err(format!("there is no column {title}: {meant}"));
         };
-        *self = Self { column, reversed: is_reversed };
+        *self = Self::new(column, direction);
         Ok(())
     }
 
@@ -152,7 +165,7 @@ impl Screen {
         self.sort_mut(self.focus).into_iter().for_each(PaneSort::flip);
     }
 
-    /// Sorts the focused pane by a typed column, in reverse as in `-pods`; by the next column if nothing is typed.
+    /// Sorts the focused pane by a typed column, falling as in `-pods`; by the next column if nothing is typed.
     ///
     /// # Errors
     /// The pane has no such column, or its order is fixed.
@@ -166,8 +179,8 @@ impl Screen {
             return Ok(());
         }
         match column_and_direction(typed) {
-            (title, true) => sort.set(title, true),
-            (title, false) => sort.by(title),
+            (title, SortDirection::Natural) => sort.by(title),
+            (title, direction) => sort.set(title, direction),
         }
     }
 }
@@ -177,10 +190,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reversed_order_has_two_notations_everywhere() {
-        assert_eq!(column_and_direction("mem req"), ("mem req", false));
-        for reversed in ["-mem req", "mem req:reversed", "- mem req"] {
-            assert_eq!(column_and_direction(reversed), ("mem req", true), "{reversed}");
+    fn a_minus_falls_whatever_the_natural_direction_and_every_order_is_read_back() {
+        let mut sort = Sort::<NodeColumn>::default();
+        for (text, is_reversed, is_descending) in [
+            ("pods", false, true),
+            ("-pods", false, true),
+            ("pods:reversed", true, false),
+            ("age", false, false),
+            ("- age", true, true),
+            ("age:reversed", true, true),
+            ("mem req:reversed", true, false),
+        ] {
+            let (title, direction) = column_and_direction(text);
+            sort.set(title, direction).expect("a column");
+            assert_eq!((sort.reversed, sort.is_descending()), (is_reversed, is_descending), "{text}");
+            let before = sort;
+            let text = sort_text(&sort);
+            let (title, direction) = column_and_direction(&text);
+            sort.set(title, direction).expect("a column");
+            assert_eq!(sort, before, "{text}");
         }
     }
 }

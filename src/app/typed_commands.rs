@@ -7,7 +7,7 @@ use super::{
     commands::TypedCommand,
     groups::Grouping,
     preferences::{SavedView, view_named},
-    sorting::column_and_direction,
+    sorting::{column_and_direction, sort_text},
     typed_span::span,
 };
 use kordon_core::cluster::nearest::{did_you_mean, nearest};
@@ -102,19 +102,25 @@ impl App {
     /// The cluster has no such namespace.
     fn show_namespace(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
         self.check_namespace(name)?;
-        let filter = if name.is_empty() { String::new() } else { format!("ns={name}") };
-        for pane in NAMESPACED {
-            self.screen.set_filter(pane, &filter);
-        }
+        self.filter_by_namespace(name);
         self.arrange(now);
         for pane in NAMESPACED {
             self.screen.choose_first(pane);
+        }
+        Ok(())
+    }
+
+    /// Filters the panes whose rows have a namespace, whether or not the cluster has it, and says so; an empty name
+    /// clears their filters.
+    pub fn filter_by_namespace(&mut self, name: &str) {
+        let filter = if name.is_empty() { String::new() } else { format!("ns={name}") };
+        for pane in NAMESPACED {
+            self.screen.set_filter(pane, &filter);
         }
         self.screen.message = Some(match name {
             "" => "pods and budgets of all namespaces".into(),
             name => format!("only pods and budgets of {name}; :ns shows all again"),
         });
-        Ok(())
     }
 
     /// Names of the namespaces, and of those that only pods show.
@@ -163,7 +169,7 @@ impl App {
             return Err("no list has the focus".into());
         }
         let sort = screen.sort(pane).filter(|sort| !sort.is_default());
-        let sort = sort.map(|sort| format!("{}{}", if sort.is_reversed() { "-" } else { "" }, sort.title()));
+        let sort = sort.map(sort_text);
         let grouping = screen.groups.grouping();
         let view = SavedView {
             pane: name_of_pane,
@@ -201,8 +207,8 @@ impl App {
             self.screen.group_by(Grouping::parse(&view.group));
         }
         if let Some(sort) = self.screen.sort_mut(pane).filter(|_| !view.sort.is_empty()) {
-            let (column, is_reversed) = column_and_direction(&view.sort);
-            sort.set(column, is_reversed)?;
+            let (column, direction) = column_and_direction(&view.sort);
+            sort.set(column, direction)?;
         }
         (self.screen.wide, self.screen.zoomed) = (view.wide, view.zoom);
         if let Some(layout) = view.layout {

@@ -43,6 +43,9 @@ pub fn update_with(app: &mut App, action: UserAction, argument: &str, now: Times
         return Reaction::Draw;
     }
     let would_act = app.would_act(action);
+    if !matches!(action, UserAction::Move(_) | UserAction::MarkRange) {
+        app.screen.before_range = None;
+    }
     app.screen.record_place();
     let reaction = run(app, action, argument, now);
     app.screen.record_place();
@@ -67,7 +70,10 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         }
         UserAction::Suspend => return Reaction::Suspend,
         UserAction::Redraw => return Reaction::Repaint,
-        UserAction::Move(step) => app.screen.step(step),
+        UserAction::Move(step) => {
+            app.screen.step(step);
+            extend_range(&mut app.screen);
+        }
         UserAction::Focus(digit) => focus(app, digit),
         UserAction::NextPane => turn(app, 1),
         UserAction::PreviousPane => turn(app, -1),
@@ -390,7 +396,16 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
         action => app.run_with_argument(action, &argument, now),
     };
     if let (Err(fault), Some(Overlay::Palette(mut palette))) = (ran, line) {
-        palette.refuse(fault);
+        let is_choice = match command.action {
+            UserAction::Typed(TypedCommand::Context) => !app.contexts.is_empty(),
+            UserAction::Typed(TypedCommand::View) => !app.preferences.views.is_empty(),
+            _ => false,
+        };
+        if is_choice && argument.is_empty() {
+            palette.ask_for_argument(command, fault);
+        } else {
+            palette.refuse(fault);
+        }
         app.screen.overlays.open(Overlay::Palette(palette));
     }
     Reaction::Draw
@@ -535,6 +550,10 @@ fn mark_all(app: &mut App) {
 /// of a range.
 fn mark_range(app: &mut App) {
     let screen = &mut app.screen;
+    if screen.before_range.take().is_some() {
+        // Moves have marked the range already.
+        return;
+    }
     let count = match screen.focus {
         Pane::Nodes => {
             let last = screen.last_marked.0.as_ref().filter(|_| !screen.marked_nodes.is_empty());
@@ -560,9 +579,35 @@ fn start_range(app: &mut App) {
     if app.screen.is_row_gone() {
         return say_gone(app);
     }
+    let before = (app.screen.marked_nodes.clone(), app.screen.marked_pods.clone());
     mark_selected(&mut app.screen, Marking::Add);
-    let key = app.preferences.keymap.key_for(UserAction::MarkRange);
-    app.screen.message = Some(format!("a range starts here: {key} at its other end marks it"));
+    let keymap = &app.preferences.keymap;
+    let key = keymap.key_for(UserAction::MarkRange);
+    app.screen.message = Some(if keymap.extends_ranges {
+        app.screen.before_range = Some(before);
+        format!("a range starts here: moves extend it, {key} ends it")
+    } else {
+        format!("a range starts here: {key} at its other end marks it")
+    });
+}
+
+/// Marks the rows from the start of the open range to the selected one, and no others but those marked before.
+fn extend_range(screen: &mut Screen) {
+    let Some((nodes, pods)) = &screen.before_range else { return };
+    match screen.focus {
+        Pane::Nodes => {
+            let first = screen.last_marked.0.as_ref();
+            let rows = first.map_or(&[][..], |first| screen.nodes.list.range(first));
+            screen.marked_nodes =
+                nodes.iter().chain(rows.iter().filter_map(NodeRow::node)).cloned().collect();
+        }
+        Pane::Pods => {
+            let first = screen.last_marked.1.as_ref();
+            let rows = first.map_or(&[][..], |first| screen.pods.list.range(first));
+            screen.marked_pods = pods.iter().chain(rows).cloned().collect();
+        }
+        _ => {}
+    }
 }
 
 fn toggle_all<K: Ord + Clone>(marked: &mut BTreeSet<K>, shown: &[K]) {

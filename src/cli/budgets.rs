@@ -29,12 +29,13 @@ pub struct BudgetsArgs {
 
 /// Prints the budgets, those that refuse evictions first.
 pub async fn run(args: BudgetsArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let namespace = connection.namespace.clone();
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     let at = shot.at;
     // The list of budgets needs the drains, which this refresh finds.
     shot.model.refresh(at);
     shot.model.run_budgets(at);
-    args.once.output.print(&BudgetsReport::new(&shot.model, at), table)?;
+    args.once.output.print(&BudgetsReport::new(&shot.model, namespace, at), table)?;
     shot.done()
 }
 
@@ -51,6 +52,9 @@ struct BudgetsReport {
     budgets: Vec<BudgetReport>,
     #[serde(flatten)]
     unknown: UnknownReport,
+    /// The namespace whose budgets are listed; `None` for all namespaces.
+    #[serde(skip)]
+    namespace: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -104,16 +108,19 @@ struct BudgetDrainReport {
 }
 
 impl BudgetsReport {
-    fn new(model: &Model, at: Timestamp) -> Self {
+    fn new(model: &Model, namespace: Option<String>, at: Timestamp) -> Self {
         let gaps = model.cluster.gaps(NEEDS);
-        let mut rows: Vec<&BudgetRow> =
-            model.predictions.budgets().into_iter().flat_map(|list| list.rows()).collect();
+        let is_meant =
+            |row: &&BudgetRow| namespace.as_ref().is_none_or(|namespace| *row.key.namespace == **namespace);
+        let rows = model.predictions.budgets().into_iter().flat_map(|list| list.rows());
+        let mut rows: Vec<&BudgetRow> = rows.filter(is_meant).collect();
         rows.sort_by_key(|row| (row.urgency(), &row.key));
         Self {
             schema: "kordon.budgets/v1",
             taken_at: at,
             budgets: rows.into_iter().map(|row| BudgetReport::new(row, at)).collect(),
             unknown: UnknownReport::new(&gaps),
+            namespace,
         }
     }
 }
@@ -151,7 +158,11 @@ impl BudgetDrainReport {
 fn table(report: &BudgetsReport, out: &mut Page) {
     report.unknown.say(out);
     if report.budgets.is_empty() && report.unknown.is_empty() {
-        out.line(Emphasis::Plain, "the cluster has no PodDisruptionBudgets");
+        let place = match &report.namespace {
+            None => "the cluster".to_owned(),
+            Some(namespace) => format!("namespace {namespace}"),
+        };
+        out.line(Emphasis::Plain, &format!("{place} has no PodDisruptionBudgets"));
     }
     let names = |nodes: &[NodeName]| match nodes {
         [] => none(),

@@ -26,7 +26,7 @@ pub struct ConnectionArgs {
     /// User of the kubeconfig
     #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
     user: Option<String>,
-    /// Namespace of the pods that are named (default: the context's)
+    /// Namespace of the pods that are named (default: the context's), or of the rows that are listed (default: all)
     #[arg(long, short, value_name = "NAME", global = true)]
     pub namespace: Option<String>,
     /// User to impersonate
@@ -137,6 +137,17 @@ impl ConnectionArgs {
         match is_current && !others.is_empty() {
             true => CliError::CurrentContext { error, others },
             false => CliError::Connect(error),
+        }
+    }
+
+    /// Fails with `reason` if a namespace was given to a command whose answer has none.
+    ///
+    /// # Errors
+    /// `--namespace` was given.
+    pub fn refuse_namespace(&self, reason: &str) -> Result<(), CliError> {
+        match self.namespace {
+            None => Ok(()),
+            Some(_) => Err(CliError::Usage(format!("{reason}: leave out --namespace"))),
         }
     }
 

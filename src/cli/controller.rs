@@ -175,8 +175,8 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
     tokio::spawn(endpoints::serve(listener, asking, ended));
     let printing = tokio::spawn(print(reader, args.output));
     let info = connection_info(&connection);
-    let notifier = Notifier::new(config.notify());
-    let reader = ConfigInForce::new(config).followed("").map(PreferencesReader::start);
+    let notifier = Notifier::new(config.notify(&info.context));
+    let reader = ConfigInForce::new(config).followed(&info.context).map(PreferencesReader::start);
     let process =
         ControllerProcess { connection, info, settings, clock, enforcement, lines, asked, notifier, reader };
     let done = process.run(stop).await;

@@ -53,6 +53,7 @@ pub async fn run(mut args: DashboardArgs, connection: ConnectionArgs) -> Result<
         return show_files(args, connection, &config).await;
     }
     let mut dashboard = open(args.clone(), connection.clone(), config.clone()).await?;
+    connection.namespace.iter().for_each(|name| dashboard.app.filter_by_namespace(name));
     dashboard.opener = Some(opener(args.clone(), connection, config));
     show::show(args.show, dashboard).await
 }
@@ -98,6 +99,7 @@ async fn show_files(
     connection: ConnectionArgs,
     config: &ConfigInForce,
 ) -> Result<(), CliError> {
+    let namespace = connection.namespace.clone();
     let connection = args.source.files(connection)?;
     let clock = connection.clock;
     let show = args.show.with_preferences(config, &connection.context);
@@ -108,7 +110,9 @@ async fn show_files(
     let notes = notes.chain(connection.notes.iter().map(|note| ("files", note.clone()))).collect();
     let show = show.read_only().without_tour();
     let no_journal = Err(JournalError::Files);
-    let dashboard = show::dashboard(show.clone(), &connection, watches, settings, notes, clock, no_journal)?;
+    let mut dashboard =
+        show::dashboard(show.clone(), &connection, watches, settings, notes, clock, no_journal)?;
+    namespace.iter().for_each(|name| dashboard.app.filter_by_namespace(name));
     show::show(show, dashboard).await
 }
 

@@ -40,10 +40,13 @@ pub struct DeparturesArgs {
 
 /// Prints the departures of pods that the cluster or the recording still shows.
 pub async fn run(args: DeparturesArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let filter = args.filter.for_pane(Pane::Departures)?;
+    let filter = args.filter.in_namespace(Pane::Departures, &connection)?;
+    let namespace = connection.namespace.clone();
     let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     check_filter(&filter, Pane::Departures, &shot.model)?;
-    args.once.output.print(&DeparturesReport::new(&shot.model, filter, shot.at), table)?;
+    args.once
+        .output
+        .print(&DeparturesReport::new(&shot.model, namespace.as_deref(), filter, shot.at), table)?;
     shot.done()
 }
 
@@ -57,7 +60,8 @@ struct DeparturesReport {
     schema: &'static str,
     /// When the report was made. Durations below count from here.
     taken_at: Timestamp,
-    /// The kinds of departures in the last two hours, those that need attention first.
+    /// The kinds of departures in the last two hours, those that need attention first. With a filter or a namespace, only
+    /// departures that pass are counted.
     counts: Vec<KindReport>,
     /// The pods that left or leave, the newest departure first.
     departures: Vec<PodDepartureReport>,
@@ -144,32 +148,38 @@ pub struct EvidenceReport {
 }
 
 impl DeparturesReport {
-    fn new(model: &Model, filter: Filter, at: Timestamp) -> Self {
+    fn new(model: &Model, namespace: Option<&str>, filter: Filter, at: Timestamp) -> Self {
         let gaps = model.cluster.gaps(FeedKind::PREDICTION);
         let loops = DepartureLoops::find(&model.departures, &model.cluster);
         let going_on =
             loops.going_on(&model.cluster, model.settings.version, std::iter::empty(), &BTreeMap::new(), at);
+        let going_on = going_on
+            .iter()
+            .filter(|found| namespace.is_none_or(|namespace| *found.workload.namespace == *namespace));
+        // The counts of all departures also have those whose entries were dropped.
+        let listed = match filter.is_empty() {
+            true => model.departures.clone(),
+            false => model.departures.only(|entry| filter.matches(entry)),
+        };
         let kind = |(kind, count): (DepartureKind, usize)| KindReport {
             kind: kind.as_str(),
             count,
-            per_minute: model.departures.per_minute(Some(kind), MINUTES, at),
+            per_minute: listed.per_minute(Some(kind), MINUTES, at),
             title: kind.title(),
         };
         Self {
             schema: "kordon.departures/v1",
             taken_at: at,
-            counts: model.departures.counts().into_iter().map(kind).collect(),
-            departures: model
-                .departures
+            counts: listed.counts().into_iter().map(kind).collect(),
+            departures: listed
                 .newest()
-                .filter(|(_, entry)| filter.matches(*entry))
                 .map(|(id, entry)| PodDepartureReport {
                     // As on screen, the departures of an eviction loop share one row only while no filter is set.
                     in_row: if filter.is_empty() { loops.departures_in_row(id) } else { Some(1) },
                     ..PodDepartureReport::new(entry, model, at)
                 })
                 .collect(),
-            loops: going_on.iter().map(EvictionLoopReport::new).collect(),
+            loops: going_on.map(EvictionLoopReport::new).collect(),
             unknown: gap_reports(&gaps),
             gaps: gap_line(&gaps),
             total: model.departures.newest().count(),

@@ -1,7 +1,7 @@
-//! Flags of kubectl's commands that kordon refuses, each with the reason.
+//! Flags and commands of kubectl that kordon refuses, each with the reason.
 
 /// Refused flags: the commands that have the flag, its name, and the reason.
-const REFUSED: [(&[&str], &str, &str); 13] = [
+const REFUSED: [(&[&str], &str, &str); 16] = [
     (OF_NODES, "allow-missing-template-keys", TEMPLATES),
     (OF_NODES, "template", TEMPLATES),
     (OF_NODES, "show-managed-fields", "objects are not printed, only what changes: use kubectl get"),
@@ -18,6 +18,13 @@ const REFUSED: [(&[&str], &str, &str); 13] = [
     (&["label", "annotate", "delete"], "recursive", FILES),
     (&["delete"], "cascade", "pods own nothing that would be deleted with them"),
     (&["delete"], "interactive", "with --enforce kordon always asks; --yes skips the question"),
+    (
+        LISTS,
+        "watch",
+        "a list is printed once: `kordon status --watch` prints what changes, `kordon` shows it",
+    ),
+    (LISTS, "sort-by", "--sort COLUMN sorts by a column"),
+    (LISTS, "field-selector", "--filter 'WORDS' selects by fields, as in 'zone:a state=Silent'"),
     (&["delete"], "raw", "kordon deletes pods by name, with their uid as the precondition"),
 ];
 
@@ -25,6 +32,10 @@ const REFUSED: [(&[&str], &str, &str); 13] = [
 const OF_NODES: &[&str] = &["taint", "label", "annotate"];
 /// Commands that change labels or annotations.
 const OF_METADATA: &[&str] = &["label", "annotate"];
+
+/// Commands that list objects.
+const LISTS: &[&str] =
+    &["nodes", "zones", "pods", "events", "evictions", "pending", "departures", "budgets", "audit"];
 
 const TEMPLATES: &str = "objects are not printed: -o json prints the plan or the report";
 const FILES: &str = "objects are named on the command line, not in files";
@@ -37,10 +48,29 @@ pub fn refusal(command: &str, flag: &str) -> Option<&'static str> {
         "R" => "recursive",
         "i" => "interactive",
         "A" => "all-namespaces",
+        "w" => "watch",
         long => long,
     };
     let found = REFUSED.iter().find(|(commands, flag, _)| commands.contains(&command) && *flag == long);
     found.map(|(.., reason)| *reason)
+}
+
+/// What does the work of a command of kubectl that kordon does not have: `kordon nodes` for `get nodes`. `words` are the
+/// command and what follows it. `None` for other commands.
+pub fn replacement(words: &[&str]) -> Option<&'static str> {
+    let kind = words.get(1).and_then(|word| word.split('/').next()).unwrap_or_default();
+    match words.first().copied()? {
+        "get" | "top" => Some(match kind {
+            "no" | "node" | "nodes" => "kordon nodes",
+            "po" | "pod" | "pods" => "kordon pods",
+            "ev" | "event" | "events" => "kordon events",
+            "pdb" | "poddisruptionbudget" | "poddisruptionbudgets" => "kordon budgets",
+            _ => "kordon nodes, kordon pods, kordon events or kordon budgets; other objects are kubectl's",
+        }),
+        "describe" => Some("kordon why node NAME or kordon why pod NAME"),
+        "version" => Some("kordon --version"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +160,32 @@ mod tests {
             ],
         ),
     ];
+
+    #[test]
+    fn commands_of_kubectl_name_what_does_their_work() {
+        for (line, meant) in [
+            ("kordon get nodes", "kordon nodes"),
+            ("kordon --context c get no -o wide", "kordon nodes"),
+            ("kordon top node", "kordon nodes"),
+            ("kordon get pdb", "kordon budgets"),
+            ("kordon describe node n1", "kordon why node NAME"),
+            ("kordon version", "kordon --version"),
+        ] {
+            let error =
+                parse(line.split(' ').map(Into::into), &Config::default()).expect_err(line).to_string();
+            assert!(error.contains(meant), "{line}: {error}");
+        }
+        for (line, meant) in [
+            ("kordon nodes -w", "kordon status --watch"),
+            ("kordon pods --watch", "kordon status --watch"),
+            ("kordon nodes --sort-by=.metadata.name", "--sort COLUMN"),
+        ] {
+            let error =
+                parse(line.split(' ').map(Into::into), &Config::default()).expect_err(line).to_string();
+            assert!(error.contains(meant), "{line}: {error}");
+        }
+        assert!(parse("kordon nodes -l pool=spot".split(' ').map(Into::into), &Config::default()).is_ok());
+    }
 
     #[test]
     fn each_flag_of_kubectl_is_supported_or_refused_with_the_reason() {

@@ -288,8 +288,20 @@ fn parse(args: impl IntoIterator<Item = OsString>, config: &Config) -> Result<Cl
 /// Name of the binary as a kubectl plugin.
 const PLUGIN: &str = "kubectl-kordon";
 
-/// Adds the reason to the error about a flag of kubectl that kordon refuses.
+/// Adds the reason to the error about a flag of kubectl that kordon refuses, or names what does the work of a command of
+/// kubectl.
 fn with_reason(error: clap::Error, args: &[OsString], command: &mut clap::Command) -> clap::Error {
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
+        let words: Vec<&str> = args.iter().filter_map(|word| word.to_str()).collect();
+        let place = words.iter().position(|word| word == name);
+        return match place.and_then(|place| kubectl_flags::replacement(&words[place..])) {
+            Some(meant) => {
+                let text = format!("{name} is a command of kubectl; in its place there is {meant}");
+                command.error(ErrorKind::InvalidSubcommand, text)
+            }
+            None => error,
+        };
+    }
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
     let name = flag.trim_start_matches('-').split('=').next().unwrap_or_default();
     let words = args.iter().filter_map(|word| word.to_str());

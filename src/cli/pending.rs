@@ -31,7 +31,7 @@ pub struct PendingArgs {
 
 /// Prints pods that wait for a node.
 pub async fn run(args: PendingArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let filter = args.filter.for_pane(Pane::Pending)?;
+    let filter = args.filter.in_namespace(Pane::Pending, &connection)?;
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     shot.model.run_pending(None);
     shot.model.refresh(shot.at);

@@ -205,7 +205,7 @@ pub fn dashboard(
         Dashboard::over(session, AppOptions { mode, themes, preferences: *preferences }, context)
             .keeping(history);
     dashboard.app.operations.locked = locked;
-    dashboard.notify = config.current().notify();
+    dashboard.notify = config.current().notify(&name);
     dashboard.preferences = config.followed(&name);
     dashboard.app.screen.glyphs = look.glyphs();
     Ok(dashboard)

@@ -20,7 +20,7 @@ use crate::{
     k8s::watch::read_events,
     model::{
         Model, PendingAdvice,
-        suggestions::{Numbers, Suggestion, SuggestionJob},
+        suggestions::{Guarding, Numbers, Suggestion, SuggestionJob},
     },
     ui::text,
 };
@@ -173,6 +173,7 @@ struct ActionReport {
 
 pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     args.once.output.refuse_csv("an explanation is a list of steps")?;
+    let config = connection.config.clone();
     let mut shot = match &args.subject {
         Subject::Pod { placement: true, .. } | Subject::Node { placement: true, .. } => {
             OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?
@@ -227,7 +228,10 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     }
     let events = events(&shot, &args.subject).await;
     let departure = departure(&shot, &args.subject, events.as_deref().unwrap_or_default()).await;
-    let report = report(&shot, &args.subject, events.map(|events| fold(&events)), departure)?;
+    let guards = guards::read(None).map(|guards| config.guarded(&shot.connection.context, guards));
+    let guards = guards.map_err(|error| error.to_string());
+    let events = events.map(|events| fold(&events));
+    let report = report(&shot, &args.subject, events, departure, &guards)?;
     args.once.output.print(&report, render)?;
     shot.done()
 }
@@ -314,6 +318,7 @@ fn report(
     subject: &Subject,
     events: Result<Vec<ClusterEvent>, String>,
     departure: Option<DepartureReport>,
+    guards: &Guarding,
 ) -> Result<WhyReport, CliError> {
     let Some(explainer) = shot.model.explainer(shot.at) else {
         return Err(CliError::NotFound { what: "the engine".into(), meant: Vec::new() });
@@ -325,7 +330,7 @@ fn report(
             match cluster.node(&of_name) {
                 Some(node) => {
                     let job = shot.model.node_suggestions(node, shot.at);
-                    let actions = job.map(|job| suggested(job, *placement));
+                    let actions = job.map(|job| suggested(job, *placement, guards));
                     let pressure = pressure.then(|| pressure::report(shot, node));
                     let events = events.as_deref().unwrap_or_default();
                     let steps = shot.model.explain_node(node, events, shot.at);
@@ -343,7 +348,7 @@ fn report(
             let (namespace, name) = (Some(key.namespace.to_string()), key.name.to_string());
             match cluster.pod(&key) {
                 Some(pod) => {
-                    let actions = suggested(shot.model.pod_suggestions(pod, shot.at), *placement);
+                    let actions = suggested(shot.model.pod_suggestions(pod, shot.at), *placement, guards);
                     let placement = placement.then(|| placed(shot, pod));
                     let steps = explainer.pod_with_events(pod, events.as_deref().unwrap_or_default());
                     ("pod", namespace, name, steps, placement, None, Some(actions))
@@ -373,9 +378,9 @@ fn report(
 }
 
 /// Possible actions, with the numbers of their plans if requested.
-fn suggested(job: SuggestionJob, with_plans: bool) -> Vec<Suggestion> {
+fn suggested(job: SuggestionJob, with_plans: bool, guards: &Guarding) -> Vec<Suggestion> {
     let numbers = if with_plans { Numbers::OfPlans } else { Numbers::None };
-    job.work(numbers, &guards::read(None).map_err(|error| error.to_string()))
+    job.work(numbers, guards)
 }
 
 /// The pod named by `NAME` or `NAMESPACE/NAME`.

@@ -174,6 +174,16 @@ impl Departures {
         }
     }
 
+    /// Returns the kept departures for which `keep` returns true, with their own counts.
+    pub fn only(&self, keep: impl Fn(&DepartureEntry) -> bool) -> Self {
+        let mut only = Self::default();
+        for (id, entry) in self.entries.iter().filter(|(_, entry)| keep(entry)) {
+            only.add_to_minute(id.at(), entry.departure.kind, 1);
+            only.entries.insert(*id, entry.clone());
+        }
+        only
+    }
+
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -96,8 +96,8 @@ impl OperationsDriver {
         self.guards.as_ref()
     }
 
-    /// Keeps the guard rails of another context that was shown in this session in force, because they are the same for
-    /// all contexts.
+    /// Keeps the guard rails of another context that was shown in this session in force, because those of the file
+    /// are the same for all contexts.
     pub fn keep_guards(&mut self, earlier: Option<&Guards>) {
         self.guards = stricter(self.guards.take(), earlier.cloned());
     }
@@ -107,10 +107,11 @@ impl OperationsDriver {
         while let Some(job) = app.next_job() {
             match job {
                 Job::StartMaintenance { number, start } => {
-                    let (context, guards) = (self.context.clone(), self.guards.clone());
+                    let guards = stricter(self.guards.clone(), app.preferences.guards.clone());
+                    let context = self.context.clone();
                     self.maintenances.start(number, *start, context, guards, &app.model, clock);
                 }
-                job => self.start(job, clock),
+                job => self.start(job, app.preferences.guards.as_ref(), clock),
             }
         }
     }
@@ -120,7 +121,8 @@ impl OperationsDriver {
         self.maintenances.show(model);
     }
 
-    fn start(&mut self, job: Job, clock: Clock) {
+    /// Starts a job. `own` are the guard rails of the context.
+    fn start(&mut self, job: Job, own: Option<&Guards>, clock: Clock) {
         match job {
             Job::Plan { number, job } => {
                 self.spawn(async move { JobResult::Planned { number, plan: make_plan(*job).await } });
@@ -153,10 +155,10 @@ impl OperationsDriver {
                 move |found| JobResult::Undoable { number, found },
             ),
             Job::Check { number, permissions } => {
-                let (context, earlier) = (self.context.clone(), self.guards.clone());
+                let (context, earlier, own) = (self.context.clone(), self.guards.clone(), own.cloned());
                 self.spawn_job(async move {
                     let (checks, guards) = match context {
-                        Some(context) => check(&context, earlier, &permissions).await,
+                        Some(context) => check(&context, earlier, own, &permissions).await,
                         None => (Err(NO_CONTEXT.into()), None),
                     };
                     DoneJob { result: JobResult::Checked { number, checks }, lock: None, guards }
@@ -334,16 +336,18 @@ async fn next_of_any(running: impl Iterator<Item = &mut RunningOperation>) -> Jo
 const NO_CONTEXT: &str = "nothing can be applied here";
 
 /// Asks the API server which permissions the user does not have, and reads the guard rails. Also returns the guard
-/// rails, combined with those that were in force earlier.
+/// rails, combined with those that were in force earlier. Those of the context, `own`, hold besides.
 async fn check(
     context: &WriteContext,
     earlier: Option<Guards>,
+    own: Option<Guards>,
     permissions: &[Permission],
 ) -> (Result<Checks, String>, Option<Guards>) {
     match guards::read(None) {
         Ok(guards) => {
             let guards = earlier.iter().fold(guards, |guards, earlier| guards.and(earlier));
-            (checks(context, guards.clone(), permissions).await, Some(guards))
+            let all = own.iter().fold(guards.clone(), Guards::and);
+            (checks(context, all, permissions).await, Some(guards))
         }
         Err(error) => (Err(error.to_string()), None),
     }

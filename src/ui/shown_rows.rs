@@ -52,10 +52,14 @@ impl ShownRows {
     }
 
     /// The rows as JSON: an object for each row, with the headings as names. In a list without headings, an array for
-    /// each row.
+    /// each row. Cells of columns of numbers are numbers, unless they say that the number is not known.
     pub fn json(&self) -> Value {
+        let value = |head: &String, cell: &String| match cell.parse::<i64>() {
+            Ok(number) if NUMBERS.contains(&head.as_str()) => number.into(),
+            _ => cell.clone().into(),
+        };
         let object = |row: &Vec<String>| -> Value {
-            let fields = self.heads.iter().zip(row).map(|(head, cell)| (head.clone(), cell.clone().into()));
+            let fields = self.heads.iter().zip(row).map(|(head, cell)| (head.clone(), value(head, cell)));
             fields.collect::<Map<String, Value>>().into()
         };
         let rows = self.rows.iter();
@@ -67,6 +71,9 @@ impl ShownRows {
     }
 }
 
+/// Headings of the columns of numbers.
+const NUMBERS: [&str; 5] = ["count", "nodes", "pods", "priority", "terminating"];
+
 /// A row with exactly this many cells. Missing cells are empty.
 fn whole(row: &[String], columns: usize) -> Vec<&[String]> {
     (0..columns).map(|place| row.get(place).map_or(&[][..], std::slice::from_ref)).collect()
@@ -75,6 +82,21 @@ fn whole(row: &[String], columns: usize) -> Vec<&[String]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_numbers_in_json() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = ShownRows {
+            heads: ["node", "pods", "nodes"].map(str::to_owned).to_vec(),
+            rows: vec![row(["7", "8", "▪▪"]), row(["a-2", "8+", ""])],
+            selected: None,
+        };
+        let expected = serde_json::json!([
+            {"node": "7", "pods": 8, "nodes": "▪▪"},
+            {"node": "a-2", "pods": "8+", "nodes": ""},
+        ]);
+        assert_eq!(rows.json(), expected);
+    }
 
     #[test]
     fn a_row_a_cell_and_all_rows_are_taken_as_text() {

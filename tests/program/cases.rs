@@ -362,6 +362,12 @@ async fn the_dashboard_shows_files_with_a_clock_that_stands() {
         "{frame}"
     );
     assert!(!frame.contains("permission") && !frame.contains("forbidden"), "{frame}");
+    let of_namespace = shell.file("namespace.txt", "");
+    let words =
+        ["--from", file, "-n", "c27c", "--snapshot", &of_namespace, "--size", "200x40", "--after", "2s"];
+    assert_eq!(shell.run(&words).await.code, DONE);
+    let frame = std::fs::read_to_string(&of_namespace).expect("a frame");
+    assert!(frame.contains("only pods and budgets of c27c"), "{frame}");
 }
 
 #[tokio::test]

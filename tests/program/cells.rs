@@ -134,6 +134,48 @@ fn the_usage_of_nodes_is_a_share_of_what_is_allocatable() {
     let row = |name: &str| shown.rows.iter().find(|row| row[0].contains(name)).expect("its row").clone();
     assert_eq!(row("pool-a-01")[1..], ["50%", "25%"]);
     assert_eq!(row("pool-a-02")[1..], ["–", "–"], "nothing is known of it");
+    let count = |fixture: &mut DashboardFixture, filter: &str| {
+        fixture.press(&format!("2/<Ctrl-u>{filter}<Enter>"));
+        shown_rows(&fixture.app, fixture.now).rows.len()
+    };
+    assert_eq!((count(&mut fixture, "cpu-used>49%"), count(&mut fixture, "mem-used>26%")), (1, 0));
+}
+
+#[test]
+fn what_a_column_shows_is_a_field_of_the_filter() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.change_node("pool-c-02", |node| {
+        (node.kernel_version, node.address) = ("6.12.9".into(), "10.7.0.2".into());
+    });
+    fixture.run(1);
+    for (keys, filter, rows) in [
+        ("2", "kernel=6.12.9", 1),
+        ("2", "address:10.7.0", 1),
+        ("2", "reason=KubeletNotReady", 1),
+        ("2", "message:down", 1),
+        ("2", "grace<<>1s zone=a", 3),
+        ("2", "renewals>1m zone=a", 3),
+        ("2", "next<<>5m zone=b", 1),
+        ("2", "next<<>5m zone=c state=Ready", 0),
+    ] {
+        fixture.press(&format!("{keys}/<Ctrl-u>{filter}<Enter>"));
+        assert_eq!(shown_rows(&fixture.app, fixture.now).rows.len(), rows, "{filter}");
+    }
+    let mut fixture = DashboardFixture::maintenance();
+    fixture.press("8/room=now<Enter>");
+    let rooms = shown_rows(&fixture.app, fixture.now).rows;
+    assert!(!rooms.is_empty() && rooms.iter().all(|row| row[1].contains("may leave")), "{rooms:?}");
+}
+
+#[test]
+fn the_whole_line_of_the_journal_is_searched() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("5");
+    let lines = |fixture: &DashboardFixture| shown_rows(&fixture.app, fixture.now).rows;
+    let with_word = lines(&fixture).iter().filter(|row| row[1].to_lowercase().contains("node")).count();
+    assert!(with_word > 0);
+    fixture.press("/node<Enter>");
+    assert!(lines(&fixture).len() >= with_word, "{:?}", lines(&fixture));
 }
 
 #[test]

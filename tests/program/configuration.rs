@@ -132,6 +132,29 @@ async fn every_command_that_writes_refuses_in_a_read_only_context_and_names_the_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn guard_rails_of_a_context_add_to_the_others_and_no_flag_loosens_them() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    server.govern().await;
+    let shell =
+        configured("[contexts.elsewhere.guards]\nmax-nodes = 0\n[contexts.here.guards]\nmax-nodes = 1");
+    let kubeconfig = shell.kubeconfig(&server.url, json!({}));
+    let (one, other) = ("general-1a-02", "general-1b-02");
+    let cordon = async |words: &[&str]| {
+        let line = [&["cordon", "--enforce", "--yes", "--kubeconfig", &kubeconfig], words].concat();
+        shell.run(&line).await
+    };
+    for more in [&[][..], &["--max-nodes=5"]] {
+        let refused = cordon(&[&[one, other], more].concat()).await;
+        assert_eq!(refused.code, GUARDED, "{}", refused.err);
+        assert!(refused.err.contains("--override max-nodes"), "{}", refused.err);
+    }
+    assert_eq!(server.written(), Vec::<String>::new());
+    assert_eq!(cordon(&[one]).await.code, DONE);
+    assert_eq!(cordon(&[one, other, "--override", "max-nodes"]).await.code, DONE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn check_prints_every_error_of_a_file_with_its_line() {
     let shell = configured("theme = \"pink\"\n[drain]\nparalel = 3");
     let output = shell.run(&["config", "check"]).await;

@@ -65,6 +65,8 @@ async fn a_context_that_does_not_answer_keeps_nobody_waiting() {
         driver.ready().await;
         driver.press(":ctx<Enter>").await;
         driver.wait("contexts: here, second, dead, refusing").await;
+        driver.press("dea<Tab>").await;
+        driver.wait(":context dead").await;
         driver.press("<Esc>:ctx secnd<Enter>").await;
         driver.wait("has no context secnd; did you mean second?").await;
         driver.press("<Esc>:ctx dead<Enter>").await;

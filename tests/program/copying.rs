@@ -214,7 +214,8 @@ fn a_column_has_its_configured_width_beside_the_usual_ones() {
 fn what_is_no_column_of_a_list_is_named_with_what_would_be() {
     let fault = |pane, text| ChosenColumn::parse(pane, text).expect_err(text);
     assert_eq!(fault(Pane::Budgets, "rom"), "\"rom\" is not a column: did you mean \"room\"?");
-    let all = "\"colour\" is not a column: there are for, pod, why, what would help, label:KEY";
+    assert_eq!(fault(Pane::Evictions, "nme"), "\"nme\" is not a column: did you mean \"name\"?");
+    let all = "\"colour\" is not a column: there are for, pod, why, what would help, name, label:KEY";
     assert_eq!(fault(Pane::Pending, "colour"), all);
     assert!(fault(Pane::Zones, "label:a").contains("zones have no labels here"));
     assert!(fault(Pane::Pods, "annotation:a").contains("annotations of nodes only"));

@@ -261,6 +261,8 @@ async fn a_broken_configuration_is_a_finding_with_its_line() {
     let error = found.text("files.configuration");
     assert!(error.contains("config.toml:2: unknown key \"tehme\": did you mean \"theme\"?"), "{error}");
     assert_eq!((found.result("files.guards"), found.result("files.journal")), ("problem", "problem"));
+    let error = found.text("files.guards");
+    assert!(error.contains("guards.toml:1: invalid type") && !error.contains('\n'), "{error}");
     assert_eq!(found.result("connection.answer"), "ok", "the rest is checked");
 
     fs::write(folder.join("config.toml"), "theme = \"light\"").expect("written");

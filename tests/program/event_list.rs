@@ -133,6 +133,7 @@ fn events_are_sorted_and_filtered_as_other_lists() {
         ("kind:pod ns=shop", 3),
         ("node=pool-b-02", 1),
         ("last<<>1m count>3", 1),
+        ("age<<>1m count>3", 1),
         ("web", 3),
         ("!source:kubelet", 0),
     ] {

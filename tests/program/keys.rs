@@ -440,11 +440,20 @@ fn a_range_of_rows_is_marked_from_the_last_mark_on() {
     let mut fixture = with_preset(KeyPreset::Vim);
     fixture.press("gV");
     let message = fixture.app.screen.message.clone();
-    assert_eq!(message.as_deref(), Some("a range starts here: v at its other end marks it"));
-    fixture.press("jjV");
-    assert_eq!(fixture.app.screen.marked_nodes.len(), 3, "where nothing is marked, the range starts");
+    assert_eq!(message.as_deref(), Some("a range starts here: moves extend it, v ends it"));
+    fixture.press("jjj");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 4, "the marks follow the moves");
+    fixture.press("k");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 3, "also back");
+    fixture.press("Vj");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 3, "the range has ended");
     fixture.press("<Esc>jv");
     assert_eq!(fixture.app.screen.marked_nodes.len(), 1, "the marks of before are cleared");
+    let mut fixture = pressed(DashboardFixture::incident(), "2gv");
+    let message = fixture.app.screen.message.clone();
+    assert_eq!(message.as_deref(), Some("a range starts here: v at its other end marks it"));
+    fixture.press("jjv");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 3, "where nothing is marked, the range starts");
     let fixture = pressed(DashboardFixture::incident(), "2g<Space>jjv");
     let (marked, rows) = (&fixture.app.screen.marked_nodes, fixture.app.screen.nodes.list.keys());
     assert_eq!(marked.len(), 4, "the mark moved on by one");
@@ -627,6 +636,18 @@ fn the_journal_is_kept_as_a_view() {
 }
 
 #[test]
+fn the_message_about_a_kept_view_outlasts_the_reading_of_the_file() {
+    let mut fixture = DashboardFixture::incident();
+    let said = Some("view a is in config.toml: :view a".to_owned());
+    (fixture.app.kept, fixture.app.screen.message) = (said.clone(), said.clone());
+    let preferences = fixture.app.preferences.clone();
+    fixture.app.on_preferences(Ok(preferences.clone()), fixture.now);
+    assert_eq!(fixture.app.screen.message, said);
+    fixture.app.on_preferences(Ok(preferences), fixture.now);
+    assert_eq!(fixture.app.screen.message.as_deref(), Some("the configuration was read again"));
+}
+
+#[test]
 fn a_saved_view_is_shown_by_its_name() {
     let mut fixture = pressed(DashboardFixture::incident(), "5");
     let view = SavedView {
@@ -642,10 +663,19 @@ fn a_saved_view_is_shown_by_its_name() {
     fixture.press(":view zone-b<Enter>");
     let fault = fixture.app.screen.overlays.palette().and_then(|palette| palette.fault.clone());
     assert_eq!(fault.as_deref(), Some("there is no saved view zone-b; did you mean zone-a?"));
+    fixture.press("<Esc>:view<Enter>");
+    let palette = fixture.app.screen.overlays.palette().expect("a view is chosen");
+    assert_eq!((palette.input.value(), palette.fault.as_deref()), ("view ", Some("saved views: zone-a")));
+    fixture.press("z<Tab>");
+    let palette = fixture.app.screen.overlays.palette().expect("it stays open");
+    assert_eq!(palette.input.value(), "view zone-a ");
     fixture.press("<Esc>:view zone-a<Enter>");
     let screen = &fixture.app.screen;
     assert_eq!((screen.focus, screen.listed_nodes().len()), (Pane::Nodes, 10));
     assert!(screen.wide && screen.zoomed && *screen.groups.grouping() == Grouping::Pool);
     let sort = screen.sort(Pane::Nodes).expect("a table");
     assert_eq!((sort.title(), sort.is_reversed()), ("age", true));
+    fixture.press("2:sort -pods<Enter>");
+    let sort = fixture.app.screen.sort(Pane::Nodes).expect("a table");
+    assert_eq!((sort.title(), sort.is_descending()), ("pods", true));
 }

@@ -103,6 +103,40 @@ async fn each_list_and_the_status_are_tables_of_csv_and_markdown() {
     assert!(!verdict.starts_with('|') && status.contains("\n\n| ZONE | "), "{status}");
 }
 
+/// Every list whose rows have a namespace lists those of `--namespace` only; the others refuse the flag.
+#[tokio::test]
+async fn a_namespace_restricts_every_list_that_has_one_and_the_others_refuse_it() {
+    let objects = Objects::of(CASE);
+    let rows = async |line: &str, list: &str| {
+        let report =
+            run(&objects, &[&line.split(' ').collect::<Vec<_>>()[..], &["-o", "json"]].concat()).await;
+        report.json()[list].as_array().map(Vec::len)
+    };
+    for (line, list) in [("evictions", "evictions"), ("departures", "departures"), ("departures", "counts")] {
+        assert_eq!(rows(line, list).await, Some(1), "{line}");
+        assert_eq!(rows(&format!("{line} -n c23"), list).await, Some(1), "{line}");
+        assert_eq!(rows(&format!("{line} -n other"), list).await, Some(0), "{line}");
+    }
+    let shell = Shell::new();
+    let file = shell.file("objects.json", &objects.list());
+    for line in ["nodes", "zones", "status", "forecast"] {
+        let refused = shell.refused(&[line, "-n", "c23", "--from", &file], USAGE).await;
+        assert!(refused.contains("leave out --namespace"), "{line}: {refused}");
+    }
+    let budgets = Objects::of("audit-budgets");
+    let all = budgets.answer("budgets", DONE).await["budgets"].as_array().map(Vec::len);
+    assert!(all > Some(0));
+    assert_eq!(budgets.answer("budgets -n default", DONE).await["budgets"].as_array().map(Vec::len), all);
+    assert_eq!(budgets.answer("budgets -n other", DONE).await["budgets"], json!([]));
+    let table = budgets.table("budgets -n other").await;
+    assert!(table.contains("namespace other has no PodDisruptionBudgets"), "{table}");
+    let audit = budgets.answer("audit -n other", DONE).await;
+    assert_eq!(audit["findings"], json!([]), "{audit:#}");
+    assert!(audit["otherNamespaces"].as_u64() > Some(0), "{audit:#}");
+    let table = budgets.table("audit -n other").await;
+    assert!(table.contains("nothing was found in this namespace"), "{table}");
+}
+
 #[tokio::test]
 async fn pods_have_their_local_data_in_every_format() {
     let mut objects = Objects::of(CASE);
@@ -127,10 +161,12 @@ async fn rows_are_sorted_and_filtered_as_in_the_dashboard() {
     assert_eq!(nodes("--sort node").await, ["c23-n1", "c23-n2"]);
     assert_eq!(nodes("--sort node:reversed").await, ["c23-n2", "c23-n1"]);
     assert_eq!(nodes("--sort pods:reversed").await, ["c23-n2", "c23-n1"]);
-    assert_eq!(nodes("--sort=-pods").await, ["c23-n2", "c23-n1"], "as in a saved view");
+    assert_eq!(nodes("--sort=-pods").await, ["c23-n1", "c23-n2"], "its values fall, as in a saved view");
     assert_eq!(nodes("--sort taints").await, ["c23-n1", "c23-n2"]);
     assert_eq!(nodes("--filter taint=*NoExecute").await, ["c23-n1"]);
     assert_eq!(nodes("--filter pods<1").await, ["c23-n2"]);
+    assert_eq!(nodes("-l kubernetes.io/hostname=c23-n2").await, ["c23-n2"]);
+    assert_eq!(nodes("--selector=kubernetes.io/hostname!=c23-n2 --filter pods>0").await, ["c23-n1"]);
     assert_eq!(nodes("--filter !ready:yes").await, ["c23-n1"]);
     let table = printed(&objects, &["nodes", "--filter", "nowhere"]).await;
     assert_eq!(table, "2 nodes in all, none matches nowhere\n");

@@ -95,6 +95,10 @@ fn the_wheel_over_another_pane_moves_its_rows_and_leaves_the_focus() {
     let screen = &fixture.app.screen;
     assert_eq!((screen.focus, screen.nodes.list.cursor()), (Pane::Nodes, Some(0)));
     assert_eq!(screen.zones.list.cursor(), Some(2), "the last of three");
+    let heading = place(&shown(&mut fixture), "  nodes");
+    fixture.app.on_wheel(Position::new(heading.x + 2, heading.y + 1), Movement::Up, fixture.now);
+    let screen = &fixture.app.screen;
+    assert_eq!((screen.nodes.list.cursor(), screen.zones.list.cursor()), (Some(0), Some(0)), "over a cell");
 }
 
 #[test]
@@ -128,6 +132,16 @@ fn a_click_on_a_cell_of_the_strip_or_of_a_zone_selects_its_node() {
     fixture.app.on_click(third, fixture.now, fixture.now);
     assert_eq!(fixture.app.screen.focus, Pane::Nodes);
     assert_eq!(selected(&fixture).as_deref(), Some("pool-a-03"));
+    for keys in ["1", "1z"] {
+        fixture.press(keys);
+        let buffer = shown(&mut fixture);
+        let heading = place(&buffer, "  nodes");
+        // The zones are in the order of their rows: a cell of the second one is a node of zone b.
+        let second = Position::new(heading.x + 2 + 1, heading.y + 2);
+        fixture.app.on_click(second, fixture.now, fixture.now);
+        assert_eq!(fixture.app.screen.focus, Pane::Nodes, "{keys}");
+        assert_eq!(selected(&fixture).as_deref(), Some("pool-b-02"), "{keys}");
+    }
 }
 
 #[test]

@@ -1542,6 +1542,17 @@ fn a_filter_without_a_match_says_what_would_match() {
     assert!(screen.contains(expected), "{screen}");
     let screen = said("/<Ctrl-u>plb03<Enter>");
     assert!(screen.contains("no node matches, but ~plb03 has 1 (Esc clears the filter)"), "{screen}");
+    for (filter, near) in [
+        ("poool", "did you mean pool?"),
+        ("pods>500", "values of pods are "),
+        (
+            "-l topology.kubernetes.io/region=eu-2",
+            "no topology.kubernetes.io/region is eu-2; did you mean eu-1?",
+        ),
+    ] {
+        let screen = said(&format!("/<Ctrl-u>{filter}<Enter>"));
+        assert!(screen.contains(&format!("no node matches: {near}")), "{filter}: {screen}");
+    }
     let screen = said("/<Ctrl-u>pool-a|pool-b<Enter>");
     let expected = "no node matches; a regular expression is /pool-a|pool-b/ (Esc clears the filter)";
     assert!(screen.contains(expected), "{screen}");

@@ -98,6 +98,7 @@ impl OperationSession {
         if how.agreement.enforce {
             ConnectionArgs::require_writable(&config, &connection.context)?;
         }
+        let guards = config.guarded(&connection.context, guards);
         let context = WriteContext::for_connection(&connection, patience.clock).await?;
         if let Some(notice) = &context.notice {
             print_line(notice);

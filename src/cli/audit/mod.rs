@@ -26,7 +26,7 @@ use kordon_core::{
     placement::Snapshot,
     plan::{Cancellation, can_place, needs, words::counted},
 };
-use report::AuditReport;
+use report::{AuditReport, LeftOut};
 
 #[derive(Args, Debug)]
 pub struct AuditArgs {
@@ -67,6 +67,7 @@ impl FailOn {
 
 /// Prints the audit.
 pub async fn run(args: AuditArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let namespace = connection.namespace.clone();
     let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     shot.read_autoscalers().await;
@@ -82,9 +83,10 @@ pub async fn run(args: AuditArgs, connection: ConnectionArgs) -> Result<(), CliE
         Ok(webhooks) => audit.add_webhooks(&webhooks),
         Err(why) => note(&format!("whether webhooks are asked about evictions is not known: {why}")),
     }
+    let hidden = namespace.as_deref().map(|name| hide_other_namespaces(&mut audit, name));
     let known = baseline.map_or(0, |baseline| baseline.remove_known(&mut audit));
     let gaps = shot.model.cluster.gaps(FeedKind::REMOVAL.into_iter().chain(FeedKind::REPLACEMENTS));
-    let report = AuditReport::new(&audit, &gaps, known, shot.at);
+    let report = AuditReport::new(&audit, &gaps, LeftOut { known, hidden }, shot.at);
     if let Some(file) = &args.junit {
         junit::write(&audit, file)?;
     }
@@ -112,6 +114,13 @@ impl AuditArgs {
             None => Ok(()),
         }
     }
+}
+
+/// Leaves out the findings about objects of other namespaces, and returns their number. Objects without a namespace stay.
+fn hide_other_namespaces(audit: &mut DrainAudit, namespace: &str) -> usize {
+    let before = audit.findings.len();
+    audit.retain(|finding| ["", namespace].contains(&&*finding.subject.namespace));
+    before - audit.findings.len()
 }
 
 /// Runs the audit. On a terminal, shows its progress.

@@ -38,8 +38,20 @@ pub struct AuditReport {
     pub findings: Vec<FindingReport>,
     /// Number of findings that are left out, because the report of `--baseline` has them.
     pub known: usize,
+    /// Number of findings that are left out, because they are about another namespace than that of `--namespace`;
+    /// `null` without it.
+    pub other_namespaces: Option<usize>,
     #[serde(flatten)]
     pub unknown: UnknownReport,
+}
+
+/// Numbers of findings that are left out of a report.
+#[derive(Clone, Copy, Debug)]
+pub struct LeftOut {
+    /// Findings that the report of `--baseline` has.
+    pub known: usize,
+    /// Findings of other namespaces; `None` without `--namespace`.
+    pub hidden: Option<usize>,
 }
 
 /// Counts of all audited nodes, or of those in one zone or pool.
@@ -118,8 +130,8 @@ pub struct AuditedNodeReport {
     /// Whether the node's drain ends.
     #[serde(skip)]
     pub drains: bool,
-    /// The most severe cause among the node's findings, in words; `in the baseline` if all causes are left out, empty
-    /// if there is no cause.
+    /// The most severe cause among the node's findings, in words; `in the baseline` or `left out` if all causes are
+    /// left out, empty if there is no cause.
     #[serde(skip)]
     pub cause: String,
 }
@@ -172,7 +184,7 @@ pub struct FixReport {
 }
 
 impl AuditReport {
-    pub fn new(audit: &DrainAudit, gaps: &Gaps, known: usize, at: Timestamp) -> Self {
+    pub fn new(audit: &DrainAudit, gaps: &Gaps, left_out: LeftOut, at: Timestamp) -> Self {
         let named = |(name, group): (String, AuditGroup)| NamedGroupReport { name, counts: (&group).into() };
         Self {
             schema: SCHEMA,
@@ -180,9 +192,10 @@ impl AuditReport {
             total: (&audit.total()).into(),
             zones: audit.zones().into_iter().map(named).collect(),
             pools: audit.pools().into_iter().map(named).collect(),
-            nodes: audit.nodes.iter().map(|node| AuditedNodeReport::new(node, audit)).collect(),
+            nodes: audit.nodes.iter().map(|node| AuditedNodeReport::new(node, audit, left_out)).collect(),
             findings: audit.findings.iter().map(FindingReport::from).collect(),
-            known,
+            known: left_out.known,
+            other_namespaces: left_out.hidden,
             unknown: UnknownReport::new(gaps),
         }
     }
@@ -197,11 +210,15 @@ impl From<&AuditGroup> for AuditGroupReport {
 }
 
 impl AuditedNodeReport {
-    fn new(node: &AuditedNode, audit: &DrainAudit) -> Self {
+    fn new(node: &AuditedNode, audit: &DrainAudit, left_out: LeftOut) -> Self {
         let totals = &node.totals;
         let findings = || node.findings.iter().map(|place| &audit.findings[*place]);
         let is_cause = |finding: &&Finding| finding.severity() != FindingSeverity::Note;
-        let left_out = if node.has_left_out { "in the baseline" } else { "" };
+        let left_out = match (node.has_left_out, left_out.hidden) {
+            (false, _) => "",
+            (true, None) => "in the baseline",
+            (true, Some(_)) => "left out",
+        };
         Self {
             node: node.node.clone(),
             zone: node.zone.short(),

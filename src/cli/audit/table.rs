@@ -32,8 +32,20 @@ pub fn render(report: &AuditReport, out: &mut Page) {
             kind.iter().for_each(|finding| block(finding, out));
         }
     }
+    let hidden = report.other_namespaces.unwrap_or(0);
     if report.findings.is_empty() {
-        out.line(Emphasis::Plain, nothing_found(report.total.unknown, report.known));
+        let text = match hidden {
+            0 => nothing_found(report.total.unknown, report.known),
+            _ => "nothing was found in this namespace",
+        };
+        out.line(Emphasis::Plain, text);
+    }
+    if hidden > 0 {
+        let findings = counted(hidden, "finding", "findings");
+        out.line(
+            Emphasis::Dim,
+            &format!("left out: {findings} of other namespaces; the nodes' answers count them"),
+        );
     }
     if report.known > 0 {
         let known = counted(report.known, "finding is", "findings are");

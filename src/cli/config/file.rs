@@ -22,7 +22,9 @@ use crate::{
         preferences::{ContextMark, MarkColour, SavedView, list_named, list_names},
     },
     cli::definition,
+    executor::guards::GuardsFile,
 };
+use kordon_core::operation::Guards;
 
 /// The tables of the file that are not defaults of flags or settings of the controller.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -97,6 +99,10 @@ struct ContextFile {
     /// Word that marks the context, in the header and in confirmations: `PRODUCTION`.
     #[schemars(with = "String")]
     word: Option<String>,
+    /// Guard rails in this context, besides those of `guards.toml`: the stricter of each holds.
+    guards: GuardsFile,
+    /// Notifications in this context; keys that are not set are those of all contexts.
+    notify: NotifyFile,
     #[serde(flatten)]
     look: LookFile,
 }
@@ -129,6 +135,20 @@ impl ConfigFile {
             layout: look.layout,
             mark: own.and_then(|own| own.mark(context)),
             read_only: None,
+            guards: None,
+        }
+    }
+
+    /// Guard rails of a context; `None` if the file has no table for it, or wrong guard rails.
+    pub fn guards(&self, context: &str) -> Option<Guards> {
+        self.contexts.get(context)?.guards.guards(false).ok()
+    }
+
+    /// Notifications in a context.
+    pub fn notify_of(&self, context: &str) -> NotifyFile {
+        match self.contexts.get(context) {
+            Some(own) => self.notify.clone().overridden_with(own.notify.clone()),
+            None => self.notify.clone(),
         }
     }
 

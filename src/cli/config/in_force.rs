@@ -40,7 +40,10 @@ impl ConfigInForce {
         let read = move || {
             let error_text = |error: ConfigError| visible::text(&error.in_short()).into_owned();
             let config = config.read_again().map_err(error_text)?;
-            Ok(ReadConfiguration { preferences: config.preferences(&context), notify: config.notify() })
+            Ok(ReadConfiguration {
+                preferences: config.preferences(&context),
+                notify: config.notify(&context),
+            })
         };
         Some(PreferencesFile { path, known: state, read: Arc::new(read) })
     }
@@ -51,6 +54,7 @@ mod tests {
     use std::{fs, path::PathBuf};
 
     use super::*;
+    use kordon_core::operation::Guards;
 
     struct File {
         _folder: tempfile::TempDir,
@@ -89,6 +93,18 @@ mod tests {
         file.write("[contexts.prod]\nread-onyl = true");
         config.read_again().expect_err("no such key");
         assert_eq!(read_only(&config), why, "the configuration in force stays");
+    }
+
+    #[test]
+    fn guard_rails_of_a_context_only_become_stricter() {
+        let most = |config: &Config| config.guarded("prod", Guards::default()).max_nodes;
+        let (file, config) = File::new("");
+        for (nodes, in_force) in [(3, 3), (5, 3), (1, 1)] {
+            file.write(&format!("[contexts.prod.guards]\nmax-nodes = {nodes}"));
+            assert_eq!(most(&config.read_again().expect("valid")), Some(in_force));
+        }
+        file.write("");
+        assert_eq!(most(&config.read_again().expect("valid")), Some(1));
     }
 
     #[test]

@@ -26,7 +26,11 @@ use crate::{
     run::{notify::NotifyOptions, preferences_file::FileState},
 };
 use flags::{configurable, flag_definition, known_keys};
-use kordon_core::engine::{Origin, Settings};
+use kordon_core::{
+    engine::{Origin, Settings},
+    operation::Guards,
+};
+use reader::ReadFile;
 
 /// The configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +41,8 @@ pub struct Config {
     file: ConfigFile,
     /// State of the file just before it was read; `None` if there was no file.
     state: Option<FileState>,
+    /// Guard rails of contexts, the strictest of this configuration and earlier ones of the session.
+    guards: BTreeMap<String, Guards>,
     /// Contexts that this configuration or an earlier one of the session makes read-only, each with the reason.
     read_only: BTreeMap<String, String>,
 }
@@ -120,6 +126,10 @@ impl Config {
         let still = std::mem::take(&mut config.read_only);
         config.read_only.clone_from(&self.read_only);
         config.read_only.extend(still);
+        for (context, earlier) in &self.guards {
+            let guards = config.guards.remove(context).map_or(earlier.clone(), |guards| guards.and(earlier));
+            config.guards.insert(context.clone(), guards);
+        }
         Ok(config)
     }
 
@@ -147,12 +157,20 @@ impl Config {
     /// # Errors
     /// Every error of the file, in the order of its lines; at least one.
     pub(super) fn parse_fully(path: &Path, text: &str) -> Result<Self, Vec<ConfigError>> {
-        let (values, mut errors) = reader::read(path, text);
+        let ReadFile { values, mut errors, wrong } = reader::read(path, text);
         let mut config = Self { path: path.to_owned(), values, ..Self::default() };
-        match toml::from_str(text) {
+        // One wrong key must not hide the errors of the other tables.
+        let file = toml::from_str(text).or_else(|error| match errors.is_empty() {
+            true => Err(error),
+            false => without(text, &wrong).ok_or(error),
+        });
+        match file {
             Ok(file) => {
                 config.file = file;
                 config.read_only = config.read_only_contexts();
+                let contexts = config.file.context_names();
+                let guards = |name: &str| Some((name.to_owned(), config.file.guards(name)?));
+                config.guards = contexts.filter_map(guards).collect();
                 config.check_tables(&mut errors);
             }
             Err(error) if errors.is_empty() => {
@@ -176,8 +194,13 @@ impl Config {
             (self.line_of(&path), why)
         });
         // The reader leaves out a value in which it has found an error itself.
-        let notify = self.file.notify.options().err();
-        let notify = notify.and_then(|(key, why)| Some((self.line_if_set(&["notify", key])?, why)));
+        let of_all = self.file.notify.options().err().map(|(key, why)| (vec!["notify", key], why));
+        let of_contexts = self.file.context_names().filter_map(|name| {
+            let (key, why) = self.file.notify_of(name).options().err()?;
+            Some((vec!["contexts", name, "notify", key], why))
+        });
+        let notify = of_all.into_iter().chain(of_contexts);
+        let notify = notify.filter_map(|(path, why)| Some((self.line_if_set(&path)?, why)));
         let read: BTreeSet<usize> = errors.iter().map(ConfigError::line).collect();
         let found: BTreeSet<(usize, String)> = keys.chain(settings).chain(notify).collect();
         let new = found.into_iter().filter(|(line, _)| !read.contains(line));
@@ -211,9 +234,14 @@ impl Config {
         self.values.iter().find(|value| value.path() == path).map(ConfigValue::line)
     }
 
-    /// The notifications that the configuration asks for.
-    pub fn notify(&self) -> NotifyOptions {
-        self.file.notify.options().expect("checked when it was read")
+    /// The notifications that the configuration asks for in a context.
+    pub fn notify(&self, context: &str) -> NotifyOptions {
+        self.file.notify_of(context).options().expect("checked when it was read")
+    }
+
+    /// Adds the guard rails of a context to those of the file of guard rails: the stricter of each holds.
+    pub fn guarded(&self, context: &str, guards: Guards) -> Guards {
+        self.guards.get(context).into_iter().fold(guards, Guards::and)
     }
 
     /// Line, from 1, of the last setting under `keys` that causes this error in a context.
@@ -222,6 +250,7 @@ impl Config {
             KeymapError::Unknown { name, .. } => vec![name],
             KeymapError::NoKey { command, .. } => vec![command],
             KeymapError::NoArgument { command } => vec![command],
+            KeymapError::NoWayOut => vec!["quit", "palette"],
             KeymapError::Conflict { one, other, .. } => vec![one, other],
         };
         let is_bind = |value: &&ConfigValue| {
@@ -281,7 +310,8 @@ impl Config {
             Some(ConfigSource::Environment(_)) => general_theme,
             Some(ConfigSource::Line(_)) | None => preferences.theme.or(general_theme),
         };
-        Preferences { theme, read_only: self.read_only_key(context), ..preferences }
+        let guards = self.guards.get(context).cloned();
+        Preferences { theme, read_only: self.read_only_key(context), guards, ..preferences }
     }
 
     /// Preferences for a dashboard that is opened now. A context that was read-only earlier in this session stays so.
@@ -348,6 +378,17 @@ impl Config {
             set.expect("checked when it was read");
         }
     }
+}
+
+/// The file without the keys of these paths; `None` if it still cannot be read.
+fn without(text: &str, wrong: &[Vec<String>]) -> Option<ConfigFile> {
+    let mut file: toml::Table = toml::from_str(text).ok()?;
+    for path in wrong {
+        let (key, tables) = path.split_last()?;
+        let table = tables.iter().try_fold(&mut file, |table, name| table.get_mut(name)?.as_table_mut());
+        table.and_then(|table| table.remove(key));
+    }
+    toml::Value::Table(file).try_into().ok()
 }
 
 fn file_name(path: &Path) -> String {
@@ -539,9 +580,36 @@ mod tests {
     }
 
     #[test]
+    fn guard_rails_and_notices_of_a_context_are_checked_and_add_to_those_of_all() {
+        let text = "[notify]\non = [\"node\"]\nby = [\"bell\"]\n[contexts.prod.guards]\nmax-nodes = 1\n\
+                    [contexts.prod.notify]\non = []";
+        let config = parse(text).expect("valid");
+        let file = Guards { max_nodes: Some(3), max_zone_percent: Some(50), ..Guards::default() };
+        let prod = config.guarded("prod", file.clone());
+        assert_eq!((prod.max_nodes, prod.max_zone_percent), (Some(1), Some(50)));
+        assert_eq!(config.guarded("test", file.clone()), file);
+        let off = Guards { keep_last_ready: false, ..file.clone() };
+        assert!(!config.guarded("prod", off).keep_last_ready, "a context adds only what it names");
+        assert_eq!((config.notify("prod").on.len(), config.notify("test").on.len()), (0, 1));
+        assert_eq!(
+            error("[contexts.a.guards]\nmax-node = 1"),
+            ":2: unknown key \"max-node\": did you mean \"max-nodes\"?"
+        );
+        assert_eq!(
+            error("[contexts.a.guards]\nmax-zone-percent = 101"),
+            ":2: max-zone-percent = \"101\" is not a whole number from 0 to 100"
+        );
+        assert!(
+            error("[contexts.a.guards]\nprotected-pods = [\"a in b\"]").contains("is not a label selector")
+        );
+        assert!(error("[contexts.a.notify]\nby = [\"command\"]").starts_with(":2: by has \"command\""));
+        assert!(error("[contexts.a.notify]\nby = [\"mail\"]").contains("is not one of bell"));
+    }
+
+    #[test]
     fn all_errors_of_a_file_are_found_in_the_order_of_its_lines() {
         let text = "theme = \"pink\"\n[drain]\nparallel = 0\n[contexts.a]\nx = 1\n[keys]\npreset = 1";
-        let (_, errors) = reader::read(Path::new(PATH), text);
+        let errors = reader::read(Path::new(PATH), text).errors;
         assert_eq!(errors.iter().map(ConfigError::line).collect::<Vec<_>>(), [1, 3, 5, 7]);
     }
 
@@ -558,6 +626,20 @@ mod tests {
         for (text, meant) in texts.iter().zip(meant) {
             assert!(text.contains(meant), "{text} does not name {meant}");
         }
+    }
+
+    #[test]
+    fn a_wrong_key_hides_no_errors_of_other_tables() {
+        let text = "[layout]\nabov = 6\n[views.bad]\npane = \"nodes\"\nfilter = \"pods>abc\"\nsort = \"-pds\"\n\
+                    [columns.nodes]\nshow = [\"nme\"]\n[keys.bind]\nquit = \"f7\"\nzoom = \"f7\"";
+        let errors = Config::parse_fully(Path::new(PATH), text).expect_err("errors");
+        assert_eq!(errors.iter().map(ConfigError::line).collect::<Vec<_>>(), [2, 5, 6, 8, 11], "{errors:?}");
+    }
+
+    #[test]
+    fn a_command_can_lose_its_keys() {
+        assert!(parse("[keys.bind]\nquit = []").is_ok());
+        assert!(error("[keys.bind]\nquit = []\npalette = []").starts_with(":3: no key quits"));
     }
 
     #[test]

@@ -16,12 +16,15 @@ use crate::{
 pub struct NotifyFile {
     /// Changes of which the user is notified: `verdict>=warning` (or `notice`, `critical`, `disconnected`), `node`,
     /// `zone`, `drain-done`, `drain-blocked`.
-    on: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    on: Option<Vec<String>>,
     /// Ways to notify the user: `bell`, `osc9`, `osc777` and `osc99` of the terminal, `command`, `webhook`.
-    by: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    by: Option<Vec<String>>,
     /// Program and arguments for `command`, without a shell. `{title}`, `{text}`, `{kind}`, `{context}` and `{object}`
     /// of arguments are filled in.
-    command: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    command: Option<Vec<String>>,
     /// URL for `webhook`, to which JSON is posted.
     #[schemars(with = "String")]
     webhook: Option<String>,
@@ -68,14 +71,26 @@ fn way(text: &str) -> Result<NotifyWay, String> {
 }
 
 impl NotifyFile {
+    /// Replaces the keys that `own` sets.
+    #[must_use]
+    pub fn overridden_with(self, own: Self) -> Self {
+        Self {
+            on: own.on.or(self.on),
+            by: own.by.or(self.by),
+            command: own.command.or(self.command),
+            webhook: own.webhook.or(self.webhook),
+            at_most: own.at_most.or(self.at_most),
+        }
+    }
+
     /// The options that the table describes.
     ///
     /// # Errors
     /// A value is invalid, or a receiver lacks a setting that it needs. The error has the key and the problem.
     pub fn options(&self) -> Result<NotifyOptions, (&'static str, String)> {
         let on: Result<Vec<NoticeRule>, String> =
-            self.on.iter().map(|text| NoticeRule::parse(text)).collect();
-        let ways: Result<Vec<NotifyWay>, String> = self.by.iter().map(|text| way(text)).collect();
+            self.on.iter().flatten().map(|text| NoticeRule::parse(text)).collect();
+        let ways: Result<Vec<NotifyWay>, String> = self.by.iter().flatten().map(|text| way(text)).collect();
         let ways = ways.map_err(|why| ("by", why))?;
         let terminal = ways.iter().filter_map(|way| match way {
             NotifyWay::Terminal(form) => Some(*form),
@@ -94,9 +109,9 @@ impl NotifyFile {
     }
 
     fn command(&self, is_used: bool) -> Result<Vec<String>, (&'static str, String)> {
-        match self.command.first() {
+        match self.command.as_deref() {
             _ if !is_used => Ok(Vec::new()),
-            Some(program) if !program.is_empty() => Ok(self.command.clone()),
+            Some(command @ [program, ..]) if !program.is_empty() => Ok(command.to_vec()),
             _ => Err(("by", "by has \"command\", but command names no program".into())),
         }
     }
@@ -124,6 +139,15 @@ mod tests {
         assert_eq!(NotifyFile::default().options(), Ok(NotifyOptions::default()));
         let unused = file("on = [\"node\"]\ncommand = [\"x\"]\nwebhook = \"https://h/x\"").options();
         assert!(!unused.expect("valid").has_receiver());
+    }
+
+    #[test]
+    fn keys_of_a_context_replace_those_of_all_and_an_empty_list_notifies_nobody() {
+        let all = file("on = [\"node\"]\nby = [\"bell\"]\nat-most = \"2 per 5m\"");
+        let of = |text: &str| all.clone().overridden_with(file(text)).options().expect("valid");
+        let own = of("by = [\"osc9\"]");
+        assert_eq!((own.terminal, own.on.len(), own.at_most.count), (vec![TerminalNotice::Osc9], 1, 2));
+        assert!(!of("by = []").has_receiver() && of("").has_receiver());
     }
 
     #[test]

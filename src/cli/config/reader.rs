@@ -16,14 +16,26 @@ use super::{
     notify::check_notify,
 };
 use crate::app::preferences::MarkColour;
-use kordon_core::cluster::nearest::{did_you_mean, nearest};
+use kordon_core::cluster::{
+    Selector,
+    nearest::{did_you_mean, nearest},
+};
 
 /// Maximum length of the word that marks a context, in characters.
 const LONGEST_WORD: usize = 24;
 
-/// Reads the text of a file. Returns its values, and every error in the order of the lines.
-pub fn read(path: &Path, text: &str) -> (Vec<ConfigValue>, Vec<ConfigError>) {
-    let mut reader = Reader { path, text, values: Vec::new(), errors: Vec::new() };
+/// What the reader has found in a file.
+pub struct ReadFile {
+    pub values: Vec<ConfigValue>,
+    /// Every error, in the order of the lines.
+    pub errors: Vec<ConfigError>,
+    /// Paths of the keys that have an error.
+    pub wrong: Vec<Vec<String>>,
+}
+
+/// Reads the text of a file.
+pub fn read(path: &Path, text: &str) -> ReadFile {
+    let mut reader = Reader { path, text, values: Vec::new(), errors: Vec::new(), wrong: Vec::new() };
     let (table, syntax) = DeTable::parse_recoverable(text);
     for error in &syntax {
         reader.error(error.span().map_or(0, |span| span.start), error.message().to_owned());
@@ -33,7 +45,7 @@ pub fn read(path: &Path, text: &str) -> (Vec<ConfigValue>, Vec<ConfigError>) {
         reader.read_table(&[], &schema(), table.get_ref());
     }
     reader.errors.sort_by_key(ConfigError::line);
-    (reader.values, reader.errors)
+    ReadFile { values: reader.values, errors: reader.errors, wrong: reader.wrong }
 }
 
 struct Reader<'a> {
@@ -41,17 +53,19 @@ struct Reader<'a> {
     text: &'a str,
     values: Vec<ConfigValue>,
     errors: Vec<ConfigError>,
+    wrong: Vec<Vec<String>>,
 }
 
 impl Reader<'_> {
     fn read_table(&mut self, path: &[String], schema: &Value, table: &DeTable<'_>) {
         for (key, value) in table {
+            let path = [path, &[key.get_ref().to_string()]].concat();
             match child(schema, key.get_ref()) {
-                Some(child) => {
-                    let path = [path, &[key.get_ref().to_string()]].concat();
-                    self.read_value(path, child, key.span().start, value);
+                Some(child) => self.read_value(path, child, key.span().start, value),
+                None => {
+                    self.report_unknown(key, &known_names(schema));
+                    self.wrong.push(path);
                 }
-                None => self.report_unknown(key, &known_names(schema)),
             }
         }
     }
@@ -60,13 +74,19 @@ impl Reader<'_> {
         let is_table = schema["properties"].is_object() || schema["additionalProperties"].is_object();
         match value.get_ref() {
             DeValue::Table(table) if is_table => self.read_table(&path, schema, table),
-            _ if is_table => self.error(value.span().start, format!("{} is not a table", path.join("."))),
+            _ if is_table => {
+                self.error(value.span().start, format!("{} is not a table", path.join(".")));
+                self.wrong.push(path);
+            }
             value => match leaf(&path, schema, value) {
                 Ok(texts) => {
                     let source = ConfigSource::Line(self.line(at));
                     self.values.push(ConfigValue { path, text: texts.join(", "), source });
                 }
-                Err(why) => self.error(at, why),
+                Err(why) => {
+                    self.error(at, why);
+                    self.wrong.push(path);
+                }
             },
         }
     }
@@ -117,7 +137,9 @@ fn leaf(path: &[String], schema: &Value, value: &DeValue<'_>) -> Result<Vec<Stri
         (DeValue::Array(items), true) => {
             let texts: Option<Vec<_>> =
                 items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect();
-            texts.filter(|texts| !texts.is_empty()).ok_or_else(|| format!("{key} is not a list of texts"))?
+            texts
+                .filter(|texts| !texts.is_empty() || may_be_empty(&words))
+                .ok_or_else(|| format!("{key} is not a list of texts"))?
         }
         _ if schema["type"] == "array" => return Err(format!("{key} is not a list of texts")),
         _ => {
@@ -130,6 +152,11 @@ fn leaf(path: &[String], schema: &Value, value: &DeValue<'_>) -> Result<Vec<Stri
         checked.map_err(|why| format!("{key} = {text:?} is {why}"))?;
     }
     Ok(texts)
+}
+
+/// Whether an empty list says something: that no key runs a command, or that nobody is notified.
+fn may_be_empty(path: &[&str]) -> bool {
+    matches!(path, [.., "bind", _] | [.., "notify", "on" | "by"])
 }
 
 fn takes_list(schema: &Value) -> bool {
@@ -170,7 +197,7 @@ fn check_text(path: &[&str], schema: &Value, text: &str) -> Result<(), String> {
     match path {
         [flag] | ["drain", flag] => return check_flag(flag, text),
         ["controller", flag] | ["contexts", _, "controller", flag] => return check_setting(flag, text),
-        ["notify", key] => return check_notify(key, text),
+        ["notify", key] | ["contexts", _, "notify", key] => return check_notify(key, text),
         ["contexts", _, "theme"] => return check_flag("theme", text),
         ["contexts", _, "colour"] if MarkColour::parse(text).is_none() => {
             let names = MarkColour::names();
@@ -179,6 +206,9 @@ fn check_text(path: &[&str], schema: &Value, text: &str) -> Result<(), String> {
         }
         ["contexts", _, "word"] if !is_word(text) => {
             return Err(format!("not a word of 1 to {LONGEST_WORD} printable characters"));
+        }
+        ["contexts", _, "guards", "protected-pods"] if Selector::parse(text).is_err() => {
+            return Err("not a label selector, such as app=web".into());
         }
         [.., "aliases", name] if name.is_empty() || name.contains(char::is_whitespace) => {
             return Err("not possible: the name of an alias has no spaces".into());

@@ -71,7 +71,7 @@ const EXAMPLES: &str = r#"
 #at-most = "1 per 1m"
 
 # Settings of one context of the kubeconfig. keys, aliases, columns, views and layout may be here, too.
-[contexts.production]
+#[contexts.production]
 # Whether every command refuses to write to the cluster of this context.
 #read-only = true
 # Theme to start with in this context.
@@ -82,6 +82,10 @@ const EXAMPLES: &str = r#"
 #word = "PRODUCTION"
 # Settings of the controller of this context's cluster, as in [controller].
 #controller = { node-eviction-rate = 0.1 }
+# Guard rails in this context, besides those of guards.toml: the stricter of each holds.
+#guards = { max-nodes = 1, max-zone-percent = 20, keep-last-ready = true, protected-namespaces = ["payments"], protected-pods = ["app=vault"] }
+# Notifications in this context; what is not set is as in [notify].
+#notify = { on = ["verdict>=critical"], by = ["bell"] }
 "#;
 
 /// Text of the default configuration file.
@@ -165,6 +169,11 @@ mod tests {
         let uncommented: Vec<&str> =
             text.lines().map(|line| if is_setting(line) { &line[1..] } else { line }).collect();
         check(&uncommented.join("\n"));
+    }
+
+    #[test]
+    fn the_default_file_is_about_no_context() {
+        assert!(!text().lines().any(|line| line.starts_with("[contexts")));
     }
 
     #[test]

@@ -54,15 +54,15 @@ pub async fn run(args: DoctorArgs, connection: ConnectionArgs) -> Result<(), Cli
     }
     checks.extend(files::checks(&config, args.configuration_error.as_ref()));
     checks.extend(terminal::checks());
+    let context = checked.connection.as_ref().map_or("", |connection| &connection.context);
     checks.push(match args.configuration_error {
-        None => notices::of_receivers(&config.notify()),
+        None => notices::of_receivers(&config.notify(context)),
         Some(_) => {
             DoctorCheck::unknown(notices::RECEIVERS, "not checked, because files.configuration failed")
         }
     });
     if args.notify {
-        let context = checked.connection.as_ref().map_or("", |connection| &connection.context);
-        checks.push(notices::test(config.notify(), context).await);
+        checks.push(notices::test(config.notify(context), context).await);
     }
     let report = DoctorReport::new(checks, began);
     args.output.print(&report, render)?;

@@ -134,6 +134,7 @@ pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> 
 impl HorizonArgs {
     /// Reads the objects that a forecast needs.
     async fn ask(&self, connection: ConnectionArgs) -> Result<OneShot, CliError> {
+        connection.refuse_namespace("a forecast is of the whole cluster")?;
         OneShot::ask_for(&self.once, &FeedKind::PREDICTION, connection).await
     }
 

@@ -24,7 +24,7 @@ use kordon_time::Timestamp;
 
 /// Prints the evictions.
 pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Evictions)?);
+    let (sort, filter) = (args.sort.column()?, args.filter.in_namespace(Pane::Evictions, &connection)?);
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     shot.run_forecast();
     shot.model.run_outcomes(None, shot.at);

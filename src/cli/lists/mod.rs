@@ -9,6 +9,7 @@ pub mod zones;
 use clap::Args;
 
 use super::{
+    connection::ConnectionArgs,
     exit::{self, CliError},
     once::OnceArgs,
     page::{Emphasis, Page},
@@ -43,6 +44,9 @@ pub struct FilterArgs {
     /// List only rows that pass this filter, as after `/` in the dashboard: 'zone:a state=Silent pods>20'
     #[arg(long, value_name = "WORDS")]
     filter: Option<String>,
+    /// List only rows with these labels, as in kubectl: 'pool=spot,tier in (a, b)'
+    #[arg(long, short = 'l', value_name = "SELECTOR")]
+    selector: Option<String>,
 }
 
 impl FilterArgs {
@@ -51,11 +55,24 @@ impl FilterArgs {
     /// # Errors
     /// A term cannot be read, or no row of the pane can pass it.
     pub fn for_pane(&self, pane: Pane) -> Result<Filter, CliError> {
-        let filter = self.filter.as_deref().map(Filter::parse).unwrap_or_default();
-        match filter.error(filter_fields::fields(pane)) {
-            Some(error) => Err(CliError::Usage(format!("--filter: {error}"))),
-            None => Ok(filter),
+        let words = self.filter.as_deref().unwrap_or_default();
+        let selector = self.selector.as_ref().map(|labels| format!("-l {labels}")).unwrap_or_default();
+        for (flag, text) in [("--filter", words), ("--selector", &selector)] {
+            if let Some(error) = Filter::parse(text).error(filter_fields::fields(pane)) {
+                return Err(CliError::Usage(format!("{flag}: {error}")));
+            }
         }
+        Ok(Filter::parse(&format!("{words} {selector}")))
+    }
+
+    /// Parses the filter for the rows of a pane, and adds the namespace of `--namespace`, if it was given.
+    ///
+    /// # Errors
+    /// As for [`for_pane`](Self::for_pane).
+    pub fn in_namespace(&self, pane: Pane, connection: &ConnectionArgs) -> Result<Filter, CliError> {
+        let filter = self.for_pane(pane)?;
+        let Some(namespace) = &connection.namespace else { return Ok(filter) };
+        Ok(Filter::parse(&format!("ns={namespace} {}", filter.text())))
     }
 }
 
@@ -73,10 +90,10 @@ impl SortArgs {
     /// The list cannot be sorted by this column.
     pub fn column<C: SortColumn>(&self) -> Result<Sort<C>, CliError> {
         let Some(text) = &self.sort else { return Ok(Sort::default()) };
-        let (name, reversed) = column_and_direction(text);
+        let (name, direction) = column_and_direction(text);
         let title = name.to_lowercase().replace(['-', '_'], " ");
         let column = C::from_title(&title).ok_or_else(|| no_column::<C>(name, &title))?;
-        Ok(Sort { column, reversed })
+        Ok(Sort::new(column, direction))
     }
 }
 
@@ -154,8 +171,21 @@ mod tests {
     }
 
     #[test]
+    fn a_namespace_is_a_condition_of_the_filter() {
+        let filter = FilterArgs { filter: None, selector: Some("app=web".into()) };
+        let connection = ConnectionArgs { namespace: Some("shop".into()), ..ConnectionArgs::default() };
+        let text = |connection: &ConnectionArgs| {
+            let filter = filter.in_namespace(Pane::Pending, connection).expect("a filter");
+            filter.text().to_owned()
+        };
+        assert_eq!(text(&connection), "ns=shop -l app=web");
+        assert_eq!(text(&ConnectionArgs::default()), "-l app=web");
+    }
+
+    #[test]
     fn a_filter_that_no_row_can_pass_is_an_error() {
-        let filter = |text: &str| FilterArgs { filter: Some(text.into()) }.for_pane(Pane::Nodes);
+        let filter =
+            |text: &str| FilterArgs { filter: Some(text.into()), selector: None }.for_pane(Pane::Nodes);
         assert!(filter("zone:a pods>20").is_ok());
         let error = filter("pod>20").expect_err("no such field").to_string();
         assert_eq!(error, "--filter: pod cannot be compared; did you mean pods?");

@@ -28,6 +28,7 @@ use kordon_time::Timestamp;
 
 /// Prints the nodes.
 pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    connection.refuse_namespace("nodes have no namespace")?;
     let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Nodes)?);
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     if !args.once.is_recorded() {

@@ -27,6 +27,7 @@ use kordon_time::Timestamp;
 
 /// Prints the zones.
 pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    connection.refuse_namespace("zones have no namespace")?;
     let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Zones)?);
     let mut shot = OneShot::ask(&args.once, connection, true).await?;
     shot.run_forecast();

@@ -21,8 +21,10 @@ pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<()
     if args.agreement.enforce {
         return start::run(args, connection).await;
     }
+    let config = connection.config.clone();
     let shot = read(&args, connection).await?;
-    let options = args.options(args.chosen(&shot)?, args.agreement.guards()?, &shot);
+    let guards = config.guarded(&shot.connection.context, args.agreement.guards()?);
+    let options = args.options(args.chosen(&shot)?, guards, &shot);
     let rules = EvictionRules::from(&shot.model.settings);
     let plan =
         MaintenancePlan::with_progress(&shot.model.cluster, &options, rules, shot.at, &tell_on_terminal());

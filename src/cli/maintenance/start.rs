@@ -51,7 +51,7 @@ pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<()
 async fn begin(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     require_work(&args)?;
     let (shot, config) = (read(&args, connection.clone()).await?, connection.config);
-    let guards = args.agreement.guards()?;
+    let guards = config.guarded(&shot.connection.context, args.agreement.guards()?);
     let nodes = args.chosen(&shot)?;
     let options = args.options(nodes, guards.clone(), &shot);
     let mut session = OperationSession::over(shot, guards, config).await?;
@@ -81,7 +81,7 @@ async fn resume(
 ) -> Result<(), CliError> {
     let config = connection.config.clone();
     let shot = read(&args, connection).await?;
-    let guards = args.agreement.guards()?;
+    let guards = config.guarded(&shot.connection.context, args.agreement.guards()?);
     let mut session = OperationSession::over(shot, guards.clone(), config.clone()).await?;
     let unfinished = session.context.unfinished_maintenances()?;
     let id = chosen(id, &session, &unfinished)?;
@@ -130,7 +130,7 @@ async fn resume(
 async fn release(id: OperationId, args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let config = connection.config.clone();
     let shot = read(&args, connection).await?;
-    let guards = args.agreement.guards()?;
+    let guards = config.guarded(&shot.connection.context, args.agreement.guards()?);
     let mut session = OperationSession::over(shot, guards.clone(), config).await?;
     let unfinished = session.context.unfinished_maintenances()?;
     let is_journaled = unfinished.iter().any(|past| past.id == id);

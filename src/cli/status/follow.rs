@@ -52,11 +52,12 @@ const SLICE: Span = Span::from_millis(50);
 /// Prints the verdict and its changes until interrupted.
 pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<(), CliError> {
     args.output.refuse_export("--watch prints a line whenever the verdict changes")?;
-    let mut notifier = Notifier::new(connection.config.notify());
-    let reader = ConfigInForce::new(connection.config.clone()).followed("");
-    let mut reader = reader.map(PreferencesReader::start);
+    let config = connection.config.clone();
     let mut watched = OneShot::keep_watching(args, connection, no_pods).await?;
     let session = &mut watched.session;
+    let context = session.model.connection.context.clone();
+    let mut notifier = Notifier::new(config.notify(&context));
+    let mut reader = ConfigInForce::new(config).followed(&context).map(PreferencesReader::start);
     let clock = session.clock;
     let mut printed = None;
     let mut progress = HeadroomProgress::default();

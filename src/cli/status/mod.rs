@@ -39,6 +39,7 @@ pub struct StatusArgs {
 }
 
 pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    connection.refuse_namespace("the status is that of the whole cluster")?;
     // A recording has its pods whatever the configuration says of clusters.
     let no_pods = args.no_pods && !args.once.is_recorded();
     if args.watch {

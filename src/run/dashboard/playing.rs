@@ -50,7 +50,7 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
         app.on_timing(job.work());
     }
     if let Some(job) = app.next_maintenance_job(now) {
-        app.on_maintenance(job.work(own_guards().unwrap_or_default()));
+        app.on_maintenance(job.work(own_guards(app.preferences.guards.as_ref()).unwrap_or_default()));
     }
     let is_worked_on = !app.is_frozen() || app.is_in_history();
     let is_audit_shown = app.screen.shows_audit();
@@ -64,7 +64,7 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
         }
     }
     if let Some(job) = app.next_detail_job(now) {
-        app.on_detail_result(job.work(&own_guards()), now);
+        app.on_detail_result(job.work(&own_guards(app.preferences.guards.as_ref())), now);
     }
     if is_worked_on {
         app.arrange(now);

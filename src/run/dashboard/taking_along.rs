@@ -21,6 +21,7 @@ impl Loop {
     pub(super) fn take_along(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
         let Some(wanted) = self.display.app.taken_along.take() else { return Ok(()) };
         let rows = ui::shown_rows(&self.display.app, self.display.now());
+        let is_kept = matches!(wanted, TakenAlong::View(..) | TakenAlong::Layout(_));
         let said = match wanted {
             TakenAlong::Row => copy(surface, rows.selected_row().ok_or("no row is selected"), "the row")?,
             TakenAlong::Rows if rows.has_no_table() => format!("{NO_TABLE} to copy"),
@@ -46,6 +47,7 @@ impl Loop {
                 Some(file) => keep_layout(file, &layout).unwrap_or_else(|why| why),
             },
         };
+        self.display.app.kept = is_kept.then(|| said.clone());
         self.display.app.screen.message = Some(said);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Starts the dashboard's background work and stores its results.
 
 use super::*;
+use kordon_core::operation::Guards;
 
 /// Shortest interval between two forecasts, and between two updates of an open plan.
 const FORECAST: Duration = display::SECOND;
@@ -265,8 +266,8 @@ impl Work {
             && let Some(job) = display.app.next_maintenance_job(display.clock.now())
             && self.maintenance.is_due_about(job.request())
         {
-            let request = job.request().clone();
-            self.maintenance.start(request, move |_| own_guards().map(|guards| job.work(guards)));
+            let (request, own) = (job.request().clone(), display.app.preferences.guards.clone());
+            self.maintenance.start(request, move |_| own_guards(own.as_ref()).map(|guards| job.work(guards)));
         }
     }
 
@@ -338,8 +339,10 @@ impl Work {
         }
         if let Some(job) = display.app.next_detail_job(now) {
             let subject = job.subject().clone();
-            self.detail
-                .start(subject, move |cancelled| job.work_until(cancelled.cancellation(), &own_guards()));
+            let own = display.app.preferences.guards.clone();
+            self.detail.start(subject, move |cancelled| {
+                job.work_until(cancelled.cancellation(), &own_guards(own.as_ref()))
+            });
         }
     }
 
@@ -517,7 +520,8 @@ fn forecast(
     forecast.with_chart(engine, cluster)
 }
 
-/// Reads the guard rails of this user.
-pub(super) fn own_guards() -> Guarding {
-    guards::read(None).map_err(|error| error.to_string())
+/// Reads the guard rails of this user, and adds those of the context.
+pub(super) fn own_guards(of_context: Option<&Guards>) -> Guarding {
+    let guards = guards::read(None).map_err(|error| error.to_string())?;
+    Ok(of_context.into_iter().fold(guards, Guards::and))
 }

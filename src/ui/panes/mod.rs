@@ -464,7 +464,7 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
             )
         }
         Some(NearMiss { all, without: None }) => {
-            let unknown = scene.app.unknown_word(pane);
+            let unknown = scene.app.unknown_word(pane).or_else(|| scene.app.near_value(pane));
             let unknown = unknown.map(|unknown| format!(": {unknown}")).unwrap_or_default();
             format!("no {row} matches{unknown} ({back} clears the filter: {} of them)", text::count(all))
         }

@@ -69,14 +69,22 @@ fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect,
     let cells_of =
         |row: usize, nodes_a_cell| choice.own_cells(scene, cells(scene, &zones[row], nodes_a_cell));
     let nodes_column = table.columns.iter().position(|column| column.name == "nodes");
-    let behind = nodes_column.and_then(|place| table.width_of(place, area)).map_or(0, usize::from);
+    let nodes_place = nodes_column.and_then(|column| table.place_of(column, area));
+    let behind = nodes_place.map_or(0, |(_, width)| usize::from(width));
     let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
     scene.record(Pane::Zones, &table, |row| cells_of(row, Some(1)));
     let has_map = nodes_column.is_some() && most > behind;
     let Some(map) = ZoneMap::new(zones, area).filter(|_| has_map) else {
-        let nodes_a_cell = most.div_ceil(behind.max(1));
+        let nodes_a_cell = most.div_ceil(behind.max(1)).max(1);
         let headings = table.render(area, buf, |row| cells_of(row, Some(nodes_a_cell)));
-        return sort_on_click(scene, Pane::Zones, headings);
+        sort_on_click(scene, Pane::Zones, headings);
+        if let Some((x, width)) = nodes_place {
+            for (zone, row) in zones.iter().skip(table.first).zip(TableWidget::body(area).rows()) {
+                let column = Rect { x, width, ..row };
+                select_on_click(scene, column, zone, NodesInLine { from: 0, nodes_a_cell, indent: 0 });
+            }
+        }
+        return;
     };
     let (lines, selected) = map.lines(zones, table.selected);
     let table = TableWidget { rows: lines.len(), first: 0, selected, ..table };
@@ -86,8 +94,34 @@ fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect,
     });
     sort_on_click(scene, Pane::Zones, headings);
     for (line, row) in lines.into_iter().zip(TableWidget::body(area).rows()) {
-        scene.can_click(row, map.part(scene, zones, line));
+        let zone = match line {
+            MapLine::Facts(zone) | MapLine::Nodes(zone, _) => zone,
+        };
+        scene.can_click(row, ScreenPart::Rows { pane: Pane::Zones, first: zone });
+        if let MapLine::Nodes(_, from) = line {
+            let nodes = NodesInLine { from, nodes_a_cell: map.nodes_a_cell, indent: INDENT as u16 };
+            select_on_click(scene, row, &zones[zone], nodes);
+        }
     }
+}
+
+/// The nodes of a zone that a line shows.
+#[derive(Clone, Copy)]
+struct NodesInLine {
+    /// Index of the first of them in the zone.
+    from: usize,
+    nodes_a_cell: usize,
+    /// Width in cells before the first of them.
+    indent: u16,
+}
+
+/// Makes the cells of a line select their nodes when they are clicked.
+fn select_on_click(scene: &Scene, line: Rect, zone: &ZoneLine, nodes: NodesInLine) {
+    let NodesInLine { from, nodes_a_cell, indent } = nodes;
+    let cells = (zone.states.len() - from).div_ceil(nodes_a_cell);
+    let width = u16::try_from(cells).unwrap_or(u16::MAX).saturating_add(indent).min(line.width);
+    let first = scene.shown.watchlist.place(&zone.view.key) + from;
+    scene.can_click(Rect { width, ..line }, ScreenPart::NodeCells { first, nodes_a_cell, indent });
 }
 
 /// A zone with the states of its nodes.
@@ -172,18 +206,6 @@ impl ZoneMap {
             lines.extend((0..zone.states.len()).step_by(step).map(|first| MapLine::Nodes(place, first)));
         }
         (lines, selected)
-    }
-
-    /// Returns the clickable part of the screen for a line of zones or nodes.
-    fn part(&self, scene: &Scene, zones: &[ZoneLine], line: MapLine) -> ScreenPart {
-        match line {
-            MapLine::Facts(zone) => ScreenPart::Rows { pane: Pane::Zones, first: zone },
-            MapLine::Nodes(zone, first) => ScreenPart::NodeCells {
-                first: scene.shown.watchlist.place(&zones[zone].view.key) + first,
-                nodes_a_cell: self.nodes_a_cell,
-                indent: INDENT as u16,
-            },
-        }
     }
 
     fn cells(&self, scene: &Scene, zone: &ZoneLine, first: usize) -> Cell {

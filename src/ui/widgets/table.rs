@@ -183,11 +183,15 @@ impl TableWidget {
         Rect { y: area.y + heading, height: area.height - heading, ..area }
     }
 
-    /// Width of a column in this area, for tables whose widths do not depend on cells; `None` if the column does not
-    /// fit.
+    /// Left edge and width of a column in this area, for tables whose widths do not depend on cells; `None` if the
+    /// column does not fit.
+    pub fn place_of(&self, column: usize, area: Rect) -> Option<(u16, u16)> {
+        self.places(without_thumb(area), &[]).get(column).copied().flatten()
+    }
+
+    /// Width of a column in this area, as for [`place_of`](Self::place_of).
     pub fn width_of(&self, column: usize, area: Rect) -> Option<u16> {
-        let places = self.places(without_thumb(area), &[]);
-        places.get(column).copied().flatten().map(|(_, width)| width)
+        self.place_of(column, area).map(|(_, width)| width)
     }
 
     /// ```text
