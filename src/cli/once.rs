@@ -677,7 +677,12 @@ impl WatchedSession {
         let _ends_with_us = cancel.clone().drop_guard();
         let executor = EffectExecutor::Recorder;
         let mut session = Session::watching(kinds, connection, options, no_pods, executor, clock, cancel);
-        let arrived = |model: &Model| is_whole(model, wanted) || nodes_forbidden(model).is_some();
+        // The answer can do without the leader, so that a leader that does not arrive in time is no error.
+        let knows_leader =
+            |model: &Model| !kinds.contains(&FeedKind::Leader) || has_ended(model, FeedKind::Leader);
+        let arrived = |model: &Model| {
+            is_whole(model, wanted) && knows_leader(model) || nodes_forbidden(model).is_some()
+        };
         let _ = patience.wait(session.run_until(arrived)).await;
         if let Some(error) = nodes_forbidden(&session.model) {
             return Err(CliError::NodesForbidden(error.to_owned()));

@@ -19,7 +19,7 @@ use self::{
     headroom::headroom,
     losses::DeletedNodes,
     nodes::{first_unknown, nodes},
-    nowhere::{are_all_stuck, nowhere, preempting, remedy_for_stuck, runs_nowhere, why_pending},
+    nowhere::{are_all_stuck, nowhere, preempting, remedy_for_stuck, why_pending},
 };
 pub use self::{nodes::kubelet_evictions, zones::pause};
 use super::{Model, NodeState, StateRole};
@@ -192,7 +192,8 @@ impl ClusterVerdict {
         let says_of_all = users.as_ref().is_some_and(|users| users.phrase.text.starts_with(ALL_NODES));
         // Pods that have nowhere to run come first in the verdict, because users notice them; only a worse problem
         // comes before them.
-        let is_worse = |worst: &Finding| !runs_nowhere(model) || worst.level > VerdictLevel::Warning;
+        let is_worse =
+            |worst: &Finding| model.views.nowhere_now() == 0 || worst.level > VerdictLevel::Warning;
         let rest = findings.split_off(usize::from(findings.first().is_some_and(is_worse)));
         findings.extend(
             subject.as_ref().filter(|_| !findings.is_empty()).and_then(|node| own_event(model, node, now)),

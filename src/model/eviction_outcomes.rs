@@ -151,6 +151,11 @@ impl Model {
 }
 
 impl EvictionCounts {
+    /// Number of hanging pods that are stuck until their node is back or fenced.
+    pub fn stuck(&self) -> usize {
+        self.hanging.of(OutcomeKind::Stuck)
+    }
+
     /// Number of pods that leave and whose deletion has not begun.
     pub fn leaving(&self) -> usize {
         self.outcomes.total() + self.working_out

@@ -112,5 +112,6 @@ fn settings_are_read_while_a_detail_a_plan_or_the_audit_needs_them() {
     fixture.press("<Esc>");
     assert_eq!(fixture.app.owners_with_settings(), None);
     fixture.press("9");
+    fixture.run(1);
     assert_eq!(fixture.app.owners_with_settings(), wanted, "the audit is about all pods");
 }

@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn a_namespace_is_a_condition_of_the_filter() {
         let filter = FilterArgs { filter: None, selector: Some("app=web".into()) };
-        let connection = ConnectionArgs { namespace: Some("shop".into()), ..ConnectionArgs::default() };
+        let mut connection = ConnectionArgs::default();
+        connection.namespace = Some("shop".into());
         let text = |connection: &ConnectionArgs| {
             let filter = filter.in_namespace(Pane::Pending, connection).expect("a filter");
             filter.text().to_owned()

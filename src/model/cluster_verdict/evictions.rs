@@ -3,7 +3,6 @@
 use super::{
     Finding, PartKind, Phrase, VerdictLevel, coarse,
     nodes::{QuietNodes, is_missing},
-    nowhere::{runs_nowhere, stuck},
     seconds, time_until,
 };
 use crate::model::{EvictionRow, EvictionState, Model, NextEventKind, NodeState};
@@ -88,7 +87,7 @@ pub(super) fn next(
         let pods = counted(pods, "pod", "pods");
         let phrase = Phrase::from(format!("{pods} of {node} {are} removed by force "));
         findings.push(finding(phrase.time(time_until(first, now)), Vec::new()));
-    } else if is_evicted(model, node) && stuck(model) == 0 {
+    } else if is_evicted(model, node) && model.views.counts.stuck() == 0 {
         let text = format!("no pod of {node} is left to evict");
         findings.push(Finding::new(VerdictLevel::Notice, text));
     }
@@ -226,7 +225,7 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     let replaced = views.counts.replaced();
     // An earlier finding counts the pods that have nowhere to run. This finding counts the others, whose replacements
     // have a node.
-    let others = match (runs_nowhere(model), replaced) {
+    let others = match (model.views.nowhere_now() > 0, replaced) {
         (false, _) => "",
         (true, 1) => " other",
         (true, _) => " others",

@@ -205,27 +205,17 @@ fn workload_name(model: &Model, pod: &Pod) -> String {
     workload.map_or_else(|| pod.key.name.to_string(), |workload| workload.key.name.to_string())
 }
 
-/// Number of hanging pods that are stuck until their node is back or fenced.
-pub(super) fn stuck(model: &Model) -> usize {
-    model.views.counts.hanging.of(OutcomeKind::Stuck)
-}
-
 /// Whether all pods that have nowhere to run are stuck on dead nodes, and no further pods will have nowhere to run. The
 /// finding about them then has their remedy.
 pub(super) fn are_all_stuck(model: &Model) -> bool {
-    stuck(model) == model.views.nowhere_now() && future(model).is_empty()
-}
-
-/// Whether any pod has nowhere to run now.
-pub(super) fn runs_nowhere(model: &Model) -> bool {
-    model.views.nowhere_now() > 0
+    model.views.counts.stuck() == model.views.nowhere_now() && future(model).is_empty()
 }
 
 /// Returns what stuck pods wait for: `2 pods stuck on dead nodes until the nodes are back, deleted or tainted
 /// out-of-service`. The out-of-service taint is named only for pods that do not tolerate it. Finalizers keep pods even
 /// then.
 pub(super) fn remedy_for_stuck(model: &Model) -> Option<String> {
-    let stuck = stuck(model);
+    let stuck = model.views.counts.stuck();
     let are = if model.views.counts.stuck_on == 1 { "it is" } else { "the nodes are" };
     let help = match stuck.saturating_sub(model.views.counts.unfenced) {
         0 => "back or deleted".to_owned(),
@@ -242,7 +232,7 @@ pub(super) fn remedy_for_stuck(model: &Model) -> Option<String> {
 
 fn stuck_pods(model: &Model) -> String {
     let nodes = if model.views.counts.stuck_on == 1 { "a dead node" } else { "dead nodes" };
-    format!("{} stuck on {nodes}", counted(stuck(model), "pod", "pods"))
+    format!("{} stuck on {nodes}", counted(model.views.counts.stuck(), "pod", "pods"))
 }
 
 /// The most common reason why pods are Pending: `no node has 4 CPU free`.
