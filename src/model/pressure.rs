@@ -234,16 +234,16 @@ impl Model {
     }
 
     /// Returns the nodes whose kubelets evict pods now, or will if nothing changes. Only nodes whose kubelets were
-    /// queried, and which still report pressure, are included.
+    /// queried, and which still report pressure, are included. Pods that have left since the query do not count.
     pub fn evicting_kubelets(&self) -> impl Iterator<Item = (&NodeName, KubeletEviction)> {
-        let reports_it = |name: &NodeName, eviction: &KubeletEviction| {
-            self.cluster
-                .node(name)
-                .is_some_and(|node| PressureCondition::reported(node).contains(&eviction.condition))
-        };
         let evicting =
             self.measurements.kubelets.iter().filter_map(|(name, readings)| Some((name, readings.eviction?)));
-        evicting.filter(move |(name, eviction)| reports_it(name, eviction))
+        evicting.filter_map(|(name, eviction)| {
+            let node = self.cluster.node(name)?;
+            let reports_it = PressureCondition::reported(node).contains(&eviction.condition);
+            let pods = self.node_pressure(node, Some(eviction.signal))?.order.evicted().count();
+            (reports_it && pods > 0).then_some((name, KubeletEviction { pods, ..eviction }))
+        })
     }
 
     /// Number of pods that kubelets evict at most, now or if nothing changes.

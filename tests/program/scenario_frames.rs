@@ -115,13 +115,18 @@ impl CountedFrame {
         Self { model: app.model.clone(), now, text: snapshot::plain(frame), panes }
     }
 
-    /// Returns the counts that differ.
+    /// Returns the counts that differ: between the parts of the frame, and between all commands at its time. The forecast
+    /// of the frame may be a second old, and the commands compute their own.
     fn wrong(&self) -> Vec<String> {
-        let mut counts = StatedCounts::new(&self.model, self.now);
-        counts.compare_reports();
-        counts.compare_forecast();
-        counts.compare_frame(&self.text, &self.panes);
-        counts.into_wrong()
+        let mut shown = StatedCounts::new(&self.model, self.now);
+        shown.compare_frame(&self.text, &self.panes);
+        let mut model = self.model.clone();
+        model.run_forecast(self.now);
+        model.run_outcomes(None, self.now);
+        let mut asked = StatedCounts::new(&model, self.now);
+        asked.compare_reports();
+        asked.compare_forecast();
+        shown.into_wrong().into_iter().chain(asked.into_wrong()).collect()
     }
 }
 

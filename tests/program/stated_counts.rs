@@ -289,9 +289,8 @@ impl<'a> StatedCounts<'a> {
             let expected = match count {
                 VerdictCount::Nowhere => self.nowhere_now(),
                 VerdictCount::WillHaveNowhere => self.nowhere_predicted(),
-                VerdictCount::Pending => Some(rows.pending),
+                VerdictCount::Pending => Some(rows.pending + rows.hanging_pending),
                 VerdictCount::Stuck => Some(rows.stuck),
-                VerdictCount::Hanging => Some(rows.hanging_nowhere),
                 VerdictCount::Replaced => Some(rows.replaced),
             };
             self.equal(&format!("{place}, {count:?}"), Some(number), expected, text);
@@ -324,6 +323,7 @@ struct RowCounts {
     /// Numbers of pods on nodes whose kubelet is down that are terminating or never evicted.
     stuck: usize,
     hanging_nowhere: usize,
+    hanging_pending: usize,
     replaced: usize,
     by_kubelets: usize,
 }
@@ -367,26 +367,31 @@ impl RowCounts {
     fn hangs(&mut self, outcome: &PodOutcome) {
         let kind = outcome.kind();
         self.hanging_nowhere += usize::from(kind.has_nowhere_to_run());
+        self.hanging_pending += usize::from(kind == OutcomeKind::Pending);
         self.stuck += usize::from(kind == OutcomeKind::Stuck);
         self.replaced += usize::from(matches!(outcome, PodOutcome::Replaced { is_pending: false, .. }));
     }
 
     /// Returns the number that the title of Evictions should have before these words; `None` for unknown words.
     fn of_title(&self, words: &str, preempted: usize) -> Option<usize> {
-        Some(match words {
-            "to be evicted" => self.leaving.len(),
-            "being worked out" => self.working_out,
-            "at most by kubelets" => self.by_kubelets,
-            "preempted for them" => preempted,
-            "terminating" => self.terminating.len(),
-            "cancelled" => self.cancelled,
-            "stuck, not evicted" => self.never_stuck,
-            "stay" => self.never - self.never_stuck,
-            words => {
-                let has_words = |kind: &OutcomeKind| <[&str; 2]>::from(kind.words()).contains(&words);
-                self.outcomes.of(OutcomeKind::ALL.into_iter().find(has_words)?)
-            }
-        })
+        let known = [
+            ("to be evicted", self.leaving.len()),
+            ("being worked out", self.working_out),
+            ("at most by kubelets", self.by_kubelets),
+            ("preempted for them", preempted),
+            ("terminating", self.terminating.len()),
+            ("cancelled", self.cancelled),
+            ("stuck, not evicted", self.never_stuck),
+            ("stay", self.never - self.never_stuck),
+        ];
+        let of_kind =
+            |kind: OutcomeKind| <[&str; 2]>::from(kind.words()).map(|words| (words, self.outcomes.of(kind)));
+        let mut all = known.into_iter().chain(OutcomeKind::ALL.into_iter().flat_map(of_kind));
+        let is_meant = |known: &str| match words.strip_suffix('…') {
+            Some(start) => known.starts_with(start),
+            None => known == words,
+        };
+        all.find(|(known, _)| is_meant(known)).map(|(_, number)| number)
     }
 }
 
@@ -434,52 +439,77 @@ fn kubelet_pods(answer: &Value) -> usize {
 enum VerdictCount {
     Nowhere,
     WillHaveNowhere,
+    /// Pods without a node, and replacements without one.
     Pending,
     Stuck,
-    /// Pods with nowhere to run on nodes whose kubelet is down.
-    Hanging,
     /// Pods that are already evicted and replaced.
     Replaced,
 }
 
-/// Returns the counts of pods in a verdict, except those of pods to be evicted.
+/// Returns the counts of pods in a verdict, except those of pods to be evicted. A sum is returned once as it is stated,
+/// and once as the sum of its parts.
 fn verdict_counts(text: &str) -> Vec<(VerdictCount, usize)> {
-    let mut counts = Vec::new();
-    for part in text.split(" · ") {
-        let part = part.trim_start_matches(|letter: char| !letter.is_alphanumeric());
-        let part = part.strip_prefix("all nodes: ").unwrap_or(part);
-        let mut clauses = part.split(", ");
-        let Some((first, words)) = clauses.next().and_then(|clause| clause.split_once(' ')) else { continue };
-        let Some(number) = leading_number(first) else { continue };
-        let words = words.trim_start_matches("pods ").trim_start_matches("pod ");
-        let is_whole = words.starts_with("have nowhere") || words.starts_with("has nowhere");
-        let is_soon = words.starts_with("nowhere") && words.trim_end().ends_with(" soon");
-        let count = if words.starts_with("will have nowhere") || is_soon {
-            VerdictCount::WillHaveNowhere
-        } else if is_whole || words.starts_with("nowhere") {
-            VerdictCount::Nowhere
-        } else if words.starts_with("Pending") {
-            VerdictCount::Pending
-        } else if words.starts_with("stuck") {
-            VerdictCount::Stuck
-        } else if words.contains("already evicted and replaced") {
-            VerdictCount::Replaced
-        } else {
+    text.split(" · ").flat_map(part_counts).collect()
+}
+
+fn part_counts(part: &str) -> Vec<(VerdictCount, usize)> {
+    let part = part.trim_start_matches(|letter: char| !letter.is_alphanumeric());
+    let (of_node, part) = match part.split_once(": ") {
+        Some((node, rest)) if leading_number(node).is_none() => (node, rest),
+        _ => ("", part),
+    };
+    let part = part.strip_prefix("soon ").map_or(part.to_owned(), |rest| format!("{rest} soon"));
+    let Some(number) = leading_number(&part).filter(|_| !of_node.starts_with("N-1")) else {
+        return Vec::new();
+    };
+    if part.contains("already evicted and replaced") {
+        return vec![(VerdictCount::Replaced, number)];
+    }
+    let (sums, list) = match part.split_once(" nowhere to run") {
+        Some((_, list)) => (Some(number), list.split_once(": ").map_or("", |(_, list)| list)),
+        None => (None, part.split(": ").next().unwrap_or_default()),
+    };
+    let is_future = ["will have", "will be", "will fail"].iter().any(|words| part.contains(words));
+    let are_all_future =
+        is_future || list.ends_with(" soon") && !list.contains(" more ") && !is_sum_soon(list);
+    let whole = if are_all_future { VerdictCount::WillHaveNowhere } else { VerdictCount::Nowhere };
+    let mut counts: Vec<_> = sums.map(|pods| (whole, pods)).into_iter().collect();
+    let mut sum = 0;
+    for clause in without_parentheses(list).split(", ") {
+        let Some((pods, words)) = leading_number(clause).zip(clause.split_once(' ').map(|(_, words)| words))
+        else {
             continue;
         };
-        counts.push((count, number));
-        let mut hanging = None;
-        for (number, words) in clauses.filter_map(|clause| clause.split_once(' ')) {
-            let Some(number) = leading_number(number) else { continue };
-            if words.starts_with("more ") || words.trim_end() == "soon" {
-                counts.push((VerdictCount::WillHaveNowhere, number));
-            } else {
-                *hanging.get_or_insert(0) += number;
-            }
+        let has = |outcomes: &[&str]| words.split(' ').any(|word| outcomes.contains(&word));
+        if !are_all_future && (words.starts_with("more ") || words.trim_end() == "soon") {
+            counts.push((VerdictCount::WillHaveNowhere, pods));
+        } else if has(&["Pending", "stuck", "lost", "fail", "fails", "stranded"]) {
+            sum += pods;
+            let kind = [("Pending", VerdictCount::Pending), ("stuck", VerdictCount::Stuck)];
+            let kind = kind.into_iter().find(|(word, _)| has(&[word]) && !are_all_future);
+            counts.extend(kind.map(|(_, kind)| (kind, pods)));
+        } else if sums.is_none() {
+            return Vec::new();
         }
-        counts.extend(hanging.map(|pods| (VerdictCount::Hanging, pods)));
     }
+    // What stuck pods wait for is stated beside the sum, of which they are a part.
+    let is_remedy = part.contains(" until ");
+    counts.extend((sum > 0 && !is_remedy).then_some((whole, sum)));
     counts
+}
+
+/// Whether the last of several clauses is the sum of pods that will have nowhere to run: `6 pods Pending, 4 soon`.
+fn is_sum_soon(list: &str) -> bool {
+    list.rsplit_once(", ").is_some_and(|(_, last)| last.split(' ').count() == 2)
+}
+
+fn without_parentheses(text: &str) -> String {
+    let parts = text.split('(').enumerate();
+    parts
+        .map(
+            |(place, part)| if place == 0 { part } else { part.split_once(')').map_or("", |(_, rest)| rest) },
+        )
+        .collect()
 }
 
 /// Returns all counts of pods to be evicted in a text, except counts for single nodes: `44 to be evicted`, `44 pods to
@@ -519,17 +549,28 @@ fn leading_number(text: &str) -> Option<usize> {
 
 #[test]
 fn counts_are_read_out_of_verdicts() {
-    use VerdictCount::{Hanging, Nowhere, Pending, Replaced, Stuck, WillHaveNowhere};
-    let zone = "✖ zone b down (8 of 8) · 5 pods have nowhere to run, 5 more soon · 37 pods to be evicted, next in 6s";
-    assert_eq!(verdict_counts(zone), [(Nowhere, 5), (WillHaveNowhere, 5)]);
+    use VerdictCount::{Nowhere, Pending, Replaced, Stuck, WillHaveNowhere};
+    let zone = "✖ zone b down (8 of 8) · 5 pods stuck on dead nodes, 5 more soon · 37 pods to be evicted, next in 6s";
+    assert_eq!(verdict_counts(zone), [(Stuck, 5), (WillHaveNowhere, 5), (Nowhere, 5)]);
     assert_eq!(counts_to_be_evicted(zone).collect::<Vec<_>>(), ["37"]);
-    let departures =
-        "2 of 23 nodes Evicting · 9 pods nowhere to run, 2 soon · 6 Pending 43s, 3 stuck, 1 lost";
-    assert_eq!(verdict_counts(departures), [(Nowhere, 9), (WillHaveNowhere, 2), (Pending, 6), (Hanging, 4)]);
-    assert_eq!(verdict_counts("all nodes: 2 pods nowhere to run soon"), [(WillHaveNowhere, 2)]);
-    assert_eq!(verdict_counts("▲ 10 pods Pending 2m00s · no node has 1.5 CPU free"), [(Pending, 10)]);
-    let stuck =
-        "4 pods stuck on a dead node · 3 others already evicted and replaced · N-1: losing a strands 5 pods";
+    let departures = "2 of 23 nodes Evicting · 9 pods have nowhere to run: 6 Pending 43s, 2 stuck, 1 lost, 3 more soon (1 lost, 2 stuck)";
+    let expected = [(Nowhere, 9), (Pending, 6), (Stuck, 2), (WillHaveNowhere, 3), (Nowhere, 9)];
+    assert_eq!(verdict_counts(departures), expected);
+    for (text, pods) in [
+        ("all nodes: 2 pods stuck soon", 2),
+        ("general-1a-01 Silent: 1 pod will be lost", 1),
+        ("soon 1 pod Pending, 1 stuck", 2),
+        ("3 pods stranded soon", 3),
+    ] {
+        assert_eq!(verdict_counts(text), [(WillHaveNowhere, pods)], "{text}");
+    }
+    let future = "2 pods will have nowhere to run within 10m: 1 Pending, 1 stuck";
+    assert_eq!(verdict_counts(future), [(WillHaveNowhere, 2); 2]);
+    let short = "6 pods Pending, 5 stuck, 4 soon";
+    assert_eq!(verdict_counts(short), [(Pending, 6), (Stuck, 5), (WillHaveNowhere, 4), (Nowhere, 11)]);
+    let pending = "▲ 10 pods Pending 2m00s: web 8, api 2 · no node has 1.5 CPU free";
+    assert_eq!(verdict_counts(pending), [(Pending, 10), (Nowhere, 10)]);
+    let stuck = "4 pods stuck on a dead node until it is back or deleted · 3 others already evicted and replaced · N-1: losing a strands 5 pods";
     assert_eq!(verdict_counts(stuck), [(Stuck, 4), (Replaced, 3)]);
     let pressure = "kubelet of general-1a-01 evicts up to 3 pods (MemoryPressure), first in 30s";
     assert_eq!((verdict_counts(pressure), counts_of_kubelets(pressure).collect()), (vec![], vec![3]));

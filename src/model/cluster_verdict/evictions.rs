@@ -1,5 +1,7 @@
 //! Findings about pods that are to be evicted or were evicted, and about the next events of nodes.
 
+use std::collections::BTreeSet;
+
 use super::{
     Finding, PartKind, Phrase, VerdictLevel, coarse,
     nodes::{QuietNodes, is_missing},
@@ -188,8 +190,8 @@ impl Evictions<'_> {
     }
 }
 
-/// Returns ` from the 3 Silent nodes` if pods leave only Silent nodes while other nodes are Late: no evictions are
-/// predicted for the Late ones yet. Otherwise returns the empty string.
+/// Returns ` from 3 Silent nodes` if pods leave only Silent nodes while other nodes are Late: no evictions are predicted
+/// for the Late ones yet. Otherwise returns the empty string.
 fn from_silent_nodes(model: &Model) -> String {
     let counts = model.watchlist.counts();
     let of = |state: NodeState| counts.get(&state).copied().unwrap_or(0);
@@ -198,9 +200,10 @@ fn from_silent_nodes(model: &Model) -> String {
         return String::new();
     }
     let is_silent = |node: &NodeName| model.watchlist.state(node) == Some(NodeState::Silent);
-    let mut rows = model.views.leaving.evictions.values().filter(|row| row.state.leaves_at().is_some());
-    match rows.all(|row| is_silent(&row.node)) {
-        true => format!(" from the {}", counted(silent, "Silent node", "Silent nodes")),
+    let rows = model.views.leaving.evictions.values().filter(|row| row.state.leaves_at().is_some());
+    let left: BTreeSet<&NodeName> = rows.map(|row| &row.node).collect();
+    match left.iter().all(|node| is_silent(node)) {
+        true => format!(" from {}", counted(left.len(), "Silent node", "Silent nodes")),
         false => String::new(),
     }
 }

@@ -207,8 +207,11 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
     let name = u16::try_from(scene.shown.watchlist.longest_name()).unwrap_or(u16::MAX);
     // Space for the sign and the mark before the name, and for the badges after the name.
     let name = name.saturating_add(5).clamp(14, width / 4 + 2);
-    let (heartbeat, state, next) =
-        if has_bars(width) { (Width::Fixed(9), 15, 30) } else { (Width::Fixed(6), 14, 20) };
+    let (heartbeat, state, next) = match width {
+        _ if !has_bars(width) => (Width::Fixed(6), 14, 20),
+        200.. if !is_wide => (Width::Fixed(9), 15, 36),
+        _ => (Width::Fixed(9), 15, 30),
+    };
     // If space is short, the wide table drops the column `renewals` before any other column of the narrow table. The
     // columns that only the wide table has, but for the CPU in use, and whole names of zones give way before whole
     // taints do, and these give way before the narrow table's columns.
@@ -284,8 +287,8 @@ impl ZoneNaming {
     }
 }
 
-/// Width for the two taints that the controller sets, with their age: `unreachable:NoExecute 4m59s, NoSchedule`.
-const WHOLE_TAINTS: u16 = 39;
+/// Width for the two taints that the controller sets, with their age: `unreachable:NoExecute 59m59s, NoSchedule`.
+const WHOLE_TAINTS: u16 = 40;
 
 /// Whether the pane is wide enough for whole words in headings, and for a bar in the column `next`.
 const fn has_bars(width: u16) -> bool {
