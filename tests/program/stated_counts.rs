@@ -458,8 +458,7 @@ fn part_counts(part: &str) -> Vec<(VerdictCount, usize)> {
         Some((node, rest)) if leading_number(node).is_none() => (node, rest),
         _ => ("", part),
     };
-    let part = part.strip_prefix("soon ").map_or(part.to_owned(), |rest| format!("{rest} soon"));
-    let Some(number) = leading_number(&part).filter(|_| !of_node.starts_with("N-1")) else {
+    let Some(number) = leading_number(part).filter(|_| !of_node.starts_with("N-1")) else {
         return Vec::new();
     };
     if part.contains("already evicted and replaced") {
@@ -559,7 +558,7 @@ fn counts_are_read_out_of_verdicts() {
     for (text, pods) in [
         ("all nodes: 2 pods stuck soon", 2),
         ("general-1a-01 Silent: 1 pod will be lost", 1),
-        ("soon 1 pod Pending, 1 stuck", 2),
+        ("1 pod Pending, 1 stuck soon", 2),
         ("3 pods stranded soon", 3),
     ] {
         assert_eq!(verdict_counts(text), [(WillHaveNowhere, pods)], "{text}");

@@ -45,7 +45,7 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
             let pods = counted(more, "pod", "pods");
             let outcomes = by_outcome(&future);
             let phrase = format!("{whose}{pods} will have nowhere to run{}: {outcomes}", within(model));
-            let outcomes = format!("{whose_in_short}soon {}", pods_by_outcome(&future));
+            let outcomes = format!("{whose_in_short}{} soon", pods_by_outcome(&future));
             (phrase.into(), vec![outcomes, format!("{whose_in_short}{pods} stranded soon")])
         }
         ([(OutcomeKind::Pending, _)], _) => {

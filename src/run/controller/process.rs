@@ -480,7 +480,7 @@ impl Term {
         let model = &mut self.session.model;
         match result {
             Ok(BesideResult::Forecast(forecast)) => drop(model.set_forecast(forecast)),
-            Ok(BesideResult::Leaving(leaving)) => drop(model.set_leaving(leaving)),
+            Ok(BesideResult::Leaving(leaving)) => drop(model.set_leaving(*leaving)),
             Ok(BesideResult::Outcomes(outcomes)) => drop(model.set_outcomes(outcomes)),
             Ok(BesideResult::Headroom(headroom)) => {
                 model.predictions.set_headroom(headroom.map(|snapshot| *snapshot));
@@ -530,7 +530,7 @@ struct BesideWork {
 
 enum BesideResult {
     Forecast(Forecast),
-    Leaving(CountedLeaving),
+    Leaving(Box<CountedLeaving>),
     Outcomes(EvictionOutcomes),
     Headroom(Option<Box<HeadroomSnapshot>>),
 }
@@ -549,7 +549,7 @@ impl BesideWork {
     async fn finished(&mut self) -> Result<BesideResult, Failed> {
         tokio::select! {
             forecast = self.forecast.finished() => forecast.map(BesideResult::Forecast),
-            leaving = self.leaving.finished() => leaving.map(BesideResult::Leaving),
+            leaving = self.leaving.finished() => leaving.map(|leaving| BesideResult::Leaving(Box::new(leaving))),
             outcomes = self.outcomes.finished() => outcomes.map(BesideResult::Outcomes),
             headroom = self.headroom.finished() => headroom.map(BesideResult::Headroom),
         }
