@@ -11,7 +11,10 @@ mod replaced;
 mod stop;
 mod terms;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use tokio::{
     sync::{Notify, mpsc, oneshot},
@@ -75,6 +78,8 @@ pub struct MaintenanceRun<'a> {
     hook_ended: Arc<Notify>,
     /// Time at which the maintenance annotation of a node is next renewed.
     renews_at: Timestamp,
+    /// Nodes that this process has released, and not marked again since.
+    released: BTreeSet<NodeName>,
     tell: Tell,
 }
 
@@ -120,6 +125,7 @@ impl<'a> MaintenanceRun<'a> {
             lines: mpsc::channel(LINES),
             hook_ended: Arc::default(),
             renews_at: Timestamp::EPOCH,
+            released: BTreeSet::new(),
             tell,
         }
     }
@@ -469,6 +475,12 @@ impl<'a> MaintenanceRun<'a> {
         if writes.is_empty() {
             return Ok(());
         }
+        for (name, _, write) in &writes {
+            match write {
+                MaintenanceWrite::Release | MaintenanceWrite::Leave => self.released.insert(name.clone()),
+                MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop => self.released.remove(name),
+            };
+        }
         let (options, rules) = (self.operation_options(), self.watched.rules());
         let operation = Operation::maintain(writes, options, rules, self.watched.cluster(), self.now());
         let operation = self.drive(operation, InputFrom::Nobody).await;
@@ -616,10 +628,12 @@ impl<'a> MaintenanceRun<'a> {
         if self.now() >= self.renews_at { self.renew().await } else { Ok(()) }
     }
 
-    /// Writes the maintenance annotation of one node again, so that others see that the maintenance is still running.
+    /// Writes the maintenance annotation of one node again, so that others see that the maintenance is still running. A
+    /// node that was released may still have its annotation in the watched state; to write that again would cordon it.
     async fn renew(&mut self) -> Result<(), Stop> {
         let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
-        let Some((name, note)) = notes.and_then(|notes| notes.nodes.into_iter().next()) else {
+        let mut notes = notes.into_iter().flat_map(|notes| notes.nodes);
+        let Some((name, note)) = notes.find(|(name, _)| !self.released.contains(name)) else {
             return Ok(());
         };
         let Some(node) = self.watched.cluster().node(&name) else { return Ok(()) };
