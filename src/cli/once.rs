@@ -76,14 +76,12 @@ const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Lead
 /// missing object.
 const NEAR_PATIENCE: Span = Span::from_secs(2);
 
-/// Time limit for reading the configuration of kubelets whose machines stop.
-const SHUTDOWN_PATIENCE: Span = Span::from_secs(2);
+/// Time limit for asking kubelets: for their configuration if their machines stop, for measurements if their nodes are
+/// under pressure.
+const KUBELETS_PATIENCE: Span = Span::from_secs(2);
 
-/// Number of kubelets whose configuration is read at the same time.
+/// Number of kubelets that are asked at the same time.
 const KUBELETS_AT_ONCE: usize = 8;
-
-/// Time limit for reading the measurements of kubelets whose nodes are under pressure.
-const PRESSURE_PATIENCE: Span = Span::from_secs(2);
 
 /// Time limit for reading the usage of nodes.
 const USAGE_PATIENCE: Span = Span::from_secs(2);
@@ -464,10 +462,11 @@ impl OneShot {
         self.read_pressure(args).await;
     }
 
-    /// Reads the Lease of `kordon controller`, if the Lease of kube-controller-manager could be read in time. The engine
+    /// Reads the Lease of `kordon controller` unless it has been read, if the Lease of kube-controller-manager could be read in time. The engine
     /// may start again with it, and makes its first pass.
     pub async fn read_kordon_lease(&mut self) {
-        if self.model.feeds.state(FeedKind::Leader) != Some(&FeedState::Live) {
+        let is_known = self.model.cluster.kordon_lease().is_some();
+        if is_known || self.model.feeds.state(FeedKind::Leader) != Some(&FeedState::Live) {
             return;
         }
         if let Ok(lease) = kordon_lease::read(&self.connection.client).await {
@@ -497,7 +496,7 @@ impl OneShot {
         }
     }
 
-    /// Reads how the kubelets of nodes that are shutting down are configured for that, for up to `SHUTDOWN_PATIENCE`.
+    /// Reads how the kubelets of nodes that are shutting down are configured for that, for up to `KUBELETS_PATIENCE`.
     /// Files have no configurations of kubelets.
     async fn read_shutdown_periods(&mut self, args: &OnceArgs) {
         if !args.reads_cluster_alone() {
@@ -514,21 +513,11 @@ impl OneShot {
             let periods = read_shutdown_periods(client, &node).await.map_err(|why| why.as_str().into());
             Change::ShutdownPeriods(node, periods)
         };
-        let mut answers = pin!(stream::iter(stopping).map(read).buffer_unordered(KUBELETS_AT_ONCE));
-        let mut changes = Vec::new();
-        let all = async {
-            while let Some(change) = answers.next().await {
-                changes.push(change);
-            }
-        };
-        tokio::select! {
-            () = all => {}
-            () = clock.sleep(SHUTDOWN_PATIENCE) => {}
-        }
+        let changes = ask_kubelets(stopping, read, *clock).await;
         model.apply(changes, clock.now());
     }
 
-    /// Reads the measurements of kubelets whose nodes report pressure, for up to `PRESSURE_PATIENCE`, if pods are known:
+    /// Reads the measurements of kubelets whose nodes report pressure, for up to `KUBELETS_PATIENCE`, if pods are known:
     /// these kubelets may evict pods. Files and recordings have no measurements.
     async fn read_pressure(&mut self, args: &OnceArgs) {
         if !args.reads_cluster_alone() || !self.model.cluster.knows(&Scope::Pods) {
@@ -542,24 +531,11 @@ impl OneShot {
             return;
         }
         let wanted = WantedKubelet::of_nodes(pressed, &model.cluster);
-        let reports = {
-            let (client, clock) = (&connection.client, *clock);
-            let read = async |WantedKubelet { node, pods }: WantedKubelet| {
-                (node.name.clone(), read_kubelet(client, &node, &pods, clock).await)
-            };
-            let mut answers = pin!(stream::iter(wanted).map(read).buffer_unordered(KUBELETS_AT_ONCE));
-            let mut reports = Vec::new();
-            let all = async {
-                while let Some(report) = answers.next().await {
-                    reports.push(report);
-                }
-            };
-            tokio::select! {
-                () = all => {}
-                () = clock.sleep(PRESSURE_PATIENCE) => {}
-            }
-            reports
+        let (client, clock) = (&connection.client, *clock);
+        let read = async |WantedKubelet { node, pods }: WantedKubelet| {
+            (node.name.clone(), read_kubelet(client, &node, &pods, clock).await)
         };
+        let reports = ask_kubelets(wanted, read, clock).await;
         self.catch_up();
         self.at = self.clock.now();
         self.model.pass_time(self.at);
@@ -691,6 +667,26 @@ impl WatchedSession {
         let late = is_late.then(|| patience.late(&missing(&session.model, wanted)));
         Ok(Self { session, late, _ends_with_us })
     }
+}
+
+/// Asks kubelets, some of them at the same time, for up to `KUBELETS_PATIENCE`. Returns the answers that arrive in time.
+async fn ask_kubelets<T, A, F: Future<Output = A>>(
+    wanted: Vec<T>,
+    ask: impl Fn(T) -> F,
+    clock: Clock,
+) -> Vec<A> {
+    let mut answers = pin!(stream::iter(wanted).map(ask).buffer_unordered(KUBELETS_AT_ONCE));
+    let mut arrived = Vec::new();
+    let all = async {
+        while let Some(answer) = answers.next().await {
+            arrived.push(answer);
+        }
+    };
+    tokio::select! {
+        () = all => {}
+        () = clock.sleep(KUBELETS_PATIENCE) => {}
+    }
+    arrived
 }
 
 fn observer_of(connection: &Connection) -> ModelOptions {
