@@ -226,9 +226,10 @@ pub fn kubelet_evictions(model: &Model, now: Timestamp) -> Vec<String> {
 fn of_kubelets(model: &Model, named: Option<&NodeName>, now: Timestamp) -> Option<(Phrase, String)> {
     let evicting: Vec<_> = model.evicting_kubelets().collect();
     let have_begun = evicting.iter().any(|(name, _)| has_evicted(model, name));
+    let pods: usize = evicting.iter().map(|(_, eviction)| eviction.pods).sum();
     let pods = match have_begun {
-        true => counted(model.evicted_by_kubelets(), "more pod", "more pods"),
-        false => counted(model.evicted_by_kubelets(), "pod", "pods"),
+        true => counted(pods, "more pod", "more pods"),
+        false => counted(pods, "pod", "pods"),
     };
     let (text, in_short) = match evicting[..] {
         [] => return None,
