@@ -170,12 +170,6 @@ mod tests {
             ("kordon get pdb", "kordon budgets"),
             ("kordon describe node n1", "kordon why node NAME"),
             ("kordon version", "kordon --version"),
-        ] {
-            let error =
-                parse(line.split(' ').map(Into::into), &Config::default()).expect_err(line).to_string();
-            assert!(error.contains(meant), "{line}: {error}");
-        }
-        for (line, meant) in [
             ("kordon nodes -w", "kordon status --watch"),
             ("kordon pods --watch", "kordon status --watch"),
             ("kordon nodes --sort-by=.metadata.name", "--sort COLUMN"),

@@ -42,6 +42,14 @@ async fn start(dashboard: &DashboardDriver) {
     dashboard.wait(" runs after").await;
 }
 
+/// Opens the sheet in enforce, and starts a maintenance whose work is this command.
+async fn start_work(dashboard: &DashboardDriver, command: &str) {
+    dashboard.press(":enforce 12h<Enter>").await;
+    open_sheet(dashboard).await;
+    type_work(dashboard, command).await;
+    start(dashboard).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn in_dry_run_the_sheet_says_what_is_missing_and_nothing_is_written() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
@@ -71,10 +79,7 @@ async fn a_maintenance_is_confirmed_paused_and_carried_out_on_its_sheet() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     harness
         .with_dashboard(Mode::DryRun, async |dashboard| {
-            dashboard.press(":enforce 12h<Enter>").await;
-            open_sheet(dashboard).await;
-            type_work(dashboard, &runs.command("0.2")).await;
-            start(dashboard).await;
+            start_work(dashboard, &runs.command("0.2")).await;
             assert_eq!(harness.operations().len(), 1);
             harness.until(|_| !runs.ended().is_empty()).await;
             dashboard.press("p").await;
@@ -99,10 +104,7 @@ async fn a_command_that_ends_while_it_is_paused_is_recorded_at_once() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     harness
         .with_dashboard(Mode::DryRun, async |dashboard| {
-            dashboard.press(":enforce 12h<Enter>").await;
-            open_sheet(dashboard).await;
-            type_work(dashboard, &runs.command("3")).await;
-            start(dashboard).await;
+            start_work(dashboard, &runs.command("3")).await;
             harness.until(|_| runs.path().exists()).await;
             dashboard.press("p").await;
             dashboard.wait(" is paused after").await;
@@ -118,10 +120,7 @@ async fn a_command_that_ends_while_it_is_paused_is_recorded_at_once() {
 
 /// Starts the maintenance of the open sheet, and cancels it after the first node.
 async fn start_and_cancel(harness: &Harness, dashboard: &DashboardDriver, runs: &Runs) {
-    dashboard.press(":enforce 12h<Enter>").await;
-    open_sheet(dashboard).await;
-    type_work(dashboard, &runs.command("0.2")).await;
-    start(dashboard).await;
+    start_work(dashboard, &runs.command("0.2")).await;
     harness.until(|_| !runs.ended().is_empty()).await;
     dashboard.press("C").await;
     dashboard.wait("Continue it").await;
