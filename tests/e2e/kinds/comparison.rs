@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::history::Seen;
 
-/// Seconds by which a replacement may be Ready before its predicted time, in addition to [`Predicted::sooner`].
+/// Seconds by which a replacement may be Ready before its soonest time.
 const SOONER: f64 = 5.0;
 /// Seconds by which a replacement may be Ready after twice its predicted time.
 const LATER: f64 = 15.0;
@@ -41,8 +41,8 @@ struct Predicted<'a> {
     text: &'a str,
     fate: Fate,
     ready: Option<f64>,
-    /// Seconds between the soonest and the likely time at which the pod is gone.
-    sooner: f64,
+    /// Seconds until the replacement is Ready at the soonest. If its time to Ready is a guess, it may take no time.
+    soonest: f64,
 }
 
 /// What happened in a namespace.
@@ -120,8 +120,9 @@ fn predicted<'a>(pod: &'a Value, name: &'a str, names_nodes: bool) -> Predicted<
     };
     let ready = pod["readyAgainInSeconds"].as_f64().or_else(|| pod["readyInSeconds"].as_f64());
     let gone = |bound: &str| pod["deleted"][bound].as_f64().unwrap_or_default();
-    let sooner = gone("likelySeconds") - gone("soonestSeconds");
-    Predicted { name, outcome, text: text("outcomeText").unwrap_or_default(), fate, ready, sooner }
+    let takes = ready.filter(|_| text("quality") != Some("guess")).map(|ready| ready - gone("likelySeconds"));
+    let soonest = gone("soonestSeconds") + takes.unwrap_or_default();
+    Predicted { name, outcome, text: text("outcomeText").unwrap_or_default(), fate, ready, soonest }
 }
 
 fn of_owner(owner: &(String, String), predicted: &[Predicted<'_>], happened: &Happened<'_>) -> Vec<String> {
@@ -198,12 +199,12 @@ fn times(
     let mut found = Vec::new();
     let after = |at: Timestamp| at.since(since).as_secs_f64();
     let mut expected: Vec<(f64, f64)> =
-        predicted.iter().filter_map(|pod| Some((pod.ready?, pod.sooner))).collect();
+        predicted.iter().filter_map(|pod| Some((pod.ready?, pod.soonest))).collect();
     let mut became: Vec<f64> = new.iter().filter_map(|seen| seen.ready).map(after).collect();
     expected.sort_by(|one, other| one.0.total_cmp(&other.0));
     became.sort_by(f64::total_cmp);
-    for ((expected, sooner), became) in expected.iter().zip(&became) {
-        if *became < expected - sooner - SOONER || *became > expected * 2.0 + LATER {
+    for ((expected, soonest), became) in expected.iter().zip(&became) {
+        if *became < soonest - SOONER || *became > expected * 2.0 + LATER {
             found.push(format!("Ready again in {became:.1} s, predicted were {expected:.1} s"));
         }
     }

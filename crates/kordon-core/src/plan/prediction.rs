@@ -112,6 +112,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
     fn pod(&self, pod: &Arc<Pod>, group: usize) -> PodPlan {
         let PlanContext { cluster, rules, .. } = self.context;
         let mut plan = PodPlan::new(pod, self.verdict(pod));
+        plan.quality = self.quality(pod, &plan.verdict);
         plan.leaves = self.window(pod, |result| result.leaves);
         plan.gone = self.window(pod, |result| result.gone);
         plan.warnings = self.pod_warnings(pod, &plan);
@@ -126,6 +127,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
             let detached =
                 plan.gone.likely.map(|gone| forced_removal::detached(cluster, pod.node.as_ref(), gone));
             plan.ready_again = replacement.ready_after(cluster, pod, detached);
+            plan.quality = plan.quality.min(replacement.quality);
         }
         let traced = likely.and_then(|result| result.last_of_surge.as_ref()).map(stand_in_key);
         plan.placement = self.likely.trace.placements.get(traced.as_ref().unwrap_or(&pod.key)).cloned();
@@ -136,7 +138,6 @@ impl<'a, E: Environment> Prediction<'a, E> {
             plan.placement = plan.placement.filter(|trace| !trace.preempts.is_empty());
             plan.landing = Some(Landing::Node { node: node.clone(), why: "bound to this node".into() });
         }
-        plan.quality = self.quality(pod, &plan.verdict);
         let job_failure = likely.and_then(|result| result.job_failure).map(NotRecreated::JobFails);
         let with_owner = self.input.removes_owner_of(pod).then_some(NotRecreated::OwnerGone);
         plan.lost = job_failure.or(with_owner).or_else(|| owner::not_recreated(cluster, pod));

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     departure::Departure,
-    environment::{Bound, Environment},
+    environment::{Bound, Environment, Estimate, Quality},
     eviction_note::attached_once,
     job_failures::JobConsequences,
     landing::Landing,
@@ -34,6 +34,8 @@ pub struct Replacement {
     pub placed: Timestamp,
     /// Time at which the replacement is Ready; `None` means never.
     pub ready: Option<Timestamp>,
+    /// How reliable the time from the start of the replacement to Ready is.
+    pub quality: Quality,
 }
 
 impl Replacement {
@@ -46,11 +48,12 @@ impl Replacement {
         now: Timestamp,
     ) -> Self {
         let landing = environment.land(pod, closed);
-        let time_to_ready = match &landing {
-            Landing::Pending { .. } | Landing::Rejected { .. } => None,
-            Landing::Node { .. } | Landing::Unknown => environment.time_to_ready(pod, &landing).at(bound),
+        let takes = match landing.has_nowhere_to_run() {
+            true => Estimate::NEVER,
+            false => environment.time_to_ready(pod, &landing),
         };
-        Self { landing, created: now, placed: now, ready: time_to_ready.map(|span| now + span) }
+        let ready = takes.at(bound).map(|span| now + span);
+        Self { landing, created: now, placed: now, ready, quality: takes.quality }
     }
 
     /// Places again a replacement that has nowhere to run. Returns whether it now has.

@@ -154,6 +154,7 @@ impl Plan {
             plan.landing = Some(landing.clone());
             let old = cluster.pod(&plan.pod);
             plan.ready_again = old.and_then(|old| replacement.ready_after(cluster, old, detached));
+            plan.quality = plan.quality.min(replacement.quality);
             plan.placement = trace.placements.get(&plan.pod).cloned();
             let event = PlanEvent::Replaced { of: of.clone(), landing };
             self.timeline.push(PlanMoment { at: replacement.created, event });
