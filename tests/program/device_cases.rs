@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::case_objects::{DONE, Objects};
+use super::case_objects::{DONE, Objects, verdict};
 use crate::common::program::Shell;
 
 const CLAIMS: &str = "35-extended-resource-by-device";
@@ -29,6 +29,7 @@ async fn a_pod_lands_where_a_device_of_its_class_is_free() {
 async fn a_selector_excludes_devices_by_their_attributes() {
     let mut objects = Objects::of(CLAIMS);
     objects.without("Pod", "infer");
+    objects.without("Pod", "plain");
     objects.without("ResourceClaim", "infer");
     let plan = objects.answer("plan drain c30-n1", DONE).await;
     assert_eq!(of_pod(&plan, "ext", "landingNode"), "c30-n2", "the first by name of equal nodes");
@@ -485,6 +486,12 @@ async fn a_rule_deletes_the_pods_that_have_the_device_that_it_selects() {
     let evictions = status["evictions"].as_array().expect("evictions");
     assert_eq!(evictions.len(), 1, "{evictions:#?}");
     assert_eq!(evictions[0]["pod"], "train-cd4958b9-w5bkd");
+    assert!(
+        verdict(&status).contains("(device taint example.com/broken by DeviceTaintRule broken)"),
+        "{status:#}"
+    );
+    let of_node = objects.answer("why node c30r-n1", DONE).await["steps"].to_string();
+    assert!(of_node.contains("1 pod is evicted") && of_node.contains("DeviceTaintRule broken"), "{of_node}");
 }
 
 /// The new pod of the DaemonSet is bound to the node of the old pod, although the only device of this node is tainted.

@@ -10,7 +10,7 @@ use super::{
 use crate::model::{EvictionRow, EvictionState, Model, NextEventKind, NodeState};
 use kordon_core::{
     cluster::{FeedKind, Key, NodeName},
-    engine::controllers_own,
+    engine::{Cause, controllers_own},
     forecast::{EventRanges, Forecast, TimeRange},
     plan::words::counted,
 };
@@ -135,7 +135,7 @@ impl Evictions<'_> {
         let is_only = self.pods == 1 && within.is_empty();
         let which = if is_only { String::new() } else { format!(", {}", self.which(model)) };
         let phrase = Phrase::from(format!("{pods}{of} to be evicted{from}{within}{which} "));
-        phrase.time(self.until(model, now)).and(&self.of_other_node(model))
+        phrase.time(self.until(model, now)).and(&self.whose(model))
     }
 
     /// Returns the phrase about all nodes: `44 pods to be evicted, next in 1m12s`. If every node is down, silent or
@@ -152,11 +152,11 @@ impl Evictions<'_> {
     fn shorter(&self, model: &Model, now: Timestamp) -> Vec<String> {
         let (which, time) = (self.which(model), self.until(model, now));
         let eviction = format!("{which} eviction {time}");
-        let of_other_node = self.of_other_node(model);
+        let whose = self.whose(model);
         if may_pause(model) {
             vec![format!("{eviction} unless evictions pause"), "evictions may pause".into()]
-        } else if !of_other_node.is_empty() {
-            vec![eviction + &of_other_node]
+        } else if !whose.is_empty() {
+            vec![eviction + &whose]
         } else if which == "first" {
             vec![eviction, format!("eviction {time}")]
         } else {
@@ -173,13 +173,19 @@ impl Evictions<'_> {
         time_of_event(model, self.at, now, |ranges| ranges.first(times))
     }
 
-    /// Returns ` (n-5)` if the next pod is of another node than the worst finding, and ` (deleted node n-3)` if it leaves
-    /// because its node was deleted; otherwise the empty string.
-    fn of_other_node(&self, model: &Model) -> String {
+    /// Returns ` (n-5)` if the next pod is of another node than the worst finding, ` (deleted node n-3)` if it leaves
+    /// because its node was deleted, and ` (device taint KEY by DeviceTaintRule NAME)` if it leaves because of a taint of
+    /// its device; otherwise the empty string.
+    fn whose(&self, model: &Model) -> String {
         let is_next = |row: &&EvictionRow| row.state.leaves_at() == Some(self.at);
-        let next = || model.views.leaving.evictions.values().filter(is_next).map(|row| &row.node);
+        let rows = || model.views.leaving.evictions.values().filter(is_next);
+        let next = || rows().map(|row| &row.node);
         if let Some(node) = next().find(|node| model.cluster.node(node).is_none()) {
             return format!(" (deleted node {node})");
+        }
+        let mut causes = rows().flat_map(|row| &row.why.0);
+        if let Some(taint) = causes.find_map(device_taint) {
+            return format!(" ({taint})");
         }
         match self.subject {
             Some(subject) if !next().any(|node| node == subject) => {
@@ -187,6 +193,14 @@ impl Evictions<'_> {
             }
             Some(_) | None => String::new(),
         }
+    }
+}
+
+/// Returns the taint of a device that causes an eviction, and who set it.
+fn device_taint(cause: &Cause) -> Option<String> {
+    match cause {
+        Cause::DeviceTainted { taint, by, .. } => Some(format!("device taint {taint} by {by}")),
+        _ => None,
     }
 }
 

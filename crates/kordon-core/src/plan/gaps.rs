@@ -104,6 +104,12 @@ pub(super) fn of_removal<'a>(
     }
 }
 
+/// Returns the unknown objects that decide whether the API server would evict these pods; `None` if all are known.
+pub fn eviction_gap<'a>(cluster: &Cluster, pods: impl IntoIterator<Item = &'a Arc<Pod>>) -> Option<PlanGap> {
+    let gaps = of_removal(cluster, RemovalMode::Evict, pods).unknown();
+    (!gaps.is_empty()).then_some(PlanGap { part: PlanPart::Budgets, gaps })
+}
+
 /// Returns the unknown kinds of objects because of which it is unknown whether a pod leaves. Empty for a terminating
 /// pod, and for a pod that is deleted without eviction.
 pub(super) fn undecided(cluster: &Cluster, mode: RemovalMode, pod: &Arc<Pod>) -> Gaps {

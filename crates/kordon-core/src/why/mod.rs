@@ -3,6 +3,7 @@
 
 mod deleted_node;
 pub mod departure;
+mod devices;
 mod health_check;
 pub mod needs;
 mod pod;
@@ -180,6 +181,9 @@ impl Explainer<'_> {
         self.explain_cordon(node, &mut explanation);
         explain_deletion(node, &mut explanation);
         self.explain_drain(node, &mut explanation);
+        if needs::is_drained(node) {
+            self.explain_eviction_gap(self.cluster.workload_pods(&node.name), &mut explanation);
+        }
         self.explain_cordon_wait(node, &mut explanation);
         self.explain_maintenance(node, &mut explanation);
         self.explain_plans(node, &mut explanation);
@@ -632,7 +636,11 @@ impl Explainer<'_> {
                 Due::Never => stay += 1,
             }
         }
-        let known: Vec<&Key> = pending.iter().map(|eviction| &eviction.pod).collect();
+        let by_device = self.device_evictions_on(node);
+        explanation.extend(devices::causes(&by_device));
+        due.extend(by_device.iter().map(|eviction| (eviction.at, false)));
+        let scheduled = pending.iter().map(|eviction| &eviction.pod);
+        let known: Vec<&Key> = scheduled.chain(by_device.iter().map(|eviction| &eviction.pod.key)).collect();
         due.extend(self.steps(node).filter_map(|step| match &step.kind {
             ForecastKind::Deleted { pod, .. } if !known.contains(&pod) => Some((step.at, true)),
             ForecastKind::Removed { pod, .. } if !known.contains(&pod) => {

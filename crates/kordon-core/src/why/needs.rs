@@ -18,7 +18,7 @@
 //!
 //! Read the scopes that are not [known](Cluster::knows), and ask again until all scopes are known.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use crate::{
     cluster::{
@@ -44,10 +44,7 @@ pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> BTree
     if cluster.pods_on(node).any(|pod| is_of_kured(pod)) {
         needs.insert(Scope::Workloads(WorkloadKind::DaemonSet));
     }
-    let is_drained = |node: &Arc<Node>| {
-        node.unschedulable || node.drain_claim.is_some() || ForeignDrain::removes_pods(node)
-    };
-    if cluster.node(node).is_some_and(is_drained) {
+    if cluster.node(node).is_some_and(|node| is_drained(node)) {
         let drained = || cluster.workload_pods(node);
         needs.extend(drained().map(|pod| Scope::BudgetsIn(pod.key.namespace.clone())));
         needs.extend(plan::needs::of_refusals(cluster, drained().map(|pod| &**pod)));
@@ -79,6 +76,11 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
         needs.insert(Scope::FinishedPods);
     }
     needs
+}
+
+/// Whether the node is cordoned, or somebody drains it.
+pub(super) fn is_drained(node: &Node) -> bool {
+    node.unschedulable || node.drain_claim.is_some() || ForeignDrain::removes_pods(node)
 }
 
 /// Whether the pod belongs to kured's DaemonSet, recognized by its usual name.

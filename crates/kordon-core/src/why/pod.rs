@@ -8,13 +8,13 @@ use crate::{
         ClusterEvent, KnownVolumeAttachments, MaintenanceNote, MaintenanceNotes, Name, Node, Phase, Pod,
         TaintEffect, Termination, VolumeAttachment, in_maintenance,
     },
-    engine::{Certainty, DeviceEviction, Due, UNREACHABLE, device_evictions},
+    engine::{Certainty, Due, UNREACHABLE},
     forecast::{ForecastKind, ForecastStep},
     plan::{
         CordonWait, Departing, Departure, EvictionNote, EvictionRules, JobConsequences, NotRecreated,
         PodOutcome, Recreation,
         environment::has_running_kubelet,
-        eviction,
+        eviction, eviction_gap,
         eviction_note::{HeldVolume, awaited_claim, held_volume},
         forced_removal::{FORCED_DETACH, collected_within, keeps_pods, removes_by_force},
         outcome::tolerates_forever,
@@ -231,7 +231,8 @@ impl Explainer<'_> {
 
     /// Adds what becomes of a pod that its kubelet does not end: its replacement, and its volume.
     fn explain_successor(&self, pod: &Pod, explanation: &mut Vec<Step>) {
-        let outcome = PodOutcome::for_terminating(self.cluster, pod);
+        let predicted = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key)).cloned();
+        let outcome = predicted.unwrap_or_else(|| PodOutcome::for_terminating(self.cluster, pod));
         explanation.push(Step::new(Tense::Present, Topic::Termination, format!("outcome: {outcome}")));
         self.explain_volume(pod, explanation);
     }
@@ -349,10 +350,23 @@ impl Explainer<'_> {
     fn explain_refusal(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
         let rules = EvictionRules::from(self.engine.settings());
         let verdict = refusal(self.cluster, pod, &rules, self.now).filter(|_| !pod.mirror);
-        let Some(verdict) = verdict else { return };
+        let Some(verdict) = verdict else {
+            return self.explain_eviction_gap([pod], explanation);
+        };
         let code = eviction::answer(self.cluster, pod, &rules, self.now).code;
         let text = format!("an eviction request, as a drain sends it, is answered with {code}: {verdict}");
         explanation.push(Step::new(Tense::Present, Topic::Budget, text));
+    }
+
+    /// Adds that it is unknown whether the API server would evict these pods. Adds nothing if it is known.
+    pub(super) fn explain_eviction_gap<'a>(
+        &self,
+        pods: impl IntoIterator<Item = &'a Arc<Pod>>,
+        explanation: &mut Vec<Step>,
+    ) {
+        let evicted = pods.into_iter().filter(|pod| pod.is_workload());
+        let gap = eviction_gap(self.cluster, evicted);
+        explanation.extend(gap.map(|gap| Step::new(Tense::Present, Topic::Budget, gap.to_string())));
     }
 
     /// Adds the outcome of the pod's eviction, with reasons. If it has not been computed, adds what the eviction would
@@ -489,19 +503,6 @@ impl Explainer<'_> {
             }
             (None, None) => explanation.push(self.not_evicted(pod, node)),
         }
-    }
-
-    /// Returns the two steps about the eviction by a taint of a device; `None` if no such taint evicts the pod.
-    fn device_eviction(&self, pod: &Pod) -> Option<[Step; 2]> {
-        let evictions = device_evictions(self.cluster, self.engine.settings().version);
-        let DeviceEviction { at, why, .. } =
-            evictions.into_iter().find(|eviction| eviction.pod.key == pod.key)?;
-        let (tense, text) = match at <= self.now {
-            true => (Tense::Present, "its eviction is overdue"),
-            false => (Tense::Future, "it is evicted"),
-        };
-        let cause = Step::new(Tense::Present, Topic::Toleration, why.to_string());
-        Some([cause, Step::new(tense, Topic::Eviction, text.into()).at(at)])
     }
 
     fn not_evicted(&self, pod: &Pod, node: &Node) -> Step {
