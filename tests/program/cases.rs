@@ -132,28 +132,6 @@ async fn two_budgets_over_one_pod_fail_its_eviction_whatever_happens() {
 }
 
 #[tokio::test]
-async fn a_terminating_pod_of_a_dead_node_does_not_end_with_its_grace_period() {
-    let why = answer("24-terminating-on-dead-node", "why pod db-0 -n c23", DONE).await.to_string();
-    assert!(why.contains("its kubelet is down"), "{why}");
-    assert!(!why.contains("wait until its grace period ends"), "{why}");
-    let status = answer("24-terminating-on-dead-node", "status", DONE).await;
-    assert_eq!(status["evictions"][0]["inSeconds"], Value::Null, "{:#}", status["evictions"]);
-}
-
-/// The pod was removed, and its successor was Ready 8 s after the taint.
-#[tokio::test]
-async fn an_out_of_service_taint_removes_a_terminating_pod_by_force() {
-    let command = "plan taint nodes c23-n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
-    let plan = answer("25-out-of-service-plan", command, DONE).await;
-    assert_eq!(
-        (of_pods(&plan, "landingNode"), of_pods(&plan, "outcome")),
-        (vec!["c23-n2".into()], vec!["moves".into()])
-    );
-    let gone = plan["pods"][0]["deleted"]["latestSeconds"].as_f64().expect("a time");
-    assert!(gone <= 20.0, "{gone}");
-}
-
-#[tokio::test]
 async fn a_pod_in_a_crash_loop_is_never_counted_on() {
     let plan = answer("06-crashloop-under-budget", "plan drain c4x-n2", BLOCKED).await;
     let text = plan["pods"][0]["text"].as_str().expect("a text");
@@ -170,6 +148,21 @@ async fn evictions_fail_a_job_without_back_off() {
 }
 
 /// Budgets decide whether pods leave, not what becomes of them then.
+#[tokio::test]
+async fn explanations_name_the_budgets_that_files_lack() {
+    let mut objects = Objects::of("05-two-budgets-why");
+    objects.without("PodDisruptionBudget", "");
+    let pod = objects.named("Pod", "web")["metadata"]["name"].as_str().expect("a name").to_owned();
+    let unknown = "whether a PodDisruptionBudget blocks an eviction is unknown: budgets are not in the files";
+    let of_pod = objects.partial(&["why", "pod", &pod, "-n", "c3", "-o", "json"]).await;
+    assert!(of_pod.to_string().contains(unknown), "{of_pod:#}");
+    let of_node =
+        async |objects: &Objects| objects.partial(&["why", "node", "c3-n1", "-o", "json"]).await.to_string();
+    assert!(!of_node(&objects).await.contains(unknown), "nobody evicts its pods");
+    objects.named("Node", "c3-n1")["spec"]["unschedulable"] = true.into();
+    assert!(of_node(&objects).await.contains(unknown));
+}
+
 #[tokio::test]
 async fn files_without_budgets_leave_open_only_whether_pods_leave() {
     for (case, drain, outcome, text) in [

@@ -17,6 +17,7 @@ mod cursor;
 mod dashboard;
 mod dashboard_driver;
 mod dashboard_fixture;
+mod dead_node_cases;
 mod device_cases;
 mod diffs;
 mod doctor;

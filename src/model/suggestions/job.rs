@@ -145,7 +145,10 @@ impl Model {
             let of_pod = pending.into_iter().find(|eviction| eviction.pod == pod.key)?;
             of_pod.due.at()
         };
-        let next = deadline.or_else(eviction).or(room_from);
+        let next = match state {
+            PodTrouble::NodeGone => self.views.leaving.evictions.get(&pod.key).and_then(|row| row.state.at()),
+            _ => deadline.or_else(eviction).or(room_from),
+        };
         let renews_again = node
             .as_ref()
             .zip(self.engine.as_ref())

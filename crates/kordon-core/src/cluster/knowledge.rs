@@ -344,17 +344,18 @@ impl fmt::Display for Gap {
 fn write_gaps(f: &mut fmt::Formatter<'_>, gaps: &[&Gap]) -> fmt::Result {
     let Some(first) = gaps.first() else { return Ok(()) };
     let kinds = joined(gaps.iter().map(|gap| gap.kind.to_string()));
+    let are = if matches!(gaps, [gap] if gap.kind == FeedKind::Leader) { "is" } else { "are" };
     match &first.known {
-        Known::Live => write!(f, "{kinds} are live"),
-        Known::Stale { since } => write!(f, "{kinds} are as of {}", since.to_time()),
-        Known::NotListed => write!(f, "{kinds} are not listed yet"),
+        Known::Live => write!(f, "{kinds} {are} live"),
+        Known::Stale { since } => write!(f, "{kinds} {are} as of {}", since.to_time()),
+        Known::NotListed => write!(f, "{kinds} {are} not listed yet"),
         Known::Forbidden { .. } => {
             let permissions = joined(gaps.iter().map(|gap| format!("list {}", gap.kind.resource())));
             let word = if gaps.len() == 1 { "permission" } else { "permissions" };
             write!(f, "{kinds} cannot be listed (missing {word}: {permissions})")
         }
-        Known::Off { flag } => write!(f, "{kinds} are not read ({flag})"),
-        Known::Absent => write!(f, "{kinds} are not in the files"),
+        Known::Off { flag } => write!(f, "{kinds} {are} not read ({flag})"),
+        Known::Absent => write!(f, "{kinds} {are} not in the files"),
     }
 }
 

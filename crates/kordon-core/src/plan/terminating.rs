@@ -49,7 +49,9 @@ impl<'a> TerminatingPods<'a> {
 
     /// Returns the outcome of a pod whose deletion has started.
     pub fn outcome(&mut self, pod: &Pod) -> PodOutcome {
-        let hangs = pod.node.as_ref().is_some_and(|node| keeps_pods(self.cluster, node));
+        // The pod garbage collector removes the pods of a node that does not exist.
+        let keeps = |node| self.cluster.node(node).is_some() && keeps_pods(self.cluster, node);
+        let hangs = pod.node.as_ref().is_some_and(keeps);
         self.outcome_on(pod, hangs)
     }
 
