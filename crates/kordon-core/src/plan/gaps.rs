@@ -104,9 +104,10 @@ pub(super) fn of_removal<'a>(
     }
 }
 
-/// Returns the unknown objects that decide whether the API server would evict these pods; `None` if all are known.
-pub fn eviction_gap<'a>(cluster: &Cluster, pods: impl IntoIterator<Item = &'a Arc<Pod>>) -> Option<PlanGap> {
-    let gaps = of_removal(cluster, RemovalMode::Evict, pods).unknown();
+/// Returns why it is unknown whether a budget blocks the eviction of these pods; `None` if their budgets are known.
+pub fn budget_gap<'a>(cluster: &Cluster, pods: impl IntoIterator<Item = &'a Arc<Pod>>) -> Option<PlanGap> {
+    let asking = pods.into_iter().filter(|pod| eviction::asks_budgets(pod));
+    let gaps = cluster.gaps_in(asking.map(|pod| Scope::BudgetsIn(pod.key.namespace.clone()))).unknown();
     (!gaps.is_empty()).then_some(PlanGap { part: PlanPart::Budgets, gaps })
 }
 

@@ -108,7 +108,7 @@ pub use eviction_note::EvictionNote;
 pub use failover::{Failover, FailoverPod, FailoverRun, LostNodes, failover};
 pub use filter::{DrainFlag, DrainRefusal, Skip};
 pub use foreign_drain::{foreign_drain, foreign_time_left, may_have_unmarked_drain, unmarked_drain};
-pub use gaps::{PlanGap, PlanPart, can_place, eviction_gap, failover_gaps, succession_gaps};
+pub use gaps::{PlanGap, PlanPart, budget_gap, can_place, failover_gaps, succession_gaps};
 pub use headroom::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, HeadroomWork, headroom};
 pub use job::{PlanJob, PlanResult};
 pub use job_failure::JobFailure;

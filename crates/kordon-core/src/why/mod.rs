@@ -182,7 +182,7 @@ impl Explainer<'_> {
         explain_deletion(node, &mut explanation);
         self.explain_drain(node, &mut explanation);
         if needs::is_drained(node) {
-            self.explain_eviction_gap(self.cluster.workload_pods(&node.name), &mut explanation);
+            self.explain_budget_gap(self.cluster.workload_pods(&node.name), &mut explanation);
         }
         self.explain_cordon_wait(node, &mut explanation);
         self.explain_maintenance(node, &mut explanation);

@@ -12,9 +12,9 @@ use crate::{
     forecast::{ForecastKind, ForecastStep},
     plan::{
         CordonWait, Departing, Departure, EvictionNote, EvictionRules, JobConsequences, NotRecreated,
-        PodOutcome, Recreation,
+        PodOutcome, Recreation, budget_gap,
         environment::has_running_kubelet,
-        eviction, eviction_gap,
+        eviction,
         eviction_note::{HeldVolume, awaited_claim, held_volume},
         forced_removal::{FORCED_DETACH, collected_within, keeps_pods, removes_by_force},
         outcome::tolerates_forever,
@@ -351,21 +351,21 @@ impl Explainer<'_> {
         let rules = EvictionRules::from(self.engine.settings());
         let verdict = refusal(self.cluster, pod, &rules, self.now).filter(|_| !pod.mirror);
         let Some(verdict) = verdict else {
-            return self.explain_eviction_gap([pod], explanation);
+            return self.explain_budget_gap([pod], explanation);
         };
         let code = eviction::answer(self.cluster, pod, &rules, self.now).code;
         let text = format!("an eviction request, as a drain sends it, is answered with {code}: {verdict}");
         explanation.push(Step::new(Tense::Present, Topic::Budget, text));
     }
 
-    /// Adds that it is unknown whether the API server would evict these pods. Adds nothing if it is known.
-    pub(super) fn explain_eviction_gap<'a>(
+    /// Adds that it is unknown whether a budget blocks the eviction of these pods. Adds nothing if it is known.
+    pub(super) fn explain_budget_gap<'a>(
         &self,
         pods: impl IntoIterator<Item = &'a Arc<Pod>>,
         explanation: &mut Vec<Step>,
     ) {
         let evicted = pods.into_iter().filter(|pod| pod.is_workload());
-        let gap = eviction_gap(self.cluster, evicted);
+        let gap = budget_gap(self.cluster, evicted);
         explanation.extend(gap.map(|gap| Step::new(Tense::Present, Topic::Budget, gap.to_string())));
     }
 
