@@ -46,6 +46,9 @@ enum Cause {
     /// outcome of that pod is a difference, too. The scheduler spreads the pods of an owner over zones and nodes, so each
     /// one changes the scores of the next.
     OtherReplaced,
+    /// Another replacement did not take its predicted room on the node of this one, or took room on the predicted node of
+    /// this one: the outcome of that pod is a difference, too.
+    RoomChanged,
     /// Another pod of the same Job failed before the replacement was created, which starts a longer back-off.
     JobFailedAgain,
 }
@@ -123,6 +126,7 @@ impl<'a> Difference<'a> {
                 Cause::OlderPrediction,
                 Cause::TakesTurns,
                 Cause::OtherReplaced,
+                Cause::RoomChanged,
             ],
             ("moves", "notStarted") => {
                 &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::SilentNode, Cause::PlacedAtOnce]
@@ -157,6 +161,7 @@ impl<'a> Difference<'a> {
             Cause::OthersLeft => self.others_left(),
             Cause::PlacedAtOnce => self.placed_at_once(),
             Cause::OtherReplaced => self.other_replaced(),
+            Cause::RoomChanged => self.room_changed(),
             Cause::JobFailedAgain => self.job_failed_again(),
             Cause::TakesTurns => self.takes_turns(),
             Cause::OlderPrediction => self.older_prediction(),
@@ -216,6 +221,17 @@ impl<'a> Difference<'a> {
         });
         let other = others.find(is_replaced);
         other.map(|((_, other), _)| format!("{other} was replaced first"))
+    }
+
+    fn room_changed(&self) -> Option<String> {
+        let Self { pod, began, read, expected, node, run, .. } = *self;
+        let mut others = run.differences.iter().filter(|((at, other), difference)| {
+            let is_between = |at: Timestamp| began.since(at) < AT_ONCE && at <= read;
+            let moves = difference["predicted"] == "moves" && difference["became"] == "moves";
+            let is_of_room = difference["predictedNode"] == node || difference["node"] == expected;
+            other != pod && Timestamp::parse(at).is_some_and(is_between) && moves && is_of_room
+        });
+        others.next().map(|((_, other), _)| format!("the replacement of {other} went elsewhere"))
     }
 
     fn job_failed_again(&self) -> Option<String> {
