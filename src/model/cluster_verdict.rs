@@ -15,7 +15,7 @@ use std::fmt;
 use self::{
     clocks::{clocks, doubtful},
     drains::{blocked_drains, maintenances},
-    evictions::{ALL_NODES, evicted, next, own_event},
+    evictions::{evicted, next, own_event},
     headroom::headroom,
     losses::DeletedNodes,
     nodes::{first_unknown, nodes},
@@ -119,11 +119,11 @@ enum PartKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Shortening {
     Whole,
+    /// Other parts have their shorter texts as well.
     ShortConsequence,
     ShortNext,
     /// Consequences without a shorter text are left out: they explain the one before them.
     NoDetails,
-    /// Other parts have their shorter texts as well.
     ShortestNext,
     ShortestBoth,
     /// What happens next is left out, with all parts after it. The consequence has more room again.
@@ -150,7 +150,7 @@ impl Shortening {
         let (short, shortest) = match kind {
             PartKind::Consequence => (Self::ShortConsequence, Self::ShortestConsequence),
             PartKind::Next => (Self::ShortNext, Self::ShortestNext),
-            PartKind::Other => return usize::from(self >= Self::ShortestNext),
+            PartKind::Other => return usize::from(self >= Self::ShortConsequence),
             PartKind::OwnEvent | PartKind::Headroom => return 0,
         };
         usize::from(self >= short) + usize::from(self >= shortest || self == Self::ShortestBoth)
@@ -189,7 +189,6 @@ impl ClusterVerdict {
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         let subject = findings.first().and_then(|worst| worst.node.clone());
         let users = nowhere(model, subject.as_ref(), now);
-        let says_of_all = users.as_ref().is_some_and(|users| users.phrase.text.starts_with(ALL_NODES));
         // Pods that have nowhere to run come first in the verdict, because users notice them; only a worse problem
         // comes before them.
         let is_worse =
@@ -199,13 +198,15 @@ impl ClusterVerdict {
             subject.as_ref().filter(|_| !findings.is_empty()).and_then(|node| own_event(model, node, now)),
         );
         findings.extend(first_unknown(model, now).filter(|_| !findings.is_empty()));
+        // The finding about deleted nodes, if there is one, already says when the pods of these nodes are removed.
+        let next = match deleted.is_none_or(|deleted| deleted.leaving < model.views.counts.leaving()) {
+            true => next(model, subject.as_ref(), users.as_ref(), now),
+            false => Vec::new(),
+        };
         findings.extend(users);
         findings.extend(why_pending(model));
         findings.extend(preempting(model));
-        // The finding about deleted nodes, if there is one, already says when the pods of these nodes are removed.
-        if deleted.is_none_or(|deleted| deleted.leaving < model.views.counts.leaving()) {
-            findings.extend(next(model, subject.as_ref(), says_of_all, now));
-        }
+        findings.extend(next);
         let remedy = remedy_for_stuck(model).filter(|_| !are_all_stuck(model));
         findings.extend(remedy.map(|remedy| Finding::new(VerdictLevel::Notice, remedy)));
         findings.extend(rest);
@@ -320,6 +321,12 @@ impl Phrase {
     fn and(mut self, words: &str) -> Self {
         self.text += words;
         self.outline += words;
+        self
+    }
+
+    fn and_phrase(mut self, other: Self) -> Self {
+        self.text += &other.text;
+        self.outline += &other.outline;
         self
     }
 }

@@ -52,7 +52,7 @@ const CASES: &[Case] = &[
             fail(it, &["pool-b-05"], 80);
         },
         VerdictLevel::Critical,
-        "node pool-b-05 Evicting 29s · 3 pods will have nowhere to run: 1 Pending, 1 lost, 1 stuck · \
+        "node pool-b-05 Evicting 29s · 3 pods will have nowhere to run: 1 lost, 1 stuck, 1 Pending · \
          5 pods of pool-b-05 to be evicted, next in 4m31s",
     ),
     (
@@ -371,10 +371,14 @@ fn a_drain_says_what_its_last_pods_wait_for() {
         several => (format!("last {several} pods"), "end", "held by finalizers"),
     };
     let text = verdict(&mut fixture).text();
-    assert!(text.contains(&format!(" gone, {last} {end} within ")), "{text}");
+    let finalizers = if pods.len() == 2 { "its finalizer is" } else { "their finalizers are" };
+    let promise = (format!(" gone, {last} {end} within "), format!("once {finalizers} removed"));
+    assert!(text.contains(&promise.0) && text.contains(&promise.1), "{text}");
     fixture.run(40);
-    let text = verdict(&mut fixture).text();
-    assert!(text.contains(&format!(" gone, {last} {held}, ")) && text.contains("s overdue"), "{text}");
+    let verdict = verdict(&mut fixture);
+    let text = verdict.text();
+    assert_eq!(verdict.level, VerdictLevel::Warning, "{text}");
+    assert!(text.contains(" gone) hangs ") && text.contains(&format!("s: {last} {held}")), "{text}");
 }
 
 /// A drain by another client has no count of its pods: the pods that leave while kordon watches are counted.

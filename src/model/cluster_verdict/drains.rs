@@ -1,11 +1,12 @@
 //! Findings about drains that are blocked, and about maintenances.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Finding, PartKind, Phrase, VerdictLevel, seconds};
 use crate::model::Model;
 use kordon_core::{
-    cluster::{MaintenanceNotes, NodeName},
+    cluster::{MaintenanceNotes, NodeName, Pod},
+    operation::DrainCount,
     plan::{BlockedDrain, CordonWait, words::counted},
 };
 use kordon_time::{Span, Timestamp};
@@ -20,15 +21,17 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
         let gone = gone(model, &drain.node).map(|gone| format!(" ({gone})")).unwrap_or_default();
         let time = seconds(now.since(drain.since));
         let phrase = Phrase::from(format!("drain of {}{by}{gone} blocked ", drain.node)).time(time);
+        let others = others_of_blocked(model, &drain.node, now);
         let budgets = drain.to_string().replace("PodDisruptionBudget", "PDB");
         let names = match drain.budgets.as_slice() {
             [budget] if drain.awaited.is_empty() => format!("PDB {}", budget.name),
             _ => budgets.clone(),
         };
-        let shorter = [budgets, names]
-            .map(|budgets| format!("drain of {}{by}{gone} blocked {time} by {budgets}", drain.node));
-        Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {drain}")))
-            .shortens_to(PartKind::Other, shorter.into())
+        let in_short =
+            |budgets: &str| format!("drain of {}{by}{gone} blocked {time} by {budgets}", drain.node);
+        let shorter = [in_short(&budgets) + &others.text, in_short(&names) + &others.text, in_short(&names)];
+        let phrase = phrase.and(&format!(" by {drain}")).and_phrase(others);
+        Finding::new(VerdictLevel::Warning, phrase).shortens_to(PartKind::Other, shorter.into())
     };
     let mut findings = match model.views.blocked_drains.as_slice() {
         [] => Vec::new(),
@@ -58,11 +61,97 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
 
 /// Progress of the drain of a node: `2 of 7 pods gone`; `None` if it is unknown.
 fn gone(model: &Model, node: &NodeName) -> Option<String> {
-    match model.node_status(model.cluster.node(node)?)?.drain? {
-        count if count.total() > 0 => {
-            Some(format!("{} of {} gone", count.gone, counted(count.total(), "pod", "pods")))
+    let count = drain_count(model, node)?;
+    Some(format!("{} of {} gone", count.gone, counted(count.total(), "pod", "pods")))
+}
+
+fn drain_count(model: &Model, node: &NodeName) -> Option<DrainCount> {
+    let count = model.node_status(model.cluster.node(node)?)?.drain?;
+    Some(count).filter(|count| count.total() > 0)
+}
+
+/// The terminating pods of a node that is drained.
+struct LeavingPods {
+    pods: usize,
+    /// Number of these pods that finalizers hold.
+    held: usize,
+    /// Time at which the last grace period ends.
+    deadline: Timestamp,
+}
+
+impl LeavingPods {
+    /// Finds the terminating pods of a node; `None` if there are none.
+    fn find(model: &Model, node: &NodeName) -> Option<Self> {
+        let pods: Vec<&Arc<Pod>> =
+            model.cluster.workload_pods(node).filter(|pod| pod.termination.is_some()).collect();
+        let deadlines =
+            pods.iter().filter_map(|pod| Some(model.cluster.local(pod.termination.as_ref()?.deadline)));
+        let held = pods.iter().filter(|pod| pod.holding_finalizers().next().is_some()).count();
+        Some(Self { pods: pods.len(), held, deadline: deadlines.max()? })
+    }
+
+    /// `last pod`, `last 3 pods`.
+    fn last(&self) -> String {
+        if self.pods == 1 { "last pod".into() } else { format!("last {} pods", self.pods) }
+    }
+}
+
+/// Time after the last grace period from which a drain hangs although no finalizer holds its pods: kubelets end pods some
+/// seconds after their grace periods.
+const OVERDUE: Span = Span::from_secs(15);
+
+/// Finding about a drain that only finalizers hold, or whose last pods stay after their grace periods: `drain of n-3 (6 of
+/// 7 pods gone) hangs 45s: last pod held by a finalizer`.
+pub(super) fn hanging_drain(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> {
+    let count = drain_count(model, node)?;
+    let leaving = LeavingPods::find(model, node).filter(|leaving| leaving.pods == count.left())?;
+    let overdue = now.since(leaving.deadline);
+    let is_held = leaving.held == leaving.pods;
+    if overdue < Span::ZERO || !is_held && overdue < OVERDUE {
+        return None;
+    }
+    let why = match (is_held, leaving.pods) {
+        (true, 1) => "held by a finalizer",
+        (true, _) => "held by finalizers",
+        (false, _) => "not ended after its grace period",
+    };
+    let (last, time) = (leaving.last(), seconds(overdue));
+    let gone = gone(model, node).map(|gone| format!(" ({gone})")).unwrap_or_default();
+    let phrase = Phrase::from(format!("drain of {node}{gone} hangs ")).time(time);
+    let short = format!("drain of {node} hangs {time}: {last} {why}");
+    let finding = Finding::new(VerdictLevel::Warning, phrase.and(&format!(": {last} {why}")));
+    Some(Finding { node: Some(node.clone()), ..finding }.shortens_to(PartKind::Other, vec![short]))
+}
+
+/// Returns what the last pods of a drain wait for, if all of them are terminating: `, last 3 pods end within 15s`, `, last
+/// 2 pods end within 15s, 1 once its finalizer is removed`, `, last pod 5s overdue`.
+pub(super) fn last_of_drain(model: &Model, node: &NodeName, count: DrainCount, now: Timestamp) -> Phrase {
+    let leaving = LeavingPods::find(model, node).filter(|leaving| leaving.pods == count.left());
+    let Some(leaving) = leaving else { return Phrase::from("") };
+    let last = leaving.last();
+    if leaving.deadline <= now {
+        let phrase = Phrase::from(format!(", {last} ")).time(seconds(now.since(leaving.deadline)));
+        return phrase.and(" overdue");
+    }
+    let end = if leaving.pods == 1 { "ends" } else { "end" };
+    let phrase = Phrase::from(format!(", {last} {end} within "));
+    let phrase = phrase.time(leaving.deadline.since(now).rounded_up());
+    match leaving.held {
+        0 => phrase,
+        1 if leaving.pods == 1 => phrase.and(" once its finalizer is removed"),
+        1 => phrase.and(", 1 once its finalizer is removed"),
+        held => phrase.and(&format!(", {held} once their finalizers are removed")),
+    }
+}
+
+/// Returns when the other pods of a blocked drain end: `; 4 others end within 1m39s`. Empty if no grace period runs.
+fn others_of_blocked(model: &Model, node: &NodeName, now: Timestamp) -> Phrase {
+    match LeavingPods::find(model, node).filter(|leaving| leaving.deadline > now) {
+        Some(LeavingPods { pods, deadline, .. }) => {
+            let (others, end) = (counted(pods, "other", "others"), if pods == 1 { "ends" } else { "end" });
+            Phrase::from(format!("; {others} {end} within ")).time(deadline.since(now).rounded_up())
         }
-        _ => None,
+        None => Phrase::from(""),
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Optio
 
 /// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
 /// node come first, then those of all nodes. The order is reversed if a pod of another node is evicted before them.
-/// `says_of_all` is whether the part before already says that its number is of all nodes.
+/// `users` is the part before, about the pods that have nowhere to run.
 ///
 /// `3 pods of n-3 to be evicted, next in 12s · all nodes: 7, next in 12s`, `all nodes: 7 pods to be evicted, next in 12s
 /// (n-5) · 3 pods of n-3 to be evicted, next in 4m57s`, `44 pods to be evicted, first in 1m12s`, `71 pods to be evicted
@@ -34,15 +34,17 @@ pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Optio
 pub(super) fn next(
     model: &Model,
     subject: Option<&NodeName>,
-    says_of_all: bool,
+    users: Option<&Finding>,
     now: Timestamp,
 ) -> Vec<Finding> {
     if !model.views.is_predicted() {
         return Vec::new();
     }
     let views = &model.views;
-    let all =
-        views.leaving.first.map(|at| Evictions { node: None, pods: views.counts.leaving(), at, subject });
+    let says_of_all = users.is_some_and(|users| users.phrase.text.starts_with(ALL_NODES));
+    let is_apart = users.is_some_and(|users| users.node.is_some());
+    let pods = views.counts.leaving();
+    let all = views.leaving.first.map(|at| Evictions { node: None, pods, at, subject, is_apart });
     let finding = |phrase: Phrase, shorter: Vec<String>| {
         Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Next, shorter)
     };
@@ -57,7 +59,7 @@ pub(super) fn next(
     let all = all.filter(|all| all.pods > own);
     let of_all = if says_of_all { "" } else { ALL_NODES };
     if let Some(at) = first {
-        let evictions = Evictions { node: Some(node), pods: own, at, subject: None };
+        let evictions = Evictions { node: Some(node), pods: own, at, subject: None, is_apart };
         let shorter = evictions.shorter(model, now);
         // A phrase about all nodes says whether more pods are evicted later.
         match all {
@@ -110,6 +112,8 @@ struct Evictions<'a> {
     /// The node of the worst finding, if the pods are those of all nodes. The node of the next pod is named if it is
     /// another one.
     subject: Option<&'a NodeName>,
+    /// Whether the verdict names another node after that of the worst finding.
+    is_apart: bool,
 }
 
 impl Evictions<'_> {
@@ -147,20 +151,19 @@ impl Evictions<'_> {
         if may_pause(model) { phrase.and(" (evictions pause if every node goes down)") } else { phrase }
     }
 
-    /// Returns the shorter texts, the longest first: `next eviction in 1m12s (n-5)`, `next eviction in 1m12s`. Before the
-    /// first eviction, `eviction in 1m12s` says the same as `first eviction in 1m12s`.
+    /// Returns the shorter texts, the longest first: `next eviction in 1m12s (n-5)`, `next eviction in 1m12s`, `eviction
+    /// in 1m12s`.
     fn shorter(&self, model: &Model, now: Timestamp) -> Vec<String> {
         let (which, time) = (self.which(model), self.until(model, now));
         let eviction = format!("{which} eviction {time}");
-        let whose = self.whose(model);
+        let whose = match self.node {
+            Some(node) if self.is_apart => format!(" ({node})"),
+            _ => self.whose(model),
+        };
         if may_pause(model) {
             vec![format!("{eviction} unless evictions pause"), "evictions may pause".into()]
-        } else if !whose.is_empty() {
-            vec![eviction + &whose]
-        } else if which == "first" {
-            vec![eviction, format!("eviction {time}")]
         } else {
-            vec![eviction]
+            vec![eviction + &whose, format!("eviction {time}")]
         }
     }
 

@@ -1,23 +1,21 @@
 //! Findings about nodes that are down, silent or late, or in another state that needs attention.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Finding, PartKind, Phrase, VerdictLevel, seconds, time_until,
+    Finding, PartKind, Phrase, VerdictLevel,
+    drains::{hanging_drain, last_of_drain},
+    seconds, time_until,
     zones::{disrupts_a_zone, is_disrupted, zones_down},
 };
 use crate::model::{Model, NextEventKind, NodeState, StateDetail, ZoneNodes};
 use kordon_core::{
-    cluster::{Node, NodeName, Pod, ZoneKey},
+    cluster::{ConditionStatus, Node, NodeName, ZoneKey},
     engine::Confidence,
-    operation::DrainCount,
     plan::words::counted,
     why::departure::DepartureKind,
 };
-use kordon_time::Timestamp;
+use kordon_time::{Span, Timestamp};
 
 /// Returns the findings about zones and nodes.
 pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
@@ -29,12 +27,14 @@ pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     for (zone, nodes) in model.watchlist.zones() {
         let is_named = |state: NodeState| state.is_down() && named.contains(zone);
         for (name, state) in nodes.notable().filter(|(_, state)| !is_named(*state)) {
-            let in_state = by_state.entry(state).or_insert_with(|| NodesInState {
-                nodes: 0,
-                first: name,
-                zone: Some(zone),
-            });
-            in_state.nodes += 1;
+            let hanging = hanging_drain(model, name, now).filter(|_| state == NodeState::Draining);
+            if let Some(finding) = hanging {
+                findings.push(finding);
+                continue;
+            }
+            let in_state =
+                by_state.entry(state).or_insert_with(|| NodesInState { names: Vec::new(), zone: Some(zone) });
+            in_state.names.push(name);
             in_state.zone = in_state.zone.filter(|other| *other == zone);
         }
     }
@@ -44,33 +44,31 @@ pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let worst = by_state.first_key_value();
     let missing: Vec<_> = by_state.iter().filter(|(state, _)| is_missing(**state)).collect();
     let failing = missing.iter().filter(|(state, _)| state.is_failing());
-    let several_fail = failing.map(|(_, in_state)| in_state.nodes).sum::<usize>() > FEW;
-    if several_fail || worst.is_some_and(|(state, worst)| is_missing(*state) && worst.nodes > 1) {
+    let several_fail = failing.map(|(_, in_state)| in_state.names.len()).sum::<usize>() > FEW;
+    if several_fail || worst.is_some_and(|(state, worst)| is_missing(*state) && worst.names.len() > 1) {
         let level = missing.iter().map(|(state, _)| level(model, **state)).max();
         findings.extend(level.map(|level| match QuietNodes::find(model) {
             Some(quiet) => quiet.finding(model, level, now),
-            None => {
-                let phrase = all_nodes(model, &missing).unwrap_or_else(|| several_nodes(model, &missing));
-                Finding::new(level, phrase)
-            }
+            None => match all_nodes(model, &missing) {
+                Some(phrase) => Finding::new(level, phrase),
+                None => several_nodes(model, &missing, level),
+            },
         }));
         by_state.retain(|state, _| !is_missing(*state));
     }
     for (state, in_state) in &by_state {
         let level = level(model, *state);
         if level > VerdictLevel::Healthy {
-            let finding = match in_state.nodes {
-                1 => Finding {
-                    node: Some(in_state.first.clone()),
-                    ..Finding::new(level, one_node(model, *state, in_state.first, now))
-                },
-                _ => Finding::new(level, several_nodes(model, &[(state, in_state)])),
-            };
-            findings.push(finding);
+            findings.push(match in_state.names[..] {
+                [name] => Finding { node: Some(name.clone()), ..one_node(model, *state, name, level, now) },
+                _ => several_nodes(model, &[(state, in_state)], level),
+            });
         }
     }
-    let under_pressure = by_state.get(&NodeState::Pressure).filter(|in_state| in_state.nodes == 1);
-    findings.extend(evicting_kubelets(model, under_pressure.map(|in_state| in_state.first), now));
+    let under_pressure = by_state.get(&NodeState::Pressure).map(|in_state| &in_state.names[..]);
+    let named = under_pressure.and_then(|names| <[_; 1]>::try_from(names).ok()).map(|[name]| name);
+    findings.extend(evicting_kubelets(model, named, now));
+    findings.extend(unmeasured(model).map(|text| Finding::new(VerdictLevel::Notice, text)));
     if is_silent && matches!(model.views.confidence, Some(Confidence::NoController { .. })) {
         let grace = model.settings.node_monitor_grace_period.value;
         let text = format!("Silent nodes become Unknown {grace} after a controller starts");
@@ -156,15 +154,15 @@ fn level(model: &Model, state: NodeState) -> VerdictLevel {
 
 /// The nodes of a cluster that are in the same state.
 struct NodesInState<'a> {
-    nodes: usize,
-    first: &'a NodeName,
+    names: Vec<&'a NodeName>,
     /// The zone of these nodes; `None` if they are in several zones.
     zone: Option<&'a ZoneKey>,
 }
 
 /// Returns the finding about several nodes that are down, late or in the same state: `23 of 24 nodes Silent`, `zone a:
-/// 3 of 8 nodes Silent, 5 Late`.
-fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> Phrase {
+/// 3 of 8 nodes Silent, 5 Late`. Two nodes in the same state are named: `nodes n-3 and n-5 Evicting`, in short `2 of 24
+/// nodes Evicting`.
+fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)], level: VerdictLevel) -> Finding {
     let zones = model.watchlist.zones();
     let zone =
         states.iter().map(|(_, in_state)| in_state.zone).reduce(|one, other| one.filter(|_| one == other));
@@ -176,24 +174,32 @@ fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> P
         None => (String::new(), model.cluster.nodes().len()),
     };
     let count = |(place, (state, in_state)): (usize, &(&NodeState, &NodesInState<'_>))| match place {
-        0 => format!("{} of {all} nodes {state}", in_state.nodes),
-        _ => format!("{} {state}", in_state.nodes),
+        0 => format!("{} of {all} nodes {state}", in_state.names.len()),
+        _ => format!("{} {state}", in_state.names.len()),
     };
     let counts: Vec<String> = states.iter().enumerate().map(count).collect();
-    format!("{place}{}", counts.join(", ")).into()
+    let text = format!("{place}{}", counts.join(", "));
+    match states {
+        [(state, NodesInState { names, .. })] if let [one, other] = names[..] => {
+            Finding::new(level, format!("nodes {one} and {other} {state}"))
+                .shortens_to(PartKind::Other, vec![text])
+        }
+        _ => Finding::new(level, text),
+    }
 }
 
 /// Returns the finding about a cluster whose nodes are all down or silent: `all 24 nodes Silent`, `all 24 nodes down: 1
 /// Unknown, 23 Silent`. `None` if another node is left.
 fn all_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> Option<Phrase> {
     let nodes = model.cluster.nodes().len();
-    let counted: usize = states.iter().map(|(_, in_state)| in_state.nodes).sum();
+    let counted: usize = states.iter().map(|(_, in_state)| in_state.names.len()).sum();
     let text = match states {
         _ if counted < nodes || states.iter().any(|(state, _)| !state.is_failing()) => return None,
         [(state, _)] => format!("all {nodes} nodes {state}"),
         states => {
-            let count =
-                |(state, in_state): &(&NodeState, &NodesInState<'_>)| format!("{} {state}", in_state.nodes);
+            let count = |(state, in_state): &(&NodeState, &NodesInState<'_>)| {
+                format!("{} {state}", in_state.names.len())
+            };
             let counts: Vec<String> = states.iter().map(count).collect();
             format!("all {nodes} nodes down: {}", counts.join(", "))
         }
@@ -210,14 +216,22 @@ fn evicting_kubelets(model: &Model, named: Option<&NodeName>, now: Timestamp) ->
 /// Returns what is known of evictions by kubelets, for lists and reports of other evictions: what the verdict says, and
 /// on which nodes under pressure these evictions are not known.
 pub fn kubelet_evictions(model: &Model, now: Timestamp) -> Vec<String> {
-    let unmeasured = model.unmeasured_under_pressure();
-    let whose = match (unmeasured.first(), unmeasured.len()) {
-        (None, _) => None,
-        (Some(node), 1) => Some(format!("the kubelet of {node}")),
-        (Some(_), several) => Some(format!("the kubelets of {several} nodes")),
+    of_kubelets(model, None, now)
+        .map(|(phrase, _)| phrase.text)
+        .into_iter()
+        .chain(unmeasured(model))
+        .collect()
+}
+
+/// Returns on which nodes under pressure evictions by kubelets are not known: `evictions by the kubelet of n-3 not known:
+/// no measurements`.
+fn unmeasured(model: &Model) -> Option<String> {
+    let nodes = model.unmeasured_under_pressure();
+    let whose = match (nodes.first()?, nodes.len()) {
+        (node, 1) => format!("the kubelet of {node}"),
+        (_, several) => format!("the kubelets of {several} nodes"),
     };
-    let unknown = whose.map(|whose| format!("evictions by {whose} not known: no measurements"));
-    of_kubelets(model, None, now).map(|(phrase, _)| phrase.text).into_iter().chain(unknown).collect()
+    Some(format!("evictions by {whose} not known: no measurements"))
 }
 
 /// Returns what kubelets evict, with a short form: `kubelet of n-3 evicts up to 5 pods (MemoryPressure), first in 29s`, or
@@ -274,37 +288,15 @@ fn has_evicted(model: &Model, node: &NodeName) -> bool {
     })
 }
 
-/// Adds to the progress of a drain what its last pods wait for, if all of them are terminating: `, last 3 pods end within
-/// 15s`, `, last pod held by a finalizer, 45s overdue`.
-fn last_of_drain(
+/// Finding about one node: `node n-3 Silent 33s`, `node n-3 DiskPressure 1m`, `node n-3 Draining, 3 of 8 pods gone`,
+/// `node n-3 Evicting 9s (Unknown 5m50s)`.
+fn one_node(
     model: &Model,
-    node: &NodeName,
-    count: DrainCount,
-    progress: Phrase,
+    state: NodeState,
+    name: &NodeName,
+    level: VerdictLevel,
     now: Timestamp,
-) -> Phrase {
-    let pods: Vec<&Arc<Pod>> =
-        model.cluster.workload_pods(node).filter(|pod| pod.termination.is_some()).collect();
-    let deadlines =
-        pods.iter().filter_map(|pod| Some(model.cluster.local(pod.termination.as_ref()?.deadline)));
-    let Some(deadline) = deadlines.max().filter(|_| pods.len() == count.left()) else { return progress };
-    let (last, end) = match pods.len() {
-        1 => ("last pod".to_owned(), "ends"),
-        several => (format!("last {several} pods"), "end"),
-    };
-    if deadline > now {
-        return progress.and(&format!(", {last} {end} within ")).time(deadline.since(now).rounded_up());
-    }
-    let held = match pods.iter().all(|pod| pod.holding_finalizers().next().is_some()) {
-        true if pods.len() == 1 => " held by a finalizer,",
-        true => " held by finalizers,",
-        false => "",
-    };
-    progress.and(&format!(", {last}{held} ")).time(seconds(now.since(deadline))).and(" overdue")
-}
-
-/// Finding about one node: `node n-3 Silent 33s`, `node n-3 DiskPressure 1m`, `node n-3 Draining, 3 of 8 pods gone`.
-fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) -> Phrase {
+) -> Finding {
     let node = model.cluster.node(name);
     let problem = node.and_then(|node| node.problems().next()).filter(|_| state == NodeState::Pressure);
     let phrase = match problem {
@@ -312,12 +304,43 @@ fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) ->
         None => Phrase::from(format!("node {name} {state}")),
     };
     let status = node.and_then(|node| model.node_status(node));
-    match status.and_then(|status| status.detail(now)) {
+    let mut short = None;
+    let phrase = match status.and_then(|status| status.detail(now)) {
         Some(StateDetail::Progress(count)) => {
             let gone = format!(", {} of {} gone", count.gone, counted(count.total(), "pod", "pods"));
-            last_of_drain(model, name, count, phrase.and(&gone), now)
+            let phrase = phrase.and(&gone);
+            short = Some(phrase.text.clone());
+            phrase.and_phrase(last_of_drain(model, name, count, now))
         }
-        Some(StateDetail::Lasting(span)) => phrase.time(format!(" {span}")),
+        Some(StateDetail::Lasting(span)) => {
+            let phrase = phrase.time(format!(" {span}"));
+            match node.and_then(|node| down_longer(model, node, state, span, now)) {
+                Some((word, down)) => {
+                    short = Some(phrase.text.clone());
+                    phrase.and(&format!(" ({word} ")).time(down).and(")")
+                }
+                None => phrase,
+            }
+        }
         None => phrase,
-    }
+    };
+    Finding::new(level, phrase).shortens_to(PartKind::Other, short.into_iter().collect())
+}
+
+/// Returns since when an Evicting node is down, if that is at least a minute longer than it is Evicting: a controller that
+/// has just started tainted it, or its zone had no eviction slot before.
+fn down_longer(
+    model: &Model,
+    node: &Node,
+    state: NodeState,
+    evicting: Span,
+    now: Timestamp,
+) -> Option<(NodeState, Span)> {
+    let ready = node.ready().filter(|_| state == NodeState::Evicting)?;
+    let down = now.since(model.cluster.local(ready.last_transition?));
+    let word = match ready.status {
+        ConditionStatus::Unknown => NodeState::Unknown,
+        ConditionStatus::True | ConditionStatus::False | ConditionStatus::Invalid => NodeState::NotReady,
+    };
+    (down >= evicting + Span::from_secs(60)).then(|| (word, seconds(down)))
 }

@@ -26,7 +26,8 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
     let waiting = model.views.pending.pods;
     let present = parts(&model.views.counts.hanging, waiting);
     let future = future(model);
-    let (whose, whose_in_short) = subject.map(|node| whose(model, node)).unwrap_or_default();
+    let Whose { long: whose, short: whose_in_short, node } =
+        subject.map(|node| Whose::new(model, node)).unwrap_or_default();
     let more: usize = future.iter().map(|(_, pods)| pods).sum();
     let soon = more_soon(&present, &future);
     let pending = |text: String| match model.views.pending.since {
@@ -45,7 +46,7 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
             let pods = counted(more, "pod", "pods");
             let outcomes = by_outcome(&future);
             let phrase = format!("{whose}{pods} will have nowhere to run{}: {outcomes}", within(model));
-            let outcomes = format!("{whose_in_short}{} soon", pods_by_outcome(&future));
+            let outcomes = format!("{whose_in_short}soon {}", pods_by_outcome(&future));
             (phrase.into(), vec![outcomes, format!("{whose_in_short}{pods} stranded soon")])
         }
         ([(OutcomeKind::Pending, _)], _) => {
@@ -74,18 +75,22 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
     };
     if !present.is_empty() {
         let pods = format!("{whose_in_short}{}", pods_by_outcome(&present));
-        shorter.extend((more > 0).then(|| format!("{pods}, {more} soon")));
+        shorter.extend((more > 0).then(|| format!("{pods}, {}", soon_in_short(&present, &future))));
         shorter.push(pods);
     }
-    Some(Finding::new(VerdictLevel::Warning, phrase).shortens_to(PartKind::Consequence, shorter))
+    let finding = Finding::new(VerdictLevel::Warning, phrase);
+    Some(Finding { node, ..finding }.shortens_to(PartKind::Consequence, shorter))
 }
 
-/// Returns the pods that will have nowhere to run once they are evicted; empty while that is not predicted.
+/// Returns the pods that will have nowhere to run once they are evicted, the worst outcome first; empty while that is not
+/// predicted.
 fn future(model: &Model) -> Vec<(OutcomeKind, usize)> {
-    match model.views.is_predicted() {
-        true => parts(&model.views.counts.future_nowhere(), 0),
-        false => Vec::new(),
+    if !model.views.is_predicted() {
+        return Vec::new();
     }
+    let mut future = parts(&model.views.counts.future_nowhere(), 0);
+    future.sort_by_key(|(kind, _)| *kind);
+    future
 }
 
 /// Returns the outcomes that leave pods with nowhere to run, each with its number of pods. Pending is first; `pending`
@@ -141,31 +146,57 @@ fn more_soon(present: &[(OutcomeKind, usize)], future: &[(OutcomeKind, usize)]) 
     }
 }
 
-/// Prefix for the number of pods that have nowhere to run, and its short form. It is empty if all of them are on the node
-/// of the worst finding. It names the other node if they are all on one, and otherwise says that they are of all nodes.
-fn whose(model: &Model, subject: &NodeName) -> (String, String) {
-    let of_all = || (ALL_NODES.to_owned(), ALL_NODES.to_owned());
-    let counts = &model.views.counts;
-    let (is_hanging, is_predicted) = (counts.hanging.nowhere() > 0, model.views.is_predicted());
-    if model.views.pending.pods > 0 && !is_hanging {
-        // Pending pods are of no node.
-        return Default::default();
+/// The short form of [`more_soon`]: `5 soon`, `5 more stuck soon`, `5 lost soon`, `soon 1 lost, 4 stuck`. The kinds are named
+/// if pods will be lost.
+fn soon_in_short(present: &[(OutcomeKind, usize)], future: &[(OutcomeKind, usize)]) -> String {
+    let is_lost = |kind: OutcomeKind| matches!(kind, OutcomeKind::Lost | OutcomeKind::FailsJob);
+    let is_present = |kind: OutcomeKind| present.iter().any(|(other, _)| *other == kind);
+    match (present, future) {
+        ([(one, _)], [(other, more)]) if one == other => format!("{more} soon"),
+        (_, [(kind, more)]) if is_present(*kind) => format!("{more} more {} soon", kind.words().1),
+        (_, [_]) => format!("{} soon", by_outcome(future)),
+        (_, [(worst, _), ..]) if is_lost(*worst) => format!("soon {}", by_outcome(future)),
+        (_, several) => format!("{} soon", several.iter().map(|(_, pods)| pods).sum::<usize>()),
     }
-    if model.views.pending.pods > 0 || is_predicted && counts.preempted.nowhere() > 0 {
-        return of_all();
-    }
-    let rows = model.views.leaving.evictions.iter().filter(|_| is_hanging);
-    let hanging = rows.filter(|(pod, row)| hangs(model, pod, row)).map(|(_, row)| &row.node);
-    let outcomes = model.predictions.outcomes().filter(|_| is_predicted);
-    let mut nodes = hanging.chain(outcomes.into_iter().flat_map(|outcomes| outcomes.nowhere.keys()));
-    let Some(first) = nodes.next() else { return Default::default() };
-    if nodes.any(|node| node != first) {
-        return of_all();
-    }
-    match model.watchlist.state(first) {
-        _ if first == subject => Default::default(),
-        Some(state) => (format!("{first} {state}: "), format!("{first}: ")),
-        None => (format!("deleted node {first}: "), format!("{first}: ")),
+}
+
+/// Prefix for the number of pods that have nowhere to run, if they are not of the node of the worst finding.
+#[derive(Default)]
+struct Whose {
+    long: String,
+    short: String,
+    /// The node that the prefix names; `None` if the pods are of several nodes.
+    node: Option<NodeName>,
+}
+
+impl Whose {
+    /// Creates the prefix. It is empty if all of the pods are on the node of the worst finding. It names the other node
+    /// if they are all on one, and otherwise says that they are of all nodes.
+    fn new(model: &Model, subject: &NodeName) -> Self {
+        let of_all = || Self { long: ALL_NODES.to_owned(), short: ALL_NODES.to_owned(), node: None };
+        let counts = &model.views.counts;
+        let (is_hanging, is_predicted) = (counts.hanging.nowhere() > 0, model.views.is_predicted());
+        if model.views.pending.pods > 0 && !is_hanging {
+            // Pending pods are of no node.
+            return Self::default();
+        }
+        if model.views.pending.pods > 0 || is_predicted && counts.preempted.nowhere() > 0 {
+            return of_all();
+        }
+        let rows = model.views.leaving.evictions.iter().filter(|_| is_hanging);
+        let hanging = rows.filter(|(pod, row)| hangs(model, pod, row)).map(|(_, row)| &row.node);
+        let outcomes = model.predictions.outcomes().filter(|_| is_predicted);
+        let mut nodes = hanging.chain(outcomes.into_iter().flat_map(|outcomes| outcomes.nowhere.keys()));
+        let Some(first) = nodes.next() else { return Self::default() };
+        if nodes.any(|node| node != first) {
+            return of_all();
+        }
+        let long = match model.watchlist.state(first) {
+            _ if first == subject => return Self::default(),
+            Some(state) => format!("{first} {state}: "),
+            None => format!("deleted node {first}: "),
+        };
+        Self { long, short: format!("{first}: "), node: Some(first.clone()) }
     }
 }
 
