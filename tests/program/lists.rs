@@ -123,6 +123,10 @@ async fn a_namespace_restricts_every_list_that_has_one_and_the_others_refuse_it(
         let refused = shell.refused(&[line, "-n", "c23", "--from", &file], USAGE).await;
         assert!(refused.contains("leave out --namespace"), "{line}: {refused}");
     }
+    for line in ["timing", "record", "controller"] {
+        let refused = shell.refused(&[line, "-n", "c23"], USAGE).await;
+        assert!(refused.contains("leave out --namespace"), "{line}: {refused}");
+    }
     let budgets = Objects::of("audit-budgets");
     let all = budgets.answer("budgets", DONE).await["budgets"].as_array().map(Vec::len);
     assert!(all > Some(0));
