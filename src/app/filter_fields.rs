@@ -155,6 +155,26 @@ pub const fn fields(pane: Pane) -> &'static [FilterField] {
     }
 }
 
+/// Whether the rows of a pane have labels, which are fields too.
+pub(super) fn has_labels(pane: Pane) -> bool {
+    fields(pane).contains(&SELECTOR)
+}
+
+/// Whether a name is another name of one of the fields of a pane.
+pub(super) fn is_other_name(pane: Pane, name: &str) -> bool {
+    match pane {
+        Pane::Nodes => ["name", "roles", "taints", "conditions"].contains(&name),
+        Pane::Pods
+        | Pane::Pending
+        | Pane::Evictions
+        | Pane::Departures
+        | Pane::Budgets
+        | Pane::Audit
+        | Pane::Events => ["name", "namespace"].contains(&name),
+        Pane::Zones | Pane::Forecast | Pane::Journal | Pane::Detail | Pane::Plan | Pane::Progress => false,
+    }
+}
+
 /// Values that a field can have, also while no row has them.
 pub(super) fn possible_values(pane: Pane, field: &str) -> Vec<&'static str> {
     match (pane, field) {

@@ -3,15 +3,21 @@
 use std::collections::BTreeSet;
 
 use super::{FieldKind, Filter, FilterField, Glob, Test, is_one_of};
-use kordon_core::cluster::nearest::nearest;
+use kordon_core::cluster::{Name, nearest::nearest};
 
 /// Maximum number of values that are named if none is near a value that no row has.
 const LISTED: usize = 6;
 
 impl Filter {
     /// What is wrong with a name that is no field of these, and what was probably meant; `None` if all names are fields.
-    /// `is_label` says whether a row has a label, or another field, of a name.
-    pub fn unknown_field(&self, fields: &[FilterField], is_label: impl Fn(&str) -> bool) -> Option<String> {
+    /// `is_label` says whether a row has a label, or another field, of a name; `labels` returns the labels that rows
+    /// have.
+    pub fn unknown_field(
+        &self,
+        fields: &[FilterField],
+        is_label: impl Fn(&str) -> bool,
+        labels: impl FnOnce() -> BTreeSet<Name>,
+    ) -> Option<String> {
         let is_known = |name: &str| fields.iter().any(|field| field.name == name) || is_label(name);
         let unknown = self.terms.iter().find_map(|term| match &term.test {
             Test::Word { field, .. } | Test::Is { field, .. } => Some(field).filter(|field| !is_known(field)),
@@ -21,12 +27,17 @@ impl Filter {
             | Test::Compares { .. }
             | Test::Selects(_) => None,
         })?;
-        let names =
-            || fields.iter().filter(|field| field.kind != FieldKind::Selector).map(|field| field.name);
-        Some(match nearest(unknown, names()) {
-            Some(meant) => format!("{unknown} is no field here; did you mean {meant}?"),
+        let fields = fields.iter().filter(|field| field.kind != FieldKind::Selector);
+        let names: Vec<&str> = fields.map(|field| field.name).collect();
+        let labels = labels();
+        let known = names.iter().copied().chain(labels.iter().map(Name::as_str));
+        Some(match nearest(unknown, known) {
+            Some(meant) if names.contains(&meant) => {
+                format!("{unknown} is no field here; did you mean {meant}?")
+            }
+            Some(meant) => format!("{unknown} is no label of any row; did you mean {meant}?"),
             None => {
-                let names = names().collect::<Vec<_>>().join(", ");
+                let names = names.join(", ");
                 format!("{unknown} is no label of any row and no field; fields are {names}")
             }
         })
@@ -80,9 +91,12 @@ mod tests {
             FilterField { name: "pods", kind: FieldKind::Number },
             FilterField { name: "-l", kind: FieldKind::Selector },
         ];
-        let unknown =
-            |text: &str| Filter::parse(text).unknown_field(FIELDS, |name| name == "pool").unwrap_or_default();
+        let unknown = |text: &str| {
+            let labels = || BTreeSet::from(["pool", "team"].map(Name::from));
+            Filter::parse(text).unknown_field(FIELDS, |name| name == "pool", labels).unwrap_or_default()
+        };
         assert_eq!(unknown("zone=a x zoen:a"), "zoen is no field here; did you mean zone?");
+        assert_eq!(unknown("taem=a"), "taem is no label of any row; did you mean team?");
         assert_eq!(
             unknown("label:pool=a"),
             "label is no label of any row and no field; fields are zone, pods"
