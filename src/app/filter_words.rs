@@ -34,6 +34,12 @@ pub fn unknown_value(filter: &Filter, pane: Pane, rows: &VisitRows<'_>) -> Optio
     filter.unknown_value(|name| field_words(pane, name, rows))
 }
 
+/// A label that the label selectors of a filter require and no row has, or a value of one, with what was probably meant.
+pub fn unknown_label(filter: &Filter, pane: Pane, rows: &VisitRows<'_>) -> Option<String> {
+    let required = filter.required_labels();
+    unknown_name(&required, pane, rows).or_else(|| unknown_value(&required, pane, rows))
+}
+
 /// Words that rows have in the field or label of this name; `None` if no row has it.
 fn field_words(pane: Pane, name: &str, rows: &VisitRows<'_>) -> Option<BTreeSet<String>> {
     let mut words: Option<BTreeSet<String>> = None;

@@ -197,6 +197,16 @@ async fn a_name_that_no_row_has_is_an_error_and_a_value_that_none_has_is_noted()
         let output = run(&objects, &[list, "--filter", filter]).await;
         assert_eq!((output.code, output.err.as_str()), (DONE, said), "{list} {filter}");
     }
+    let hostname = "kubernetes.io/hostname";
+    let unknown_label = format!("no label of any row; did you mean {hostname}?\n");
+    for (selector, said) in [
+        ("kubernetes.io/hostnam", format!("note: --selector: kubernetes.io/hostnam is {unknown_label}")),
+        ("kubernetes.io/hostname in (c23-n1)", String::new()),
+        ("!kubernetes.io/hostnam,kubernetes.io/hostnam!=x", String::new()),
+    ] {
+        let output = run(&objects, &["nodes", "-l", selector]).await;
+        assert_eq!((output.code, output.err), (DONE, said), "{selector}");
+    }
 }
 
 /// Arguments are checked before the cluster is contacted, so this test needs no cluster.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{FieldKind, Filter, FilterField, Glob, Test, is_one_of};
-use kordon_core::cluster::{Name, nearest::nearest};
+use super::{FieldKind, Filter, FilterField, Glob, Term, Test, is_one_of};
+use kordon_core::cluster::{Name, Requirement, SelectorOperator, nearest::nearest};
 
 /// Maximum number of values that are named if none is near a value that no row has.
 const LISTED: usize = 6;
@@ -41,6 +41,34 @@ impl Filter {
                 format!("{unknown} is no label of any row and no field; fields are {names}")
             }
         })
+    }
+
+    /// What the label selectors of the filter require, as conditions of fields: `zone=b` for `-l zone=b,!spot`.
+    pub fn required_labels(&self) -> Self {
+        let requirements = self.terms.iter().flat_map(|term| match &term.test {
+            Test::Selects(selector) => selector.requirements.as_slice(),
+            Test::Contains(_)
+            | Test::Regex(_)
+            | Test::Fuzzy(_)
+            | Test::Word { .. }
+            | Test::Is { .. }
+            | Test::Compares { .. } => &[],
+        });
+        let terms = requirements.flat_map(|Requirement { key, operator }| {
+            let values: Vec<String> = match operator {
+                SelectorOperator::In(values) => values.iter().map(|value| value.to_lowercase()).collect(),
+                SelectorOperator::Exists => vec!["*".to_owned()],
+                SelectorOperator::NotIn(_) | SelectorOperator::DoesNotExist | SelectorOperator::Invalid => {
+                    Vec::new()
+                }
+            };
+            let field = key.to_lowercase();
+            values.into_iter().map(move |value| {
+                let test = Test::Is { field: field.clone(), value: Glob::new(&value) };
+                Term { is_negated: false, test }
+            })
+        });
+        Self { terms: terms.collect(), ..Self::NONE }
     }
 
     /// What is wrong with a value that no row has, and what was probably meant; `None` if rows have all values.
