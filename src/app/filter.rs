@@ -226,9 +226,13 @@ impl Filter {
         }
     }
 
-    /// Whether the rows that match may change merely because time passes or pods come and go.
+    /// Whether the rows that match may change merely because time passes, pods come and go, or devices are published.
     pub fn is_volatile(&self) -> bool {
-        self.terms.iter().any(|term| matches!(term.test, Test::Compares { .. }))
+        self.terms.iter().any(|term| match &term.test {
+            Test::Compares { .. } => true,
+            Test::Word { field, .. } | Test::Is { field, .. } => field == "devices",
+            Test::Contains(_) | Test::Regex(_) | Test::Fuzzy(_) | Test::Selects(_) => false,
+        })
     }
 
     pub const fn is_empty(&self) -> bool {

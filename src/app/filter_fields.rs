@@ -1,5 +1,7 @@
 //! The fields by which the rows of each list can be filtered.
 
+use std::{cell::OnceCell, collections::BTreeMap};
+
 use super::{
     filter::{FieldKind, FilterField, Filterable, Measure},
     pane::Pane,
@@ -10,8 +12,8 @@ use crate::model::{
 };
 use kordon_core::{
     cluster::{
-        Condition, ConditionStatus, Key, Labels, Name, Node, NodeName, Pod, ReportedEvent, ZoneKey,
-        device_tables::is_extended,
+        Condition, ConditionStatus, Key, Labels, Name, Node, NodeDevices, NodeName, Pod, ReportedEvent,
+        ZoneKey, device_tables::is_extended,
     },
     engine::{Certainty, ZoneView},
     forecast::Lane,
@@ -58,6 +60,7 @@ const NODE: &[FilterField] = &[
     word("message"),
     word("type"),
     word("extended"),
+    word("devices"),
     word("due"),
     number("pods"),
     number("terminating"),
@@ -222,9 +225,14 @@ fn age(shown: &Model, created: ClusterTime) -> Measure {
     Measure::Time(shown.views.taken.since(shown.cluster.local(created)))
 }
 
+/// The devices of each node; `None` if they are not known.
+type DevicesByNode = Option<BTreeMap<NodeName, Vec<NodeDevices>>>;
+
 pub(super) struct FilterableNode<'a> {
     pub shown: &'a Model,
     pub node: &'a Node,
+    /// The devices of all nodes, found for the first node whose devices a filter asks for.
+    pub devices: &'a OnceCell<DevicesByNode>,
 }
 
 impl FilterableNode<'_> {
@@ -264,6 +272,11 @@ impl Filterable for FilterableNode<'_> {
             "extended" => {
                 let names = node.extended.iter().map(|(name, _)| name.as_str());
                 names.filter(|name| is_extended(name)).collect::<Vec<_>>().join(" ")
+            }
+            "devices" => {
+                let devices = self.devices.get_or_init(|| self.shown.cluster.node_devices()).as_ref()?;
+                let of_node = devices.get(&node.name).into_iter().flatten();
+                of_node.map(|devices| devices.driver.as_str()).collect::<Vec<_>>().join(" ")
             }
             "due" => if self.shown.views.leaving.next.contains_key(&node.name) { "yes" } else { "no" }.into(),
             label => label_of(&node.labels, label)?.to_string(),
@@ -621,8 +634,6 @@ mod tests {
                 "mem req" => "memory",
                 "cpu used" => "cpu-used",
                 "mem used" => "mem-used",
-                // The devices of a node are found for all nodes together.
-                "devices" => continue,
                 name => name,
             };
             let one = field.strip_suffix('s').unwrap_or(field);
