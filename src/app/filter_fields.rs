@@ -1,9 +1,12 @@
 //! The fields by which the rows of each list can be filtered.
 
-use std::{cell::OnceCell, collections::BTreeMap};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{
-    filter::{FieldKind, FilterField, Filterable, Measure},
+    filter::{FieldKind, Filter, FilterField, Filterable, Measure},
     pane::Pane,
 };
 use crate::model::{
@@ -13,7 +16,7 @@ use crate::model::{
 use kordon_core::{
     cluster::{
         Condition, ConditionStatus, Key, Labels, Name, Node, NodeDevices, NodeName, Pod, ReportedEvent,
-        ZoneKey, device_tables::is_extended,
+        ZoneKey, device_tables::is_extended, nearest::nearest,
     },
     engine::{Certainty, ZoneView},
     forecast::Lane,
@@ -176,6 +179,19 @@ pub(super) fn is_other_name(pane: Pane, name: &str) -> bool {
         | Pane::Events => ["name", "namespace"].contains(&name),
         Pane::Zones | Pane::Forecast | Pane::Journal | Pane::Detail | Pane::Plan | Pane::Progress => false,
     }
+}
+
+/// What is wrong with a name in a filter while the rows are not known, and what was probably meant. Where rows have
+/// labels, a name that is near no field is taken for a label.
+pub(super) fn misspelt_name(filter: &Filter, pane: Pane) -> Option<String> {
+    let has_labels = has_labels(pane);
+    let names = || fields(pane).iter().filter(|field| **field != SELECTOR).map(|field| field.name);
+    let may_be_label =
+        |name: &str| has_labels && (name.contains(['/', '.']) || nearest(name, names()).is_none());
+    let is_known = |name: &str| is_other_name(pane, name) || may_be_label(name);
+    let wrong = filter.unknown_field(fields(pane), is_known, BTreeSet::new)?;
+    let label = if has_labels { " A label is -l NAME=VALUE." } else { "" };
+    Some(format!("{wrong}{label}"))
 }
 
 /// Values that a field can have, also while no row has them.
