@@ -119,7 +119,7 @@ async fn a_namespace_restricts_every_list_that_has_one_and_the_others_refuse_it(
     }
     let shell = Shell::new();
     let file = shell.file("objects.json", &objects.list());
-    for line in ["nodes", "zones", "status", "forecast"] {
+    for line in ["nodes", "zones", "status", "forecast", "maintenance"] {
         let refused = shell.refused(&[line, "-n", "c23", "--from", &file], USAGE).await;
         assert!(refused.contains("leave out --namespace"), "{line}: {refused}");
     }
