@@ -11,12 +11,13 @@ use std::{
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use super::{
+    actions::Action,
     cluster::{self, TestCluster},
     process::Process,
 };
 
 const ROWS: u16 = 48;
-const COLUMNS: u16 = 160;
+pub const COLUMNS: u16 = 160;
 /// Width of the column of names. The columns to its right change without user input.
 const NAME: u16 = 18;
 /// Background of the selected row: `selected` of themes/dark.toml.
@@ -40,7 +41,7 @@ struct ScreenLog {
     changed: Condvar,
 }
 
-struct Screen {
+pub struct Screen {
     terminal: vt100::Parser,
     /// Time at which the last chunk of output arrived, before it was parsed.
     came: Instant,
@@ -62,6 +63,8 @@ impl Dashboard {
         command.env("TERM", "xterm-256color");
         command.env("COLORTERM", "truecolor");
         command.env_remove("NO_COLOR");
+        // In GNU Screen the program would not take the mouse.
+        command.env_remove("STY");
         let begun = Instant::now();
         let child = pair.slave.spawn_command(command).expect("the program starts");
         drop(pair.slave);
@@ -133,17 +136,20 @@ impl Dashboard {
         self.press("\x1b");
     }
 
-    /// Moves the selection down and up in turn. Returns the time until the screen shows the move, and the part of this
-    /// time in which the loop's thread waited for a core.
-    pub fn key_to_frame(&mut self, number: usize) -> (Duration, Duration) {
-        // The pause varies, so that keys are not in step with the frames that incoming data causes.
+    /// Acts, for the time with this number. Returns the time until the screen shows the effect, and the part of this time
+    /// in which the loop's thread waited for a core.
+    pub fn act(&mut self, action: Action, number: usize) -> (Duration, Duration) {
+        self.press_each(action.before(number));
+        // The pause varies, so that actions are not in step with the frames that incoming data causes.
         sleep(Duration::from_millis(40 + 7 * (number as u64 % 13)));
-        let before = self.seen.lock().selected();
+        let screen = self.seen.lock();
+        let (before, input) = (action.trace(&screen), action.input(number, &screen));
+        drop(screen);
         let waited = self.process().waited();
         let typed = Instant::now();
-        self.type_in(if number.is_multiple_of(2) { "j" } else { "k" });
-        let came = self.wait("the selection elsewhere", |screen| {
-            let now = screen.selected();
+        self.type_in(&input);
+        let came = self.wait(action.name(), |screen| {
+            let now = action.trace(screen);
             now.is_some() && now != before
         });
         (came - typed, self.process().waited() - waited)
@@ -158,6 +164,11 @@ impl Dashboard {
     pub fn press(&mut self, keys: &str) {
         self.type_in(keys);
         sleep(Duration::from_millis(500));
+    }
+
+    /// Types keys one after the other, and waits half a second for the effect of each.
+    pub fn press_each(&mut self, keys: &[&str]) {
+        keys.iter().for_each(|keys| self.press(keys));
     }
 
     pub fn frames_during(&self, time: Duration) -> (usize, Duration) {
@@ -236,16 +247,33 @@ impl Screen {
         })
     }
 
-    /// Returns the selected row of the focused pane and the start of its text. The text is needed because a pane may
-    /// scroll by one row while the selection moves by one.
-    fn selected(&self) -> Option<(u16, String)> {
-        let screen = self.terminal.screen();
+    /// The selected row of the focused pane with the start of its text. The text is needed because a pane may scroll by
+    /// one row while the selection moves by one.
+    pub fn selected(&self) -> Option<String> {
         let is_selected = |row: &u16| {
-            let cell = screen.cell(*row, COLUMNS / 4);
+            let cell = self.terminal.screen().cell(*row, COLUMNS / 4);
             cell.is_some_and(|cell| cell.bgcolor() == SELECTED)
         };
         let row = (0..ROWS).find(is_selected)?;
-        Some((row, screen.contents_between(row, 0, row, NAME)))
+        Some(format!("{row} {}", self.name_in(row)))
+    }
+
+    /// The row of the title of the Nodes pane. The headings of its columns are in the next one.
+    pub fn nodes(&self) -> Option<u16> {
+        (0..ROWS).find(|row| self.row(*row).contains("2 Nodes"))
+    }
+
+    pub fn row(&self, row: u16) -> String {
+        self.terminal.screen().contents_between(row, 0, row, COLUMNS)
+    }
+
+    pub fn last_row(&self) -> String {
+        self.row(ROWS - 1)
+    }
+
+    /// The start of a row, with the name in it.
+    pub fn name_in(&self, row: u16) -> String {
+        self.terminal.screen().contents_between(row, 0, row, NAME)
     }
 }
 

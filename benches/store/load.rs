@@ -1,5 +1,5 @@
-//! Measures a dashboard with everything loaded: the CPU cost of changes, the delay of keys, and the redraws when
-//! nothing changes.
+//! Measures a dashboard with everything loaded: the CPU cost of changes, the delay of keys and of the mouse, and the
+//! redraws when nothing changes.
 
 use std::{
     collections::BTreeMap,
@@ -8,15 +8,16 @@ use std::{
 };
 
 use super::{
+    actions::Action,
     cluster::TestCluster,
     dashboard::Dashboard,
     process::Process,
     report::{Budget, ClusterSize, Figure, Report},
 };
 
-/// Number of keys that are typed in each view. With fewer keys, one or two keys during which the machine was busy would
-/// decide the p99.
-const KEYS: usize = 600;
+/// How often each action is repeated. With fewer repetitions, one or two during which the machine was busy would decide
+/// the p99.
+const REPETITIONS: usize = 600;
 /// Length in seconds of the windows over which CPU time is averaged. Each window has to meet the budget.
 const WINDOW: usize = 30;
 /// Seconds during which CPU time is measured.
@@ -84,16 +85,21 @@ pub fn measure(
     // server's garbage collector would take both cores for tens of milliseconds.
     cluster.server.processes().into_iter().for_each(|(_, server)| server.give_way());
     churn.process().give_way();
-    key_delays(&mut dashboard, "as it starts", report);
+    report.heading("From a key, click or turn of the wheel to its frame, under the same load");
+    delays(&mut dashboard, Action::Move, "as it starts", report);
     // Each view, and the keys that lead to it from the view before.
     for (view, keys) in
         [("zone map", "1z"), ("nodes by zone", "z2G"), ("groups folded", "F"), ("nodes", "FGGG")]
     {
         dashboard.press(keys);
-        key_delays(&mut dashboard, view, report);
+        delays(&mut dashboard, Action::Move, view, report);
     }
+    for action in Action::OTHERS {
+        delays(&mut dashboard, action, "nodes", report);
+    }
+    report.heading("After all that");
     let (resident, peak) = (dashboard.process().resident_mib(), dashboard.process().peak_mib());
-    report.add("resident after all that", Figure::MiB(resident), Budget::AtMost(size.memory_mib()), "");
+    report.add("resident", Figure::MiB(resident), Budget::AtMost(size.memory_mib()), "");
     report.add("  at its peak", Figure::MiB(peak), Budget::AtMost(size.memory_mib()), "");
 
     let (frames, took) = dashboard.frames_during(Duration::from_secs(10));
@@ -206,20 +212,19 @@ fn percent(used: Duration, took: Duration) -> f64 {
     100.0 * used.as_secs_f64() / took.as_secs_f64()
 }
 
-/// Measures the time until the screen shows the effect of a key, and the part of this time in which the loop's thread
-/// waits for a core.
-fn key_delays(dashboard: &mut Dashboard, view: &str, report: &mut Report) {
-    // A new view may have no selected row, and in the first row a key upwards has no effect. So the second row is
-    // selected.
-    dashboard.press("gj");
+/// Measures the time until the screen shows the effect of an action, and the part of this time in which the loop's
+/// thread waits for a core.
+fn delays(dashboard: &mut Dashboard, action: Action, view: &str, report: &mut Report) {
+    dashboard.press_each(action.start());
     let (mut delays, mut waits): (Vec<_>, Vec<_>) =
-        (0..KEYS).map(|number| dashboard.key_to_frame(number)).unzip();
+        (0..REPETITIONS).map(|number| dashboard.act(action, number)).unzip();
+    dashboard.press_each(action.end());
     delays.sort();
     waits.sort();
-    let quantile = |of: &[Duration], share: f64| of[((KEYS - 1) as f64 * share).round() as usize];
-    let [median, p99, longest] = [0.5, 0.99, 1.0].map(|share| quantile(&delays, share));
+    let quantile = |of: &[Duration], share: f64| of[((REPETITIONS - 1) as f64 * share).round() as usize];
+    let [p50, p99, longest] = [0.5, 0.99, 1.0].map(|share| quantile(&delays, share));
     let waited = quantile(&waits, 0.99);
-    let note =
-        format!("median {median:.1?}, longest {longest:.1?}; the loop waited for a core: p99 {waited:.1?}");
-    report.add(format!("key to frame, p99: {view}"), Figure::millis(p99), Budget::AtMost(16.0), note);
+    let note = format!("p50 {p50:.1?}, longest {longest:.1?}; the loop waited for a core: p99 {waited:.1?}");
+    let what = format!("{}, p99: {view}", action.name());
+    report.add(what, Figure::millis(p99), Budget::AtMost(16.0), note);
 }

@@ -9,6 +9,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
+mod actions;
 mod bare;
 mod cluster;
 mod commands;

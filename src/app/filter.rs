@@ -8,8 +8,9 @@
 //! not matter, except in an amount, and in a label selector, which follows `-l` as in kubectl (`-l app=web,tier in
 //! (a, b),!legacy`).
 
+mod unknown;
+
 use std::{
-    collections::BTreeSet,
     fmt,
     sync::{Arc, Mutex},
 };
@@ -23,9 +24,6 @@ use nucleo_matcher::{
 use regex::Regex;
 
 use super::filter_conditions::{SELECTOR, words};
-
-/// Maximum number of values that are named if none is near a value that no row has.
-const LISTED: usize = 6;
 
 /// A filter of the rows of a list. Two filters are equal if their texts are equal.
 #[derive(Clone, Debug, Default)]
@@ -195,65 +193,6 @@ impl Filter {
         plain.find(|word| word.contains(SIGNS) && Regex::new(word).is_ok()).map(str::to_owned)
     }
 
-    /// What is wrong with a name that is no field of these, and what was probably meant; `None` if all names are fields.
-    /// `is_label` says whether a row has a label, or another field, of a name.
-    pub fn unknown_field(&self, fields: &[FilterField], is_label: impl Fn(&str) -> bool) -> Option<String> {
-        let is_known = |name: &str| fields.iter().any(|field| field.name == name) || is_label(name);
-        let unknown = self.terms.iter().find_map(|term| match &term.test {
-            Test::Word { field, .. } | Test::Is { field, .. } => Some(field).filter(|field| !is_known(field)),
-            Test::Contains(_)
-            | Test::Regex(_)
-            | Test::Fuzzy(_)
-            | Test::Compares { .. }
-            | Test::Selects(_) => None,
-        })?;
-        let names =
-            || fields.iter().filter(|field| field.kind != FieldKind::Selector).map(|field| field.name);
-        Some(match nearest(unknown, names()) {
-            Some(meant) => format!("{unknown} is no field here; did you mean {meant}?"),
-            None => {
-                let names = names().collect::<Vec<_>>().join(", ");
-                format!("{unknown} is no label of any row and no field; fields are {names}")
-            }
-        })
-    }
-
-    /// What is wrong with a value that no row has, and what was probably meant; `None` if rows have all values.
-    /// `words_of` returns the words that rows have in a field or label; `None` if no row has it.
-    pub fn unknown_value(&self, words_of: impl Fn(&str) -> Option<BTreeSet<String>>) -> Option<String> {
-        self.terms.iter().find_map(|term| {
-            let (field, value) = match &term.test {
-                Test::Word { field, value } => (field, value),
-                Test::Is { field, value: Glob(parts) } => {
-                    (field, parts.first().filter(|_| parts.len() == 1)?)
-                }
-                Test::Contains(_)
-                | Test::Regex(_)
-                | Test::Fuzzy(_)
-                | Test::Compares { .. }
-                | Test::Selects(_) => return None,
-            };
-            let words = words_of(field)?;
-            let is_value = |word: &String| match &term.test {
-                Test::Word { .. } => is_one_of(value, &word.to_lowercase()),
-                _ => word.to_lowercase() == *value,
-            };
-            if words.is_empty() || words.iter().any(is_value) {
-                return None;
-            }
-            match nearest(value, words.iter().map(String::as_str)) {
-                Some(meant) => Some(format!("no {field} is {value}; did you mean {meant}?")),
-                // A negated term that excludes nothing is right, unless its value is misspelt.
-                None if term.is_negated => None,
-                None => {
-                    let listed: Vec<&str> = words.iter().take(LISTED).map(String::as_str).collect();
-                    let more = if words.len() > LISTED { ", …" } else { "" };
-                    Some(format!("no {field} is {value}; there are {}{more}", listed.join(", ")))
-                }
-            }
-        })
-    }
-
     /// A label selector as kubectl writes it, whose sign `-l` is missing: `tier in (a, b)`.
     pub fn selector_without_sign(&self) -> Option<&str> {
         let has_list = [" in (", " notin ("].iter().any(|operator| self.text.contains(operator));
@@ -287,9 +226,13 @@ impl Filter {
         }
     }
 
-    /// Whether the rows that match may change merely because time passes or pods come and go.
+    /// Whether the rows that match may change merely because time passes, pods come and go, or devices are published.
     pub fn is_volatile(&self) -> bool {
-        self.terms.iter().any(|term| matches!(term.test, Test::Compares { .. }))
+        self.terms.iter().any(|term| match &term.test {
+            Test::Compares { .. } => true,
+            Test::Word { field, .. } | Test::Is { field, .. } => field == "devices",
+            Test::Contains(_) | Test::Regex(_) | Test::Fuzzy(_) | Test::Selects(_) => false,
+        })
     }
 
     pub const fn is_empty(&self) -> bool {
@@ -622,20 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_fields_and_selectors_without_their_sign_are_recognized() {
-        const FIELDS: &[FilterField] = &[
-            FilterField { name: "zone", kind: FieldKind::Word },
-            FilterField { name: "pods", kind: FieldKind::Number },
-            FilterField { name: "-l", kind: FieldKind::Selector },
-        ];
-        let unknown =
-            |text: &str| Filter::parse(text).unknown_field(FIELDS, |name| name == "pool").unwrap_or_default();
-        assert_eq!(unknown("zone=a x zoen:a"), "zoen is no field here; did you mean zone?");
-        assert_eq!(
-            unknown("label:pool=a"),
-            "label is no label of any row and no field; fields are zone, pods"
-        );
-        assert_eq!(unknown("zone:x pods>9 word pool:a"), "");
+    fn a_selector_without_its_sign_is_recognized() {
         let selector = |text: &str| Filter::parse(text).selector_without_sign().map(str::to_owned);
         assert_eq!(selector("tier in (a, b)"), Some("tier in (a, b)".into()));
         assert_eq!((selector("-l tier in (a)"), selector("in the (zone")), (None, None));
@@ -648,21 +578,6 @@ mod tests {
         assert_eq!(alternative("gnrl"), "~gnrl");
         for text in ["", "~gnrl", "!gnrl", "a b", "zone=b"] {
             assert_eq!(alternative(text), "", "{text}");
-        }
-    }
-
-    #[test]
-    fn a_value_that_no_row_has_names_the_nearest_one() {
-        let words = |name: &str| -> Option<BTreeSet<String>> {
-            let words = if name == "state" { &["Silent", "Ready"][..] } else { return None };
-            Some(words.iter().map(ToString::to_string).collect())
-        };
-        let unknown = |text: &str| Filter::parse(text).unknown_value(words).unwrap_or_default();
-        assert_eq!(unknown("node state=Silnt"), "no state is silnt; did you mean Silent?");
-        assert_eq!(unknown("state!=Redy"), "no state is redy; did you mean Ready?");
-        assert_eq!(unknown("state:x"), "no state is x; there are Ready, Silent");
-        for known in ["state=silent", "state:sil", "state=S*x", "state!=Evicting", "zone=x", "Silnt"] {
-            assert_eq!(unknown(known), "", "{known}");
         }
     }
 

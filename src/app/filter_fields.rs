@@ -1,7 +1,12 @@
 //! The fields by which the rows of each list can be filtered.
 
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
+
 use super::{
-    filter::{FieldKind, FilterField, Filterable, Measure},
+    filter::{FieldKind, Filter, FilterField, Filterable, Measure},
     pane::Pane,
 };
 use crate::model::{
@@ -10,8 +15,8 @@ use crate::model::{
 };
 use kordon_core::{
     cluster::{
-        Condition, ConditionStatus, Key, Labels, Name, Node, NodeName, Pod, ReportedEvent, ZoneKey,
-        device_tables::is_extended,
+        Condition, ConditionStatus, Key, Labels, Name, Node, NodeDevices, NodeName, Pod, ReportedEvent,
+        ZoneKey, device_tables::is_extended, nearest::nearest,
     },
     engine::{Certainty, ZoneView},
     forecast::Lane,
@@ -58,6 +63,7 @@ const NODE: &[FilterField] = &[
     word("message"),
     word("type"),
     word("extended"),
+    word("devices"),
     word("due"),
     number("pods"),
     number("terminating"),
@@ -155,6 +161,39 @@ pub const fn fields(pane: Pane) -> &'static [FilterField] {
     }
 }
 
+/// Whether the rows of a pane have labels, which are fields too.
+pub(super) fn has_labels(pane: Pane) -> bool {
+    fields(pane).contains(&SELECTOR)
+}
+
+/// Whether a name is another name of one of the fields of a pane.
+pub(super) fn is_other_name(pane: Pane, name: &str) -> bool {
+    match pane {
+        Pane::Nodes => ["name", "roles", "taints", "conditions"].contains(&name),
+        Pane::Pods
+        | Pane::Pending
+        | Pane::Evictions
+        | Pane::Departures
+        | Pane::Budgets
+        | Pane::Audit
+        | Pane::Events => ["name", "namespace"].contains(&name),
+        Pane::Zones | Pane::Forecast | Pane::Journal | Pane::Detail | Pane::Plan | Pane::Progress => false,
+    }
+}
+
+/// What is wrong with a name in a filter while the rows are not known, and what was probably meant. Where rows have
+/// labels, a name that is near no field is taken for a label.
+pub(super) fn misspelt_name(filter: &Filter, pane: Pane) -> Option<String> {
+    let has_labels = has_labels(pane);
+    let names = || fields(pane).iter().filter(|field| **field != SELECTOR).map(|field| field.name);
+    let may_be_label =
+        |name: &str| has_labels && (name.contains(['/', '.']) || nearest(name, names()).is_none());
+    let is_known = |name: &str| is_other_name(pane, name) || may_be_label(name);
+    let wrong = filter.unknown_field(fields(pane), is_known, BTreeSet::new)?;
+    let label = if has_labels { " A label is -l NAME=VALUE." } else { "" };
+    Some(format!("{wrong}{label}"))
+}
+
 /// Values that a field can have, also while no row has them.
 pub(super) fn possible_values(pane: Pane, field: &str) -> Vec<&'static str> {
     match (pane, field) {
@@ -202,9 +241,14 @@ fn age(shown: &Model, created: ClusterTime) -> Measure {
     Measure::Time(shown.views.taken.since(shown.cluster.local(created)))
 }
 
+/// The devices of each node; `None` if they are not known.
+type DevicesByNode = Option<BTreeMap<NodeName, Vec<NodeDevices>>>;
+
 pub(super) struct FilterableNode<'a> {
     pub shown: &'a Model,
     pub node: &'a Node,
+    /// The devices of all nodes, found for the first node whose devices a filter asks for.
+    pub devices: &'a OnceCell<DevicesByNode>,
 }
 
 impl FilterableNode<'_> {
@@ -244,6 +288,11 @@ impl Filterable for FilterableNode<'_> {
             "extended" => {
                 let names = node.extended.iter().map(|(name, _)| name.as_str());
                 names.filter(|name| is_extended(name)).collect::<Vec<_>>().join(" ")
+            }
+            "devices" => {
+                let devices = self.devices.get_or_init(|| self.shown.cluster.node_devices()).as_ref()?;
+                let of_node = devices.get(&node.name).into_iter().flatten();
+                of_node.map(|devices| devices.driver.as_str()).collect::<Vec<_>>().join(" ")
             }
             "due" => if self.shown.views.leaving.next.contains_key(&node.name) { "yes" } else { "no" }.into(),
             label => label_of(&node.labels, label)?.to_string(),
@@ -601,8 +650,6 @@ mod tests {
                 "mem req" => "memory",
                 "cpu used" => "cpu-used",
                 "mem used" => "mem-used",
-                // The devices of a node are found for all nodes together.
-                "devices" => continue,
                 name => name,
             };
             let one = field.strip_suffix('s').unwrap_or(field);

@@ -9,25 +9,35 @@ use super::{
     arguments::common_start,
     completion::begins,
     filter::name_typed,
-    filter_fields::{fields, possible_values},
+    filter_fields::{fields, has_labels, is_other_name, possible_values},
     filterable_rows::{RowVisitor, VisitRows},
     key_prefix::FilterCandidate,
     overlays::Overlay,
 };
+use kordon_core::cluster::Name;
 
-/// A name in a filter that is no field and no label of any row, with what was probably meant; `None` also without rows.
+/// A name in a filter that is no field and no label of any row, with what was probably meant; `None` also if the rows of
+/// the pane have labels and there are no rows.
 pub fn unknown_name(filter: &Filter, pane: Pane, rows: &VisitRows<'_>) -> Option<String> {
+    let fields = fields(pane);
     let mut has_rows = false;
     rows(&mut |_| has_rows = true);
-    if filter.is_empty() || !has_rows {
+    if filter.is_empty() || fields.is_empty() || has_labels(pane) && !has_rows {
         return None;
     }
-    filter.unknown_field(fields(pane), |name| field_words(pane, name, rows).is_some())
+    let is_label = |name: &str| is_other_name(pane, name) || field_words(pane, name, rows).is_some();
+    filter.unknown_field(fields, is_label, || label_keys(rows, |_| true))
 }
 
 /// A value in a filter that no row has, with what was probably meant.
 pub fn unknown_value(filter: &Filter, pane: Pane, rows: &VisitRows<'_>) -> Option<String> {
     filter.unknown_value(|name| field_words(pane, name, rows))
+}
+
+/// A label that the label selectors of a filter require and no row has, or a value of one, with what was probably meant.
+pub fn unknown_label(filter: &Filter, pane: Pane, rows: &VisitRows<'_>) -> Option<String> {
+    let required = filter.required_labels();
+    unknown_name(&required, pane, rows).or_else(|| unknown_value(&required, pane, rows))
 }
 
 /// Words that rows have in the field or label of this name; `None` if no row has it.
@@ -41,6 +51,16 @@ fn field_words(pane: Pane, name: &str, rows: &VisitRows<'_>) -> Option<BTreeSet<
     });
     let possible = possible_values(pane, name).into_iter().map(str::to_owned);
     words.map(|words| words.into_iter().chain(possible).collect())
+}
+
+/// Keys of labels of rows.
+fn label_keys(rows: &VisitRows<'_>, is_wanted: impl Fn(&Name) -> bool) -> BTreeSet<Name> {
+    let mut found = BTreeSet::new();
+    rows(&mut |row| {
+        let keys = row.labels().into_iter().flat_map(|labels| labels.keys());
+        found.extend(keys.filter(|key| is_wanted(key)).cloned());
+    });
+    found
 }
 
 /// The part of a typed filter that candidates complete: the value, or the name, of its last word.
@@ -66,8 +86,8 @@ impl App {
     }
 
     /// A name in the filter of a pane that is no field and no label of any row, or a value that no row has, with what
-    /// was probably meant; `None` also if the pane has no rows, or too many. While a filter is typed, a last word that
-    /// can be completed is not wrong yet.
+    /// was probably meant; `None` also if it is not known which labels rows have, because the pane has no rows, or too
+    /// many. While a filter is typed, a last word that can be completed is not wrong yet.
     pub fn unknown_word(&self, pane: Pane) -> Option<String> {
         self.unknown_word_beside(&self.filter_candidates(), pane)
     }
@@ -193,13 +213,25 @@ impl App {
 
     /// Keys of labels of the rows of a pane that begin with a word.
     fn labels_like(&self, pane: Pane, word: &str) -> Vec<String> {
-        let mut found = BTreeSet::new();
-        if !word.is_empty() {
-            self.visit_rows(pane, &mut |row| {
-                let keys = row.labels().into_iter().flat_map(|labels| labels.keys());
-                found.extend(keys.filter(|key| begins(key, word)).cloned());
-            });
+        if word.is_empty() {
+            return Vec::new();
         }
-        found.into_iter().map(|key| key.to_string()).collect()
+        let keys = label_keys(&self.rows(pane), |key| begins(key, word));
+        keys.into_iter().map(|key| key.to_string()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_is_found_without_rows_where_no_row_has_labels() {
+        let unknown = |pane, text: &str| unknown_name(&Filter::parse(text), pane, &|_| {});
+        let said = "nod is no field here; did you mean node?";
+        assert_eq!(unknown(Pane::Evictions, "ns=shop nod=a").as_deref(), Some(said));
+        assert_eq!(unknown(Pane::Evictions, "name=a namespace=shop node=b"), None);
+        assert_eq!(unknown(Pane::Nodes, "nod=a"), None, "nod may be a label");
+        assert_eq!(unknown(Pane::Detail, "nod=a"), None, "a detail has no fields");
     }
 }

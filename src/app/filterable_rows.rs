@@ -1,5 +1,7 @@
 //! The rows of a list as filters see them, whether or not they pass its filter.
 
+use std::cell::OnceCell;
+
 use super::{
     App, Pane,
     filter::Filterable,
@@ -22,7 +24,12 @@ pub type RowVisitor<'a> = &'a mut dyn FnMut(&dyn Filterable);
 pub fn visit_model_rows(shown: &Model, pane: Pane, visit: &mut dyn FnMut(&dyn Filterable)) -> bool {
     match pane {
         Pane::Zones => shown.views.zones.iter().for_each(|zone| visit(&FilterableZone { shown, zone })),
-        Pane::Nodes => shown.cluster.nodes().iter().for_each(|node| visit(&FilterableNode { shown, node })),
+        Pane::Nodes => {
+            let devices = OnceCell::new();
+            for node in shown.cluster.nodes().iter() {
+                visit(&FilterableNode { shown, node, devices: &devices });
+            }
+        }
         Pane::Evictions => {
             for (key, row) in shown.views.leaving.evictions.iter() {
                 visit(&FilterableEviction { shown, key, row });

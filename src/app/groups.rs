@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::model::{Model, NodeState};
-use kordon_core::cluster::{Node, NodeName};
+use kordon_core::cluster::{Node, NodeName, nearest::nearest};
 
 /// Property by which nodes are grouped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,19 @@ impl Grouping {
             "pool" => Self::Pool,
             "role" => Self::Role,
             label => Self::Label(label.to_owned()),
+        }
+    }
+
+    /// Checks a grouping while the labels of nodes are not known. A name that is near no other grouping is taken for a
+    /// label.
+    ///
+    /// # Errors
+    /// The name is near another grouping, which was probably meant.
+    pub fn check(word: &str) -> Result<(), String> {
+        let Self::Label(label) = Self::parse(word) else { return Ok(()) };
+        match nearest(&label, [Self::Zone, Self::Pool, Self::Role].iter().map(Self::as_str)) {
+            Some(meant) => Err(format!("nodes are not grouped by {label}; did you mean {meant}?")),
+            None => Ok(()),
         }
     }
 

@@ -2,12 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    App, Filter, Pane,
-    filter::Measure,
-    filter_words::{unknown_name, unknown_value},
-    filterable_rows::MOST_ROWS,
-};
+use super::{App, Filter, Pane, filter::Measure, filter_words::unknown_label, filterable_rows::MOST_ROWS};
 use kordon_core::cluster::nearest::nearest;
 
 /// Near miss of a filter that no row matches: the rows that would match if one condition were left out.
@@ -60,10 +55,7 @@ impl App {
                 false => format!("values of {field} are {least} to {most}"),
             });
         }
-        // The conditions of a label selector, as fields.
-        let fields = Filter::parse(&filter.alternative().filter(|text| !text.starts_with('~'))?);
-        let rows = self.rows(pane);
-        unknown_name(&fields, pane, &rows).or_else(|| unknown_value(&fields, pane, &rows))
+        unknown_label(filter, pane, &self.rows(pane))
     }
 
     /// Words in the texts of a pane's rows.

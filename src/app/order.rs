@@ -1,6 +1,6 @@
 //! The rows of each list: their order, and the result of filtering.
 
-use std::{iter::Peekable, sync::Arc};
+use std::{cell::OnceCell, iter::Peekable, sync::Arc};
 
 use super::{
     App,
@@ -265,8 +265,9 @@ fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
 
 /// Names of the nodes that pass a filter, sorted.
 pub fn node_rows(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName> {
-    let rows = shown.cluster.nodes().iter();
-    let rows = rows.filter(|node| filter.is_empty() || filter.matches(&FilterableNode { shown, node }));
+    let devices = OnceCell::new();
+    let matches = |node: &Node| filter.matches(&FilterableNode { shown, node, devices: &devices });
+    let rows = shown.cluster.nodes().iter().filter(|node| filter.is_empty() || matches(node));
     let mut states = InOrder::new(shown.watchlist.states());
     let mut next = InOrder::new(&shown.views.leaving.next);
     let mut rank = |node: &Node| {

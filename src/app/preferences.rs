@@ -9,7 +9,8 @@ use super::{
     aliases::Aliases,
     chosen_columns::PaneColumns,
     filter::Filter,
-    filter_fields::fields,
+    filter_fields::{fields, misspelt_name},
+    groups::Grouping,
     keymap::Keymap,
     options::{Mode, ThemeChoice},
     pane::Pane,
@@ -74,12 +75,15 @@ pub struct SavedView {
 }
 
 impl SavedView {
-    /// Checks the filter and the order of the list. Returns each key with an error, and what is wrong.
+    /// Checks the filter, the order and the groups of the list. Returns each key with an error, and what is wrong.
     pub fn errors(&self) -> Vec<(&'static str, String)> {
         let pane = view_named(&self.pane).unwrap_or_default();
-        let filter = Filter::parse(&self.filter).error(fields(pane)).map(|why| ("filter", why));
-        let sort = (!self.sort.is_empty()).then(|| check_sort(pane, &self.sort).err());
-        filter.into_iter().chain(sort.flatten().map(|why| ("sort", why))).collect()
+        let filter = Filter::parse(&self.filter);
+        let filter = filter.error(fields(pane)).or_else(|| misspelt_name(&filter, pane));
+        let sort = (!self.sort.is_empty()).then(|| check_sort(pane, &self.sort).err()).flatten();
+        let group = Grouping::check(&self.group).err();
+        let wrong = [("filter", filter), ("sort", sort), ("group", group)];
+        wrong.into_iter().filter_map(|(key, why)| Some((key, why?))).collect()
     }
 
     /// The view as a table to append to a configuration. Values that equal their default are left out.

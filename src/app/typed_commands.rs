@@ -151,7 +151,7 @@ impl App {
     /// Asks the event loop to save the focused list as a view of this name.
     ///
     /// # Errors
-    /// The name is invalid or taken, or the focused pane is not a list.
+    /// The name is invalid or taken, the focused pane is not a list, or the configuration cannot have its filter or groups.
     fn save_view(&mut self, name: &str) -> Result<(), String> {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
         if name.is_empty() || !name.chars().all(is_plain) {
@@ -184,6 +184,9 @@ impl App {
             zoom: screen.zoomed,
             layout: self.has_own_layout().then(|| screen.layout.clone()),
         };
+        if let Some((key, why)) = view.errors().into_iter().next() {
+            return Err(format!("the {key} cannot be saved: {why}"));
+        }
         self.taken_along = Some(TakenAlong::View(name.to_owned(), view));
         Ok(())
     }

@@ -149,6 +149,7 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
     // Invalid flags are reported before anything connects.
     args.enforcement.election()?;
     args.output.refuse_export("a controller prints a line for each decision")?;
+    connection.refuse_namespace("a controller acts on nodes, and on pods of all namespaces")?;
     let failed = |error| CliError::Io { doing: format!("listening on {}", args.listen), error };
     let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;

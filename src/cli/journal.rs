@@ -41,24 +41,26 @@ pub struct JournalArgs {
 const PERIOD: Span = Span::from_secs(1);
 
 /// Lists operations. With `--recording`, lists the events up to a moment instead; with `--watch`, prints new events; with
-/// `--operation`, lists what an operation reported.
+/// `--operation`, lists what an operation reported. `--namespace` restricts each of them to its pods.
 pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let once = &args.once;
     if args.watch {
         return follow(once, connection).await;
     }
+    let namespace = connection.namespace.clone();
     if once.is_recorded() {
         let shot = OneShot::ask(once, connection, false).await?;
         let entries = shot.model.journal.numbered();
+        let shown = entries.filter(|(_, entry)| is_in(entry, namespace.as_deref()));
         let mut entries: Vec<EntryReport> =
-            entries.map(|(number, entry)| EntryReport::new(number, entry)).collect();
+            shown.map(|(number, entry)| EntryReport::new(number, entry)).collect();
         entries.sort_by_key(|entry| entry.last_at);
         let report = JournalReport { entries: Some(entries), ..JournalReport::default() };
         once.output.print(&report, entry_table)?;
         return shot.done();
     }
     if let Some(id) = &args.operation {
-        return once.output.print(&JournalReport::for_operation(id)?, entry_table);
+        return once.output.print(&JournalReport::for_operation(id, namespace.as_deref())?, entry_table);
     }
     once.output.print(&JournalReport::for_operations(&connection)?, operation_table)
 }
@@ -66,13 +68,15 @@ pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), Cl
 /// Prints each new journal entry, and prints it again when objects or occurrences join it.
 async fn follow(args: &OnceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     args.output.refuse_export("--watch prints a line for each event")?;
+    let namespace = connection.namespace.clone();
     let mut watched = OneShot::keep_watching(args, connection, false).await?;
     let session = &mut watched.session;
     let clock = session.clock;
     let mut printed = Printed::default();
     loop {
         session.model.run_forecast(clock.now());
-        for (number, entry) in printed.news(&session.model.journal) {
+        let news = printed.news(&session.model.journal).into_iter();
+        for (number, entry) in news.filter(|(_, entry)| is_in(entry, namespace.as_deref())) {
             print(args.output, &EntryReport::new(number, entry))?;
         }
         let next = clock.now() + PERIOD;
@@ -83,6 +87,15 @@ async fn follow(args: &OnceArgs, connection: ConnectionArgs) -> Result<(), CliEr
             () = clock.sleep_until(next) => {}
         }
     }
+}
+
+/// Whether an entry is about a pod of the namespace. Without a namespace, every entry is shown.
+fn is_in(entry: &JournalEntry, namespace: Option<&str>) -> bool {
+    let Some(namespace) = namespace else { return true };
+    entry.subjects.iter().any(|subject| match subject {
+        JournalSubject::Pod(pod, _) => *pod.namespace == *namespace,
+        JournalSubject::Node(_) | JournalSubject::Other(_) => false,
+    })
 }
 
 /// The journal entries that were printed.
@@ -227,7 +240,15 @@ impl JournalReport {
         let mut rows = Vec::new();
         for journal in journals {
             let found = operations(&journal.lines()?);
-            let meant = found.iter().filter(|past| connection.means(&past.start.context, &past.start.server));
+            let is_meant = |past: &&JournaledOperation| {
+                let mut pods = past.start.pods.iter().map(|(pod, _)| pod);
+                connection.means(&past.start.context, &past.start.server)
+                    && connection
+                        .namespace
+                        .as_ref()
+                        .is_none_or(|namespace| pods.any(|pod| *pod.namespace == **namespace))
+            };
+            let meant = found.iter().filter(is_meant);
             rows.extend(meant.map(|past| OperationReport::new(past, &journal)));
         }
         rows.sort_by_key(|row| row.started);
@@ -236,7 +257,7 @@ impl JournalReport {
     }
 
     /// What an operation in the journals of this machine reported. No server is contacted.
-    fn for_operation(id: &OperationId) -> Result<Self, CliError> {
+    fn for_operation(id: &OperationId, namespace: Option<&str>) -> Result<Self, CliError> {
         let (_, journals) = Journal::all()?;
         let mut lines = Vec::new();
         for journal in journals {
@@ -249,7 +270,8 @@ impl JournalReport {
         let entry = |(number, JournalLine { at, kind, .. }): (usize, JournalLine)| match kind {
             LineKind::Notice { level, subject, text } => {
                 let notice = OperationNotice { at, level, subject, text };
-                Some(EntryReport::new(number, &JournalEntry::from_notice(&notice, id)))
+                let entry = JournalEntry::from_notice(&notice, id);
+                is_in(&entry, namespace).then(|| EntryReport::new(number, &entry))
             }
             _ => None,
         };
@@ -387,6 +409,14 @@ mod tests {
     #[test]
     fn the_page_documents_every_field() {
         documented::check::<JournalReport>("journal");
+    }
+
+    #[test]
+    fn a_namespace_shows_the_entries_about_its_pods() {
+        let node = became_unknown("a");
+        let pod = became_unknown("a").about(JournalSubject::Pod(Key::new("shop", "web-1"), None));
+        assert!(is_in(&pod, Some("shop")) && !is_in(&pod, Some("other")));
+        assert!(!is_in(&node, Some("shop")) && is_in(&node, None) && is_in(&pod, None));
     }
 
     #[test]

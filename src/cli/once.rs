@@ -227,7 +227,7 @@ impl OneShot {
         needs: impl Fn(&Model, &str) -> BTreeSet<Scope>,
     ) -> Result<Self, CliError> {
         if let Some(file) = &args.recorded.recording {
-            return Self::from_recording(file, args, &connection);
+            return Self::from_recording(file, args, connection);
         }
         let patience = args.patience();
         let kinds = Watched { kinds: &ENGINE, wanted: &ENGINE[..2], no_pods: false };
@@ -256,7 +256,7 @@ impl OneShot {
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
         if let Some(file) = &args.recorded.recording {
-            return Self::from_recording(file, args, &connection);
+            return Self::from_recording(file, args, connection);
         }
         let (connection, options) = Self::as_shadow(args, patience, connection).await?;
         let mut shot = Self::watch(connection, options, kinds, patience).await?;
@@ -268,14 +268,20 @@ impl OneShot {
     }
 
     /// The state known at a moment of a recording.
-    fn from_recording(file: &Path, args: &OnceArgs, connection: &ConnectionArgs) -> Result<Self, CliError> {
+    fn from_recording(
+        file: &Path,
+        args: &OnceArgs,
+        mut connection: ConnectionArgs,
+    ) -> Result<Self, CliError> {
+        let namespace = connection.namespace.take();
         connection.refuse("--recording asks no cluster")?;
         let (model, at) = recorded::model(file, args.source.at.unwrap_or_default(), &args.settings)?;
         if model.engine.is_none() {
             return Err(CliError::NotYetRecorded { at });
         }
-        let connection = recorded::connection(&model);
-        Ok(Self { model, at, ..Self::unread(connection) })
+        let shot = Self::unread(recorded::connection(&model));
+        let namespace = namespace.unwrap_or_else(|| shot.namespace.clone());
+        Ok(Self { model, at, namespace, ..shot })
     }
 
     /// Watches all kinds over the same connection, and waits until the given kinds are listed. A recording has them

@@ -113,6 +113,7 @@ struct RecordReport {
 
 pub async fn run(args: RecordArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     args.output.refuse_csv("the summary of a recording has none")?;
+    connection.refuse_namespace("a recording has all namespaces")?;
     let patience = Patience::start(args.timeout, "--timeout");
     let config = connection.config.clone();
     let connection = patience.connect(connection, &SourceArgs::default()).await?;

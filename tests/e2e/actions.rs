@@ -1,12 +1,13 @@
 //! Operations on the real Kubernetes control plane: the server's responses to kordon's requests; drains that are
-//! applied, killed and resumed; and dry runs without a write in the audit log.
+//! applied, killed and resumed; and dry runs and clicks in enforce without a write in the audit log.
 //!
-//! `KORDON_KILLS` is the number of times that drains are killed. `KORDON_RUN` (for example `1h`) is the duration of the
-//! dry-run test with random commands and keys. `KORDON_SEED` selects other commands and keys.
+//! `KORDON_KILLS` is the number of times that drains are killed. `KORDON_RUN` (for example `10m`) is the duration of each
+//! test with random commands, keys and clicks. `KORDON_SEED` selects other commands, keys and clicks.
 
 pub mod cluster;
 mod commands;
 mod dry_run;
+mod enforced_clicks;
 mod killed;
 mod scenarios;
 mod surges;
@@ -29,6 +30,7 @@ use cluster::{
 };
 use commands::printed_commands_do_what_they_claim;
 use dry_run::dry_runs_write_nothing;
+use enforced_clicks::clicks_in_enforce_confirm_nothing;
 use killed::killed_drains_are_resumed;
 
 use crate::harness::{
@@ -93,7 +95,10 @@ async fn operations_behave_as_documented_on_the_real_control_plane() {
         .await;
     plane.scenario("a surge moves a single replica", surges::a_single_replica_moves_without_a_gap).await;
     plane.scenario("printed commands do what they claim", printed_commands_do_what_they_claim).await;
-    plane.scenario("dry-runs write nothing but access reviews", dry_runs_write_nothing).await;
+    plane
+        .scenario("dry-runs with random input write nothing but access reviews", dry_runs_write_nothing)
+        .await;
+    plane.scenario("random clicks in enforce confirm nothing", clicks_in_enforce_confirm_nothing).await;
     plane.scenario("killed drains are resumed", killed_drains_are_resumed).await;
 }
 

@@ -105,8 +105,10 @@ fn extended_resources_and_devices_have_columns_where_a_node_has_them() {
     assert_eq!(cell(&fixture, "pool-b-01", "devices"), "–");
     fixture.press("w");
     assert!(!has(&fixture, "extended") && !has(&fixture, "devices"), "{:?}", heads(&fixture));
-    fixture.press("/extended:nvidia.com/gpu<Enter>");
-    assert_eq!(shown_rows(&fixture.app, fixture.now).rows.len(), 1);
+    for filter in ["extended:nvidia.com/gpu", "devices=gpu.example.com", "dev<Tab>gpu", "devices=gp<Tab>"] {
+        fixture.press(&format!("/<Ctrl-u>{filter}<Enter>"));
+        assert_eq!(shown_rows(&fixture.app, fixture.now).rows.len(), 1, "{filter}");
+    }
 }
 
 #[test]

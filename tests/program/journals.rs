@@ -2,10 +2,12 @@
 
 use std::fs;
 
+use k8s_openapi::api::core::v1::Pod;
 use kordon_demo::{
     api::{ApiOptions, Fault, FaultAnswer, Verb},
     world::WorldOptions,
 };
+use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
 use crate::common::program::{Server, Shell, is_cordoned};
@@ -78,6 +80,26 @@ async fn undo_without_an_id_undoes_the_last_operation() {
     let undone: Vec<&Value> = found.iter().map(|row| &row["undone"]).collect();
     assert_eq!(undone, [&json!(false), &json!(true), &json!(false)]);
     assert_eq!((&found[2]["nodes"], &found[2]["end"]), (&json!([NODE]), &json!("done")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_shows_the_operations_on_its_pods() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let pods = Api::<Pod>::namespaced(server.api.client(), "shop").list(&ListParams::default()).await;
+    let pod = pods.expect("pods").items[0].name_any();
+    for line in [&["cordon", NODE][..], &["delete", &pod, "-n", "shop", "--grace-period=1"]] {
+        let line = [line, &["--server", &server.url, "--enforce", "--yes"]].concat();
+        let output = shell.run(&line).await;
+        assert_eq!(output.code, DONE, "{line:?}: {}", output.err);
+    }
+    let cases: [(&[&str], &[&str]); 3] =
+        [(&[], &["cordon", "delete"]), (&["-n", "shop"], &["delete"]), (&["--namespace", "other"], &[])];
+    for (flags, actions) in cases {
+        let found = operations(&shell, flags).await;
+        let found: Vec<&str> = found.iter().filter_map(|row| row["action"].as_str()).collect();
+        assert_eq!(found, actions, "{flags:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -636,6 +636,15 @@ fn the_journal_is_kept_as_a_view() {
 }
 
 #[test]
+fn a_view_that_the_configuration_could_not_have_is_not_kept() {
+    let fixture = pressed(DashboardFixture::incident(), "2/pods>abc<Enter>:save-view bad<Enter>");
+    assert!(fixture.app.taken_along.is_none());
+    let fault = fixture.app.screen.overlays.palette().and_then(|palette| palette.fault.clone());
+    let said = "the filter cannot be saved: abc is no number, share or time, such as 20, 80% or 2h";
+    assert_eq!(fault.as_deref(), Some(said));
+}
+
+#[test]
 fn the_message_about_a_kept_view_outlasts_the_reading_of_the_file() {
     let mut fixture = DashboardFixture::incident();
     let said = Some("view a is in config.toml: :view a".to_owned());

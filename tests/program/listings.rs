@@ -197,6 +197,20 @@ async fn a_recording_answers_with_what_had_happened_by_then() {
         .filter_map(|entry| entry["text"].as_str())
         .collect();
     assert!(texts.iter().any(|text| text.starts_with("preempted pod")), "{texts:#?}");
+    let entries = |journal: &Value| journal["entries"].as_array().expect("entries").clone();
+    let in_namespace = async |name: &str| {
+        json_of(&shell, &["journal", "--recording", file, "--at", "60s", "--namespace", name]).await
+    };
+    let is_preemption =
+        |entry: &Value| entry["text"].as_str().is_some_and(|text| text.starts_with("preempted"));
+    let preempted = entries(&journal).into_iter().find(is_preemption).expect("an entry");
+    let object = preempted["objects"][0].as_str().expect("a pod");
+    let namespace = object.split('/').nth(1).expect("pod/NAMESPACE/NAME");
+    let is_of_namespace =
+        |entry: &Value| entry["objects"].to_string().contains(&format!("\"pod/{namespace}/"));
+    let expected: Vec<Value> = entries(&journal).into_iter().filter(is_of_namespace).collect();
+    assert_eq!(entries(&in_namespace(namespace).await), expected);
+    assert!(entries(&in_namespace("nowhere").await).is_empty());
     let table = shell.run(&["journal", "--recording", file, "--at", "60s"]).await.done();
     assert!(table.contains(" preempted pod"), "{table}");
     // Each line begins with the time of the last occurrence, and the lines are sorted by this time.

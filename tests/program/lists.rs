@@ -119,8 +119,12 @@ async fn a_namespace_restricts_every_list_that_has_one_and_the_others_refuse_it(
     }
     let shell = Shell::new();
     let file = shell.file("objects.json", &objects.list());
-    for line in ["nodes", "zones", "status", "forecast"] {
+    for line in ["nodes", "zones", "status", "forecast", "maintenance"] {
         let refused = shell.refused(&[line, "-n", "c23", "--from", &file], USAGE).await;
+        assert!(refused.contains("leave out --namespace"), "{line}: {refused}");
+    }
+    for line in ["timing", "record", "controller"] {
+        let refused = shell.refused(&[line, "-n", "c23"], USAGE).await;
         assert!(refused.contains("leave out --namespace"), "{line}: {refused}");
     }
     let budgets = Objects::of("audit-budgets");
@@ -192,6 +196,16 @@ async fn a_name_that_no_row_has_is_an_error_and_a_value_that_none_has_is_noted()
     ] {
         let output = run(&objects, &[list, "--filter", filter]).await;
         assert_eq!((output.code, output.err.as_str()), (DONE, said), "{list} {filter}");
+    }
+    let hostname = "kubernetes.io/hostname";
+    let unknown_label = format!("no label of any row; did you mean {hostname}?\n");
+    for (selector, said) in [
+        ("kubernetes.io/hostnam", format!("note: --selector: kubernetes.io/hostnam is {unknown_label}")),
+        ("kubernetes.io/hostname in (c23-n1)", String::new()),
+        ("!kubernetes.io/hostnam,kubernetes.io/hostnam!=x", String::new()),
+    ] {
+        let output = run(&objects, &["nodes", "-l", selector]).await;
+        assert_eq!((output.code, output.err), (DONE, said), "{selector}");
     }
 }
 

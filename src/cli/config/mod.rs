@@ -629,6 +629,30 @@ mod tests {
     }
 
     #[test]
+    fn unknown_names_in_a_view_are_errors_that_name_the_nearest() {
+        let label = "A label is -l NAME=VALUE.";
+        for (view, said) in [
+            ("filter = \"web zoen=a\"", format!(":2: zoen is no field here; did you mean zone? {label}")),
+            (
+                "pane = \"pods\"\nfilter = \"phas:x\"",
+                format!(":3: phas is no field here; did you mean phase? {label}"),
+            ),
+            (
+                "pane = \"evictions\"\nfilter = \"nod:x\"",
+                ":3: nod is no field here; did you mean node?".into(),
+            ),
+            ("group = \"zoen\"", ":2: nodes are not grouped by zoen; did you mean zone?".into()),
+        ] {
+            assert_eq!(error(&format!("[views.mine]\n{view}")), said);
+        }
+        let said = error("[views.mine]\npane = \"budgets\"\nfilter = \"colour=red\"");
+        assert!(said.contains("colour is no label of any row and no field; fields are budget, ns"), "{said}");
+        let views = "[views.a]\nfilter = \"team=a example.com/state=b name:c taints:d -l stage=e\"\ngroup = \"team\"\n\
+                     [views.b]\npane = \"evictions\"\nfilter = \"namespace=a name:b\"";
+        assert!(parse(views).is_ok());
+    }
+
+    #[test]
     fn a_wrong_key_hides_no_errors_of_other_tables() {
         let text = "[layout]\nabov = 6\n[views.bad]\npane = \"nodes\"\nfilter = \"pods>abc\"\nsort = \"-pds\"\n\
                     [columns.nodes]\nshow = [\"nme\"]\n[keys.bind]\nquit = \"f7\"\nzoom = \"f7\"";

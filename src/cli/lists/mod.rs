@@ -17,7 +17,7 @@ use super::{
 use crate::{
     app::{
         Filter, Pane, Sort, SortColumn, filter_fields,
-        filter_words::{unknown_name, unknown_value},
+        filter_words::{unknown_label, unknown_name, unknown_value},
         filterable_rows::{VisitRows, visit_model_rows},
         sorting::column_and_direction,
     },
@@ -117,7 +117,7 @@ pub fn check_filter(filter: &Filter, pane: Pane, model: &Model) -> Result<(), Cl
     })
 }
 
-/// Checks the words of a filter against the rows of a list. Notes a value that no row has.
+/// Checks the words of a filter against the rows of a list. Notes a value that no row has, and a label of `--selector`.
 ///
 /// # Errors
 /// A name in the filter is no field and no label of any row.
@@ -127,6 +127,10 @@ fn check_filter_of(filter: &Filter, pane: Pane, rows: &VisitRows<'_>) -> Result<
     }
     if let Some(unknown) = unknown_value(filter, pane, rows) {
         exit::note(&format!("--filter: {unknown}"));
+    }
+    // As in kubectl, a selector that selects nothing is no error.
+    if let Some(unknown) = unknown_label(filter, pane, rows) {
+        exit::note(&format!("--selector: {unknown}"));
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use report::MaintenanceReport;
 
 /// Prints the plan of a maintenance, or carries it out.
 pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    connection.refuse_namespace("nodes have no namespace")?;
     if args.agreement.enforce {
         return start::run(args, connection).await;
     }

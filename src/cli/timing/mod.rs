@@ -96,6 +96,7 @@ struct ClusterSettings {
 
 /// Prints the timing of the profiles.
 pub async fn run(args: TimingArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    connection.refuse_namespace("times are the same in all namespaces")?;
     let ClusterSettings { context, settings, lease_duration, missing } =
         cluster_settings(&args, connection).await?;
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);

@@ -1,8 +1,8 @@
 //! kordon run by a user of the control plane, and a small cluster to operate on.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Node, Pod},
@@ -206,4 +206,12 @@ pub fn is_eviction(line: &Value) -> bool {
 
 pub fn env_number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// The duration in `KORDON_RUN`, or another one if that is not set.
+pub fn run_length(otherwise: Duration) -> Result<Duration> {
+    match std::env::var("KORDON_RUN") {
+        Ok(text) => humantime::parse_duration(&text).context("KORDON_RUN"),
+        Err(_) => Ok(otherwise),
+    }
 }

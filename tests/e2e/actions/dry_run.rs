@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use crossterm::event::KeyCode;
 use k8s_openapi::api::core::v1::Pod;
 use kordon::app::{UserAction, chord::Chord, commands::COMMANDS};
@@ -15,7 +15,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::cluster::{
-    ClusterSize, PLANNER, UserShell, env_number, is_eviction, may_drain, nodes, pods, set_budget,
+    ClusterSize, PLANNER, UserShell, env_number, is_eviction, may_drain, nodes, pods, run_length, set_budget,
     start_cluster,
 };
 use crate::{
@@ -27,17 +27,14 @@ use crate::{
 const DEFAULT_DURATION: Duration = Duration::from_secs(40);
 
 /// Time after which a dashboard is replaced by a new one.
-const DASHBOARD_LIFETIME: Duration = Duration::from_secs(60);
+pub const DASHBOARD_LIFETIME: Duration = Duration::from_secs(60);
 
 pub async fn dry_runs_write_nothing(plane: &mut Plane) -> Result<()> {
     let _kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
     plane.grant(PLANNER, &may_drain()).await?;
     let shell = UserShell::new(plane.kubeconfig(PLANNER)?);
     let seed = env_number("KORDON_SEED", 1);
-    let duration = match std::env::var("KORDON_RUN") {
-        Ok(text) => humantime::parse_duration(&text).context("KORDON_RUN")?,
-        Err(_) => DEFAULT_DURATION,
-    };
+    let duration = run_length(DEFAULT_DURATION)?;
     let client = plane.client();
     let before = ClusterState::of(&client).await?;
     let done = AtomicBool::new(false);
@@ -133,7 +130,7 @@ fn random_command(rng: &mut fastrand::Rng) -> Vec<String> {
 }
 
 /// Rows and columns of the terminal.
-const SIZE: (u16, u16) = (48, 160);
+pub const SIZE: (u16, u16) = (48, 160);
 
 /// Types random keys into dashboards, and clicks.
 struct RandomTyper<'a> {
@@ -204,21 +201,26 @@ fn random_input(rng: &mut fastrand::Rng) -> String {
     bytes(command.keys[rng.usize(..command.keys.len())])
 }
 
-/// The bytes that a terminal sends for a click or a turn of the wheel somewhere on the screen (SGR).
-fn random_mouse(rng: &mut fastrand::Rng) -> String {
-    const LEFT: u8 = 0;
+/// The bytes that a terminal sends for a click or a turn of the wheel somewhere on the screen.
+pub fn random_mouse(rng: &mut fastrand::Rng) -> String {
     const WHEEL: [u8; 2] = [64, 65];
-    let (x, y) = (rng.u16(1..=SIZE.1), rng.u16(1..=SIZE.0));
+    let (x, y) = (rng.u16(..SIZE.1), rng.u16(..SIZE.0));
     match rng.u8(..4) {
-        0 => format!("\x1b[<{};{x};{y}M", WHEEL[rng.usize(..2)]),
+        0 => format!("\x1b[<{};{};{}M", WHEEL[rng.usize(..2)], x + 1, y + 1),
         // A double click opens a row.
-        1 => format!("\x1b[<{LEFT};{x};{y}M\x1b[<{LEFT};{x};{y}m").repeat(2),
-        _ => format!("\x1b[<{LEFT};{x};{y}M\x1b[<{LEFT};{x};{y}m"),
+        1 => click(x, y).repeat(2),
+        _ => click(x, y),
     }
 }
 
+/// The bytes that a terminal sends for a click of the left button on a cell (SGR, which counts from 1).
+pub fn click(column: u16, row: u16) -> String {
+    let (x, y) = (column + 1, row + 1);
+    format!("\x1b[<0;{x};{y}M\x1b[<0;{x};{y}m")
+}
+
 /// The bytes that a terminal sends for a key.
-fn bytes(chord: Chord) -> String {
+pub fn bytes(chord: Chord) -> String {
     match chord.code {
         KeyCode::Left if chord.alt => "\x1b[1;3D".into(),
         KeyCode::Right if chord.alt => "\x1b[1;3C".into(),
@@ -243,20 +245,20 @@ fn bytes(chord: Chord) -> String {
 }
 
 /// Returns the end of a program's output.
-fn last(raw: &str) -> String {
+pub fn last(raw: &str) -> String {
     let from = raw.char_indices().rev().nth(2000).map_or(0, |(at, _)| at);
     raw[from..].to_owned()
 }
 
 /// Everything that an operator's writes could change.
 #[derive(Debug, PartialEq)]
-struct ClusterState {
+pub struct ClusterState {
     nodes: BTreeMap<String, Value>,
     pods: BTreeMap<String, Value>,
 }
 
 impl ClusterState {
-    async fn of(client: &Client) -> Result<Self> {
+    pub async fn of(client: &Client) -> Result<Self> {
         let node = |node: &k8s_openapi::api::core::v1::Node| {
             let spec = node.spec.clone().unwrap_or_default();
             let (labels, annotations) = (node.labels(), node.annotations());
@@ -278,7 +280,7 @@ impl ClusterState {
 
 /// Whether a request changes something: it is not a read, an access review or a dry run. Deletions and evictions have
 /// `dryRun` in their body, other requests in their query.
-fn is_mutation(line: &Value) -> bool {
+pub fn is_mutation(line: &Value) -> bool {
     if !is_write(line) || is_review(line) {
         return false;
     }
