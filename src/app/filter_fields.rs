@@ -386,6 +386,7 @@ impl Filterable for FilterableEviction<'_> {
                     EvictionState::Scheduled { certainty: Certainty::Observed, .. } => "scheduled",
                     EvictionState::Scheduled { .. } => "scheduled estimated",
                     EvictionState::Predicted { .. } => "predicted",
+                    EvictionState::ByKubelet { .. } => "kubelet",
                     EvictionState::Never => "never",
                     EvictionState::Terminating { .. } => "terminating",
                     EvictionState::Cancelled { .. } => "cancelled",
@@ -398,7 +399,10 @@ impl Filterable for FilterableEviction<'_> {
     }
 
     fn measure(&self, key: &str) -> Option<Measure> {
-        let at = (key == "in").then(|| self.row.state.leaves_at())??;
+        let at = (key == "in").then_some(&self.row.state).and_then(|state| match state {
+            EvictionState::ByKubelet { at, .. } => *at,
+            state => state.leaves_at(),
+        })?;
         Some(Measure::Time(at.since(self.shown.views.taken)))
     }
 

@@ -6,11 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use super::Model;
+use super::{
+    Model,
+    eviction::{EvictionRow, EvictionState},
+};
 use crate::k8s::kubelet::{KubeletReport, UsageSource};
 use kordon_core::{
-    cluster::{Change, Cluster, Node, NodeName, Pod},
-    engine::ServerVersion,
+    cluster::{Change, Cluster, Key, Node, NodeName, Pod},
+    engine::{Cause, Certainty, ServerVersion, Why},
     pressure::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
         PressureCondition, PressurePass, SignalLevel, Threshold, Trend, UsageMetric,
@@ -251,6 +254,31 @@ impl Model {
         self.evicting_kubelets().map(|(_, eviction)| eviction.pods).sum()
     }
 
+    /// Returns the pods that kubelets evict at most, now or if nothing changes, as rows of the evictions. Terminating pods
+    /// are left out.
+    pub(super) fn kubelet_rows(&self) -> BTreeMap<Key, EvictionRow> {
+        let mut rows = BTreeMap::new();
+        for (node, KubeletEviction { condition, at, is_latest, .. }, order) in self.kubelet_orders() {
+            let certainty = if is_latest { Certainty::AtLatest } else { Certainty::Observed };
+            for (place, pod) in order.evicted().enumerate().filter(|(_, pod)| pod.termination.is_none()) {
+                let state = EvictionState::ByKubelet { at: (place == 0).then_some(at), certainty };
+                let row = EvictionRow { node: node.name.clone(), state, why: why(condition) };
+                rows.insert(pod.key.clone(), row);
+            }
+        }
+        rows
+    }
+
+    /// Returns the nodes of [`evicting_kubelets`](Self::evicting_kubelets), each with the order of its evictions.
+    pub(super) fn kubelet_orders(
+        &self,
+    ) -> impl Iterator<Item = (&Arc<Node>, KubeletEviction, EvictionOrder)> {
+        self.evicting_kubelets().filter_map(|(name, eviction)| {
+            let node = self.cluster.node(name)?;
+            Some((node, eviction, self.node_pressure(node, Some(eviction.signal))?.order))
+        })
+    }
+
     /// Returns the nodes that report pressure, and of which it is not known whether their kubelets evict pods: a
     /// resource that is short was not measured.
     pub fn unmeasured_under_pressure(&self) -> BTreeSet<NodeName> {
@@ -292,6 +320,11 @@ impl Model {
         let found = nodes.into_iter().filter(|node| condition(node));
         found.map(|node| node.name.clone()).collect()
     }
+}
+
+/// Why a kubelet evicts pods.
+fn why(condition: PressureCondition) -> Why {
+    Cause::NodePressure { condition: condition.as_str().into() }.into()
 }
 
 fn is_under_pressure(node: &Node) -> bool {
@@ -368,8 +401,8 @@ mod tests {
     use crate::model::{ClusterVerdict, ModelOptions, cluster_verdict::kubelet_evictions};
     use kordon_core::{
         cluster::{
-            Condition, ConditionStatus, Key, KubeletSpec, ObjectEvent, PodResources, QosClass,
-            ShutdownPeriods, Version,
+            Condition, ConditionStatus, KubeletSpec, ObjectEvent, PodResources, QosClass, ShutdownPeriods,
+            Version,
         },
         pressure::{EvictionSettingsText, PodUsage},
     };
@@ -457,6 +490,18 @@ mod tests {
         assert_eq!(evicting, [(&"n1".into(), eviction)]);
         let verdict = ClusterVerdict::new(&model, at(1)).text();
         assert!(verdict.contains("kubelet of n1 evicts up to 1 pod (MemoryPressure)"), "{verdict}");
+    }
+
+    #[test]
+    fn only_the_next_pod_that_a_kubelet_evicts_has_a_time() {
+        let mut model = model(ConditionStatus::True);
+        assert!(model.kubelet_rows().is_empty(), "not measured");
+        model.on_kubelet_report(&"n1".into(), report(-2 * GIBI, 0), at(0));
+        let rows = model.kubelet_rows();
+        let states: Vec<_> = rows.values().map(|row| (row.state.at(), row.state.leaves_at())).collect();
+        assert_eq!(states, [(Some(at(0)), None), (None, None)]);
+        assert_eq!(rows.len(), model.evicted_by_kubelets());
+        assert!(rows.values().all(|row| row.why.to_string() == "kubelet: MemoryPressure"), "{rows:?}");
     }
 
     #[test]
