@@ -321,7 +321,7 @@ pub(super) struct FilterableLane<'a> {
 
 impl Filterable for FilterableLane<'_> {
     fn field(&self, key: &str) -> Option<String> {
-        let Lane { nodes, zone, unknown, tainted, pods, .. } = self.lane;
+        let Lane { nodes, zone, unknown, tainted, kubelet, pods, .. } = self.lane;
         match key {
             "node" => nodes.first().map(ToString::to_string),
             "zone" => Some(zone_names(self.shown, zone)),
@@ -329,7 +329,9 @@ impl Filterable for FilterableLane<'_> {
                 let unknown = unknown.map(|_| "unknown");
                 let tainted = tainted.map(|_| "taint noexecute");
                 let evicted = (!pods.is_empty()).then_some("evicted");
-                Some(unknown.into_iter().chain(tainted).chain(evicted).collect::<Vec<_>>().join(" "))
+                let kubelet = kubelet.map(|_| "kubelet");
+                let what = unknown.into_iter().chain(tainted).chain(evicted).chain(kubelet);
+                Some(what.collect::<Vec<_>>().join(" "))
             }
             _ => None,
         }

@@ -2,6 +2,7 @@
 //! consequences.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
@@ -9,11 +10,13 @@ use std::{
 use super::{
     Model,
     eviction::{EvictionRow, EvictionState},
+    horizon::Horizon,
 };
 use crate::k8s::kubelet::{KubeletReport, UsageSource};
 use kordon_core::{
     cluster::{Change, Cluster, Key, Node, NodeName, Pod},
-    engine::{Cause, Certainty, ServerVersion, Why},
+    engine::{Cause, Certainty, Confidence, ServerVersion, Why},
+    forecast::Lane,
     pressure::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
         PressureCondition, PressurePass, SignalLevel, Threshold, Trend, UsageMetric,
@@ -267,6 +270,30 @@ impl Model {
             }
         }
         rows
+    }
+
+    /// Returns the evictions by kubelets that the forecast's chart shows. While predictions cannot be made, there are none.
+    pub fn charted_kubelets(&self) -> impl Iterator<Item = (&NodeName, KubeletEviction)> {
+        let is_charted = self.views.confidence.is_some_and(Confidence::allows_predictions);
+        self.evicting_kubelets().filter(move |_| is_charted)
+    }
+
+    /// Returns the lanes of the forecast's chart, with the next eviction by each kubelet that evicts. Nodes about which
+    /// nothing else is predicted come last.
+    pub fn forecast_lanes(&self, horizon: Horizon) -> Vec<Cow<'_, Lane>> {
+        let forecast = self.predictions.forecast_until(horizon);
+        let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
+        let mut lanes: Vec<Cow<'_, Lane>> = lanes.map(Cow::Borrowed).collect();
+        for (name, KubeletEviction { condition, at, .. }) in self.charted_kubelets() {
+            match lanes.iter_mut().find(|lane| lane.nodes.contains(name)) {
+                Some(lane) => lane.to_mut().kubelet = Some(at.into()),
+                None => {
+                    let node = self.cluster.node(name);
+                    lanes.extend(node.map(|node| Cow::Owned(Lane::for_kubelet(node, at, why(condition)))));
+                }
+            }
+        }
+        lanes
     }
 
     /// Returns the nodes of [`evicting_kubelets`](Self::evicting_kubelets), each with the order of its evictions.

@@ -107,6 +107,17 @@ fn pods_that_a_kubelet_is_expected_to_evict_are_rows_of_the_evictions() {
 }
 
 #[test]
+fn the_chart_marks_when_a_kubelet_evicts_the_first_pod() {
+    let mut fixture = under_pressure(two_pods_too_many);
+    fixture.press("4z");
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(screen.contains("K kubelet evicts") && screen.contains(PRESSED), "{screen}");
+    let [lane] = fixture.app.screen.forecast.lanes.as_slice() else { panic!("{screen}") };
+    let (_, eviction) = fixture.app.model.evicting_kubelets().next().expect("it evicts");
+    assert_eq!(lane.kubelet, Some(eviction.at.into()));
+}
+
+#[test]
 fn a_kubelet_under_pressure_that_cannot_be_measured_is_named_in_the_title() {
     let mut fixture =
         under_pressure(|fixture| KubeletReport::unread("nodes/proxy is forbidden", fixture.now));
