@@ -14,13 +14,14 @@ use super::{
 };
 use crate::k8s::kubelet::{KubeletReport, UsageSource};
 use kordon_core::{
-    cluster::{Change, Cluster, Key, Node, NodeName, Pod},
+    cluster::{Change, Cluster, ClusterEvent, Key, Node, NodeName, Pod},
     engine::{Cause, Certainty, Confidence, ServerVersion, Why},
     forecast::Lane,
     pressure::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
         PressureCondition, PressurePass, SignalLevel, Threshold, Trend, UsageMetric,
     },
+    why::{Step, Tense, Topic},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -270,6 +271,59 @@ impl Model {
             }
         }
         rows
+    }
+
+    /// Explains a pod, and adds what its kubelet does to it under pressure, instead of the step that nothing evicts it.
+    pub fn explain_pod(&self, pod: &Arc<Pod>, events: &[ClusterEvent], now: Timestamp) -> Vec<Step> {
+        let Some(explainer) = self.explainer(now) else { return Vec::new() };
+        let mut steps = explainer.pod_with_events(pod, events);
+        let by_kubelet = self.explain_kubelet_eviction(pod, now);
+        let Some(tense) = by_kubelet.first().map(|step| step.tense) else { return steps };
+        steps.retain(|step| (step.tense, step.topic) != (Tense::Never, Topic::Eviction));
+        let is_later = |step: &Step| match step.tense {
+            Tense::Past | Tense::Present => false,
+            Tense::Future => tense == Tense::Present,
+            Tense::Never => true,
+        };
+        let place = steps.iter().position(is_later).unwrap_or(steps.len());
+        steps.splice(place..place, by_kubelet);
+        steps
+    }
+
+    /// Explains that the kubelet of a pod evicts it, or that this is not known.
+    fn explain_kubelet_eviction(&self, pod: &Pod, now: Timestamp) -> Vec<Step> {
+        let topic = Topic::Eviction;
+        if !pod.lives() {
+            return Vec::new();
+        }
+        if pod.node.as_ref().is_some_and(|node| self.unmeasured_under_pressure().contains(node)) {
+            let text =
+                "its node is under pressure, and evictions by its kubelet are not known: no measurements";
+            return vec![Step {
+                at: None,
+                tense: Tense::Present,
+                estimated: false,
+                topic,
+                text: text.into(),
+            }];
+        }
+        let rows = self.kubelet_rows();
+        let Some(row) = rows.get(&pod.key) else { return Vec::new() };
+        let EvictionState::ByKubelet { at, certainty } = row.state else { return Vec::new() };
+        let (tense, when) = match at {
+            Some(at) if at <= now => (Tense::Present, " now"),
+            Some(_) => (Tense::Future, ""),
+            None => (Tense::Future, " after other pods, unless their evictions free enough"),
+        };
+        let estimated = at.is_some() && certainty != Certainty::Observed;
+        let evicted =
+            Step { at, tense, estimated, topic, text: format!("it is evicted{when} ({})", row.why) };
+        let outcome = self.outcome(&pod.key, row);
+        let texts = outcome
+            .iter()
+            .flat_map(|outcome| [format!("outcome: {outcome}")].into_iter().chain(outcome.reasons()));
+        let outcome = texts.map(|text| Step { at: None, tense, estimated: false, topic, text });
+        [evicted].into_iter().chain(outcome).collect()
     }
 
     /// Returns the evictions by kubelets that the forecast's chart shows. While predictions cannot be made, there are none.

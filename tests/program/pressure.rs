@@ -96,7 +96,11 @@ fn pods_that_a_kubelet_is_expected_to_evict_are_rows_of_the_evictions() {
         Reaction::Copy(text) => assert_eq!(text, first.to_string()),
         other => panic!("{other:?}"),
     }
-    fixture.press("<Enter>");
+    fixture.press("d");
+    let detail = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(detail.contains("it is evicted (kubelet: MemoryPressure)"), "{detail}");
+    assert!(!detail.contains("nothing evicts it"), "{detail}");
+    fixture.press("<Esc><Enter>");
     assert_eq!(fixture.app.screen.focus, Pane::Pods);
     assert_eq!(fixture.app.screen.pods.list.selected(), Some(&first));
     for (filter, listed) in [("state=kubelet", 2), ("state=scheduled", 0), ("in>1m", 1)] {
@@ -124,6 +128,10 @@ fn a_kubelet_under_pressure_that_cannot_be_measured_is_named_in_the_title() {
     fixture.press("3z");
     let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
     assert!(screen.contains("1 kubelet not measured") && !screen.contains("by kubelets"), "{screen}");
+    let pod = fixture.app.model.cluster.pods_on(&PRESSED.into()).next().expect("it has pods").clone();
+    let steps = fixture.app.model.explain_pod(&pod, &[], fixture.now);
+    let text: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
+    assert!(text.join("; ").contains("evictions by its kubelet are not known"), "{text:?}");
 }
 
 /// Returns the report of `kordon plan pressure` for the node.
