@@ -173,6 +173,11 @@ impl<'a> StatedCounts<'a> {
                 pods,
             );
         }
+        let (by_kubelets, unmeasured) = (self.rows.by_kubelets, self.rows.unmeasured);
+        let is_known = model.eviction_gaps().is_empty();
+        let pods = Some(by_kubelets).filter(|pods| is_known && (*pods > 0 || unmeasured == 0));
+        self.metric(&text, "kordon_pods_predicted_evicted_by_kubelets", pods);
+        self.metric(&text, "kordon_nodes_pressure_unmeasured", is_known.then_some(unmeasured));
         for (when, pods) in [("now", self.nowhere_now()), ("predicted", self.nowhere_predicted())] {
             self.metric(&text, &format!("kordon_pods_nowhere_to_run{{when=\"{when}\"}}"), pods);
         }
