@@ -57,10 +57,9 @@ impl BlockedDrain {
     ) -> Option<Self> {
         let since = drain_began(cluster, node)?.max(last_left.unwrap_or(Timestamp::EPOCH));
         let left: Vec<&Arc<Pod>> = pods_left(cluster, node).collect();
-        let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));
         let is_early = now.since(since) < PATIENCE;
         let scales_up = node.drain_claim.as_ref().is_some_and(|claim| !claim.surges.is_empty());
-        if is_early && scales_up || !left.iter().all(is_known) {
+        if is_early && scales_up || !knows_budgets(cluster, &left) {
             return None;
         }
         let states = budget::states(cluster, left.iter().copied(), rules, now);
@@ -69,19 +68,13 @@ impl BlockedDrain {
         if is_early {
             awaited.clear();
         }
-        let blocks: Vec<(&Arc<Pod>, EvictionBlock)> = left
-            .iter()
-            .filter_map(|pod| match eviction::decision(cluster, pod, &states, rules) {
-                EvictionDecision::Blocked(block) => Some((*pod, block)),
-                EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
-            })
-            .collect();
+        let blocks = blocks(cluster, &left, &states, rules);
         let may_change = is_early || blocks.len() < left.len();
         let blocks: Vec<(&Arc<Pod>, EvictionBlock)> = blocks
             .into_iter()
             .filter(|(pod, block)| !may_change || is_refused_for_good(pod, block, &states))
             .collect();
-        let budgets: BTreeSet<Key> = blocks.iter().flat_map(|(_, block)| block.budgets().cloned()).collect();
+        let budgets = budgets_of(&blocks);
         let unhealthy = unhealthy(cluster, budgets.iter().filter_map(|key| states.get(key)), rules, now);
         (!budgets.is_empty() || !awaited.is_empty()).then(|| Self {
             node: node.name.clone(),
@@ -99,20 +92,12 @@ impl BlockedDrain {
     /// budget is not known.
     pub fn refusing_now(cluster: &Cluster, node: &Node, rules: &EvictionRules, now: Timestamp) -> Vec<Key> {
         let left: Vec<&Arc<Pod>> = pods_left(cluster, node).collect();
-        let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));
-        if !left.iter().all(is_known) {
+        if !knows_budgets(cluster, &left) {
             return Vec::new();
         }
         let states = budget::states(cluster, left.iter().copied(), rules, now);
-        let budgets: BTreeSet<Key> = left
-            .iter()
-            .filter_map(|pod| match eviction::decision(cluster, pod, &states, rules) {
-                EvictionDecision::Blocked(block) => Some(block),
-                EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
-            })
-            .flat_map(|block| block.budgets().cloned().collect::<Vec<_>>())
-            .collect();
-        budgets.into_iter().collect()
+        let blocks = blocks(cluster, &left, &states, rules);
+        budgets_of(&blocks).into_iter().collect()
     }
 
     /// Returns the drain and what blocks it: `drain of n3 blocked by PodDisruptionBudget monitoring/grafana`.
@@ -158,6 +143,28 @@ impl fmt::Display for BlockedDrain {
             (!self.awaited.is_empty()).then(|| format!("{DO_NOT_DISRUPT} of {}", named(&self.awaited)));
         f.write_str(&budgets.into_iter().chain(awaited).collect::<Vec<_>>().join(" and "))
     }
+}
+
+fn knows_budgets(cluster: &Cluster, pods: &[&Arc<Pod>]) -> bool {
+    pods.iter().all(|pod| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone())))
+}
+
+/// Returns the pods whose eviction is refused now, each with the reason.
+fn blocks<'a>(
+    cluster: &Cluster,
+    pods: &[&'a Arc<Pod>],
+    states: &BTreeMap<Key, BudgetState>,
+    rules: &EvictionRules,
+) -> Vec<(&'a Arc<Pod>, EvictionBlock)> {
+    let block = |pod: &&'a Arc<Pod>| match eviction::decision(cluster, pod, states, rules) {
+        EvictionDecision::Blocked(block) => Some((*pod, block)),
+        EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
+    };
+    pods.iter().filter_map(block).collect()
+}
+
+fn budgets_of(blocks: &[(&Arc<Pod>, EvictionBlock)]) -> BTreeSet<Key> {
+    blocks.iter().flat_map(|(_, block)| block.budgets().cloned()).collect()
 }
 
 /// Returns the pods of a node that its drain still has to evict or to wait for.
