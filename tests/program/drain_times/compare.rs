@@ -7,8 +7,6 @@ use kordon_time::{Span, Timestamp};
 
 use super::facts::Facts;
 
-/// Tolerance of times: virtual time runs ahead of real threads.
-const TOLERANCE: Span = Span::from_secs(1);
 /// Number of nodes from which some have to be faster and some slower than likely. If the likely time is the median, all
 /// of them are on one side in one of 128 drains.
 const SEVERAL: usize = 8;
@@ -52,7 +50,7 @@ struct Sets {
 struct Times {
     /// Actual minus likely time.
     errors: Vec<Span>,
-    /// Number of actual times that are within the predicted range, with a tolerance of a second.
+    /// Number of actual times that are within the predicted range.
     within: usize,
 }
 
@@ -138,8 +136,8 @@ impl Comparison {
             );
         }
         for times in [&self.leaves, &self.gone] {
-            // Virtual time runs ahead of real threads. In two runs of the same, 114 and 115 of 115 were within.
-            assert!(times.within * 50 >= times.errors.len() * 49, "the times: {times}");
+            // In the drains of seeds 0 to 8, one pod at most was outside.
+            assert!(times.within + 1 >= times.errors.len(), "the times: {times}");
         }
     }
 }
@@ -199,8 +197,8 @@ fn nodes_outside(plan: &Plan, facts: &Facts) -> Vec<String> {
 }
 
 fn is_within(window: Window, happened: Timestamp) -> bool {
-    window.soonest.is_some_and(|soonest| soonest <= happened + TOLERANCE)
-        && window.latest.is_some_and(|latest| happened <= latest + TOLERANCE)
+    window.soonest.is_some_and(|soonest| soonest <= happened)
+        && window.latest.is_some_and(|latest| happened <= latest)
 }
 
 fn order(pods: &[&PodPlan], facts: &Facts) -> (usize, Vec<String>) {
@@ -221,7 +219,7 @@ fn order(pods: &[&PodPlan], facts: &Facts) -> (usize, Vec<String>) {
                 (_, true) => (other_at, one_at),
             };
             pairs += 1;
-            if first.since(*second) > TOLERANCE {
+            if first > second {
                 out_of_order.push(format!("{} {one_at}, {} {other_at}", one.pod, other.pod));
             }
         }
