@@ -18,17 +18,17 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     let finding = |drain: &BlockedDrain| {
         let foreign = model.cluster.node(&drain.node).and_then(|node| model.foreign_drain(node));
         let by = foreign.and_then(|drain| drain.by).map(|by| format!(" by {by}")).unwrap_or_default();
-        let gone = gone(model, &drain.node).map(|gone| format!(" ({gone})")).unwrap_or_default();
-        let time = seconds(now.since(drain.since));
-        let phrase = Phrase::from(format!("drain of {}{by}{gone} blocked ", drain.node)).time(time);
+        let gone =
+            drain_count(model, &drain.node).map_or(String::new(), |count| format!(" ({})", gone(count)));
+        let phrase = Phrase::from(format!("drain of {}{by}{gone} blocked ", drain.node))
+            .time(seconds(now.since(drain.since)));
         let others = others_of_blocked(model, &drain.node, now);
         let budgets = drain.to_string().replace("PodDisruptionBudget", "PDB");
         let names = match drain.budgets.as_slice() {
             [budget] if drain.awaited.is_empty() => format!("PDB {}", budget.name),
             _ => budgets.clone(),
         };
-        let in_short =
-            |budgets: &str| format!("drain of {}{by}{gone} blocked {time} by {budgets}", drain.node);
+        let in_short = |budgets: &str| format!("{} by {budgets}", phrase.text);
         let shorter = [in_short(&budgets) + &others.text, in_short(&names) + &others.text, in_short(&names)];
         let phrase = phrase.and(&format!(" by {drain}")).and_phrase(others);
         Finding::new(VerdictLevel::Warning, phrase).shortens_to(PartKind::Other, shorter.into())
@@ -59,12 +59,12 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// Progress of the drain of a node: `2 of 7 pods gone`; `None` if it is unknown.
-fn gone(model: &Model, node: &NodeName) -> Option<String> {
-    let count = drain_count(model, node)?;
-    Some(format!("{} of {} gone", count.gone, counted(count.total(), "pod", "pods")))
+/// Progress of a drain: `2 of 7 pods gone`.
+pub(super) fn gone(count: DrainCount) -> String {
+    format!("{} of {} gone", count.gone, counted(count.total(), "pod", "pods"))
 }
 
+/// Progress of the drain of a node; `None` if it is unknown.
 fn drain_count(model: &Model, node: &NodeName) -> Option<DrainCount> {
     let count = model.node_status(model.cluster.node(node)?)?.drain?;
     Some(count).filter(|count| count.total() > 0)
@@ -116,8 +116,7 @@ pub(super) fn hanging_drain(model: &Model, node: &NodeName, now: Timestamp) -> O
         (false, _) => "not ended after its grace period",
     };
     let (last, time) = (leaving.last(), seconds(overdue));
-    let gone = gone(model, node).map(|gone| format!(" ({gone})")).unwrap_or_default();
-    let phrase = Phrase::from(format!("drain of {node}{gone} hangs ")).time(time);
+    let phrase = Phrase::from(format!("drain of {node} ({}) hangs ", gone(count))).time(time);
     let short = format!("drain of {node} hangs {time}: {last} {why}");
     let finding = Finding::new(VerdictLevel::Warning, phrase.and(&format!(": {last} {why}")));
     Some(Finding { node: Some(node.clone()), ..finding }.shortens_to(PartKind::Other, vec![short]))
