@@ -7,17 +7,20 @@ use kordon_time::{Span, Timestamp};
 
 use super::facts::Facts;
 
-/// Minimum time between two predictions for their order to count.
-const APART: Span = Span::from_secs(1);
+/// Tolerance of times: virtual time runs ahead of real threads.
+const TOLERANCE: Span = Span::from_secs(1);
+/// Number of nodes from which some have to be faster and some slower than likely. If the likely time is the median, all
+/// of them are on one side in one of 128 drains.
+const SEVERAL: usize = 8;
 
 /// Differences between a plan and the actual drain.
 pub struct Comparison {
     leaves: Times,
     gone: Times,
-    /// Number of pairs of pods whose predicted removals are at least [`APART`] apart. `in_order` is the number of these
-    /// pairs that left in the planned order.
+    /// Number of pairs of pods of which one leaves, at the latest, before the other leaves at the soonest.
     pairs: usize,
-    in_order: usize,
+    /// The pairs that left in the other order.
+    out_of_order: Vec<String>,
     /// Pods that were refused by a budget.
     refused: Sets,
     /// Budgets that refused a pod.
@@ -34,6 +37,8 @@ pub struct Comparison {
     /// Actual time divided by predicted time until a node's pods were gone; one ratio for each node, in ascending
     /// order.
     node_ratios: Vec<f64>,
+    /// The nodes that were empty before the soonest or after the latest predicted time.
+    outside: Vec<String>,
 }
 
 /// Predicted and actual members of a set, such as the budgets that refused a pod.
@@ -65,7 +70,7 @@ impl Comparison {
                 gone.add(pod.gone, *at);
             }
         }
-        let (pairs, in_order) = order(&pods, facts);
+        let (pairs, out_of_order) = order(&pods, facts);
         let (predicted, predicted_at_once) = (refusals(plan, Timestamp::MAX), refusals(plan, plan.made));
         let at_once = |at: Timestamp| at.since(facts.began) < Span::from_secs(1);
         let happened = || facts.refused.iter().map(|(refusal, at)| (refusal.clone(), *at));
@@ -75,7 +80,7 @@ impl Comparison {
             leaves,
             gone,
             pairs,
-            in_order,
+            out_of_order,
             refused: Sets {
                 predicted: predicted.iter().map(|(pod, _)| pod.clone()).collect(),
                 happened: happened().map(|((pod, _), _)| pod).collect(),
@@ -102,6 +107,7 @@ impl Comparison {
                 .map(|at| at.map(|at| at.since(plan.made))),
             ended: facts.ended.since(facts.began),
             node_ratios: node_ratios(plan, facts),
+            outside: nodes_outside(plan, facts),
         }
     }
 
@@ -111,11 +117,11 @@ impl Comparison {
         assert_eq!(self.left.predicted, self.left.happened, "who leaves");
         let [soonest, _, latest] = self.predicted_end.map(|end| end.expect("it ends"));
         assert!(soonest <= self.ended && self.ended <= latest, "ended after {}", self.ended);
-        // The likely end is an average. The time of a single node is random, but the average of several nodes would
-        // show a systematic error.
-        let ratio = self.node_ratios.iter().sum::<f64>() / self.node_ratios.len() as f64;
-        assert!((0.7..=1.4).contains(&ratio), "the nodes took {ratio:.2} times as long as predicted");
-        assert!(self.in_order * 10 >= self.pairs * 9, "the order");
+        assert!(self.outside.is_empty(), "nodes outside their range: {:?}", self.outside);
+        let faster = self.node_ratios.iter().filter(|ratio| **ratio < 1.0).count();
+        let is_biased = faster == 0 || faster == self.node_ratios.len();
+        assert!(!is_biased || self.node_ratios.len() < SEVERAL, "the likely time: {:?}", self.node_ratios);
+        assert!(self.pairs > 0 && self.out_of_order.is_empty(), "the order: {:?}", self.out_of_order);
         assert_eq!(
             self.first_budgets.predicted, self.first_budgets.happened,
             "the budgets that refuse at once"
@@ -140,11 +146,8 @@ impl Comparison {
 
 impl Times {
     fn add(&mut self, window: Window, happened: Timestamp) {
-        let second = Span::from_secs(1);
         self.errors.extend(window.likely.map(|likely| happened.since(likely)));
-        let soon = window.soonest.is_some_and(|soonest| soonest <= happened + second);
-        let late = window.latest.is_some_and(|latest| happened <= latest + second);
-        self.within += usize::from(soon && late);
+        self.within += usize::from(is_within(window, happened));
     }
 
     fn percentile(&self, percent: usize) -> f64 {
@@ -184,8 +187,27 @@ fn node_ratios(plan: &Plan, facts: &Facts) -> Vec<f64> {
     ratios
 }
 
-fn order(pods: &[&PodPlan], facts: &Facts) -> (usize, usize) {
-    let (mut pairs, mut in_order) = (0, 0);
+/// Returns the nodes whose last pod was not gone within the predicted range.
+fn nodes_outside(plan: &Plan, facts: &Facts) -> Vec<String> {
+    let outside = |node: &NodePlan| {
+        let window = node.drain.as_ref()?.ends;
+        let pods = plan.pods.iter().filter(|pod| pod.node.as_ref() == Some(&node.node));
+        let ended = pods.filter_map(|pod| facts.gone.get(&pod.uid.to_string())).max()?;
+        (!is_within(window, *ended)).then(|| format!("{} {ended}", node.node))
+    };
+    plan.nodes.iter().filter_map(outside).collect()
+}
+
+fn is_within(window: Window, happened: Timestamp) -> bool {
+    window.soonest.is_some_and(|soonest| soonest <= happened + TOLERANCE)
+        && window.latest.is_some_and(|latest| happened <= latest + TOLERANCE)
+}
+
+fn order(pods: &[&PodPlan], facts: &Facts) -> (usize, Vec<String>) {
+    let is_before = |one: &PodPlan, other: &PodPlan| {
+        one.leaves.latest.zip(other.leaves.soonest).is_some_and(|(latest, soonest)| latest < soonest)
+    };
+    let (mut pairs, mut out_of_order) = (0, Vec::new());
     for (place, one) in pods.iter().enumerate() {
         for other in &pods[place + 1..] {
             let (Some(one_at), Some(other_at)) =
@@ -193,14 +215,18 @@ fn order(pods: &[&PodPlan], facts: &Facts) -> (usize, usize) {
             else {
                 continue;
             };
-            let (Some(first), Some(second)) = (one.leaves.likely, other.leaves.likely) else { continue };
-            if first.max(second).since(first.min(second)) >= APART {
-                pairs += 1;
-                in_order += usize::from((first < second) == (one_at < other_at));
+            let (first, second) = match (is_before(one, other), is_before(other, one)) {
+                (false, false) => continue,
+                (true, _) => (one_at, other_at),
+                (_, true) => (other_at, one_at),
+            };
+            pairs += 1;
+            if first.since(*second) > TOLERANCE {
+                out_of_order.push(format!("{} {one_at}, {} {other_at}", one.pod, other.pod));
             }
         }
     }
-    (pairs, in_order)
+    (pairs, out_of_order)
 }
 
 impl fmt::Display for Comparison {
@@ -210,7 +236,7 @@ impl fmt::Display for Comparison {
         writeln!(f, "total: predicted {likely} ({soonest} to {latest}), was {}", self.ended)?;
         let ratios: Vec<String> = self.node_ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
         writeln!(f, "nodes, actual per predicted: {}", ratios.join(" "))?;
-        writeln!(f, "order: {} of {} pairs that were predicted apart left so", self.in_order, self.pairs)?;
+        writeln!(f, "order: {} of {} pairs left otherwise", self.out_of_order.len(), self.pairs)?;
         writeln!(f, "pods that leave: {}", self.left)?;
         writeln!(f, "budgets that refuse: {}", self.budgets)?;
         writeln!(f, "budgets that refuse at once: {}", self.first_budgets)?;
