@@ -7,7 +7,7 @@ use crate::model::Model;
 use kordon_core::{
     cluster::{MaintenanceNotes, NodeName, Pod},
     operation::DrainCount,
-    plan::{BlockedDrain, CordonWait, words::counted},
+    plan::{BlockedDrain, CordonWait, EvictionRules, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -123,11 +123,12 @@ pub(super) fn hanging_drain(model: &Model, node: &NodeName, now: Timestamp) -> O
     Some(Finding { node: Some(node.clone()), ..finding }.shortens_to(PartKind::Other, vec![short]))
 }
 
-/// Returns what the last pods of a drain wait for, if all of them are terminating: `, last 3 pods end within 15s`, `, last
-/// 2 pods end within 15s, 1 once its finalizer is removed`, `, last pod 5s overdue`.
+/// Returns what a drain waits for: its last pods, if all of them are terminating, or budgets that refuse evictions now: `,
+/// last 3 pods end within 15s`, `, last 2 pods end within 15s, 1 once its finalizer is removed`, `, last pod 5s overdue`, `,
+/// waits for PodDisruptionBudget shop/web`.
 pub(super) fn last_of_drain(model: &Model, node: &NodeName, count: DrainCount, now: Timestamp) -> Phrase {
     let leaving = LeavingPods::find(model, node).filter(|leaving| leaving.pods == count.left());
-    let Some(leaving) = leaving else { return Phrase::from("") };
+    let Some(leaving) = leaving else { return waits_for_budgets(model, node, now) };
     let last = leaving.last();
     if leaving.deadline <= now {
         let phrase = Phrase::from(format!(", {last} ")).time(seconds(now.since(leaving.deadline)));
@@ -142,6 +143,20 @@ pub(super) fn last_of_drain(model: &Model, node: &NodeName, count: DrainCount, n
         1 => phrase.and(", 1 once its finalizer is removed"),
         held => phrase.and(&format!(", {held} once their finalizers are removed")),
     }
+}
+
+/// Names the budgets that refuse evictions of a drain now: `, waits for PodDisruptionBudget shop/web`. Empty if none does.
+/// A drain that waits for long is blocked, which another finding says.
+fn waits_for_budgets(model: &Model, node: &NodeName, now: Timestamp) -> Phrase {
+    let is_blocked = model.views.blocked_drains.iter().any(|drain| drain.node == *node);
+    let node = model.cluster.node(node).filter(|_| !is_blocked);
+    let rules = EvictionRules::from(&model.settings);
+    let budgets = node.map(|node| BlockedDrain::refusing_now(&model.cluster, node, &rules, now));
+    Phrase::from(match budgets.unwrap_or_default().as_slice() {
+        [] => String::new(),
+        [one] => format!(", waits for PodDisruptionBudget {one}"),
+        several => format!(", waits for {} PodDisruptionBudgets", several.len()),
+    })
 }
 
 /// Returns when the other pods of a blocked drain end: `; 4 others end within 1m39s`. Empty if no grace period runs.

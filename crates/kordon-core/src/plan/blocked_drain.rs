@@ -94,6 +94,27 @@ impl BlockedDrain {
         })
     }
 
+    /// Returns the budgets that refuse now to let pods of a drained node leave, sorted by name. The drain is blocked by
+    /// them only if that lasts ([`Self::find`]): most allow the next eviction once a replacement is Ready. Empty if a
+    /// budget is not known.
+    pub fn refusing_now(cluster: &Cluster, node: &Node, rules: &EvictionRules, now: Timestamp) -> Vec<Key> {
+        let left: Vec<&Arc<Pod>> = pods_left(cluster, node).collect();
+        let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));
+        if !left.iter().all(is_known) {
+            return Vec::new();
+        }
+        let states = budget::states(cluster, left.iter().copied(), rules, now);
+        let budgets: BTreeSet<Key> = left
+            .iter()
+            .filter_map(|pod| match eviction::decision(cluster, pod, &states, rules) {
+                EvictionDecision::Blocked(block) => Some(block),
+                EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
+            })
+            .flat_map(|block| block.budgets().cloned().collect::<Vec<_>>())
+            .collect();
+        budgets.into_iter().collect()
+    }
+
     /// Returns the drain and what blocks it: `drain of n3 blocked by PodDisruptionBudget monitoring/grafana`.
     pub fn text(&self) -> String {
         format!("drain of {} blocked by {self}", self.node)
