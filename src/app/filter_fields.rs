@@ -370,7 +370,7 @@ pub(super) struct FilterableLane<'a> {
 
 impl Filterable for FilterableLane<'_> {
     fn field(&self, key: &str) -> Option<String> {
-        let Lane { nodes, zone, unknown, tainted, pods, .. } = self.lane;
+        let Lane { nodes, zone, unknown, tainted, kubelet, pods, .. } = self.lane;
         match key {
             "node" => nodes.first().map(ToString::to_string),
             "zone" => Some(zone_names(self.shown, zone)),
@@ -378,7 +378,9 @@ impl Filterable for FilterableLane<'_> {
                 let unknown = unknown.map(|_| "unknown");
                 let tainted = tainted.map(|_| "taint noexecute");
                 let evicted = (!pods.is_empty()).then_some("evicted");
-                Some(unknown.into_iter().chain(tainted).chain(evicted).collect::<Vec<_>>().join(" "))
+                let kubelet = kubelet.map(|_| "kubelet");
+                let what = unknown.into_iter().chain(tainted).chain(evicted).chain(kubelet);
+                Some(what.collect::<Vec<_>>().join(" "))
             }
             _ => None,
         }
@@ -435,6 +437,7 @@ impl Filterable for FilterableEviction<'_> {
                     EvictionState::Scheduled { certainty: Certainty::Observed, .. } => "scheduled",
                     EvictionState::Scheduled { .. } => "scheduled estimated",
                     EvictionState::Predicted { .. } => "predicted",
+                    EvictionState::ByKubelet { .. } => "kubelet",
                     EvictionState::Never => "never",
                     EvictionState::Terminating { .. } => "terminating",
                     EvictionState::Cancelled { .. } => "cancelled",
@@ -447,7 +450,10 @@ impl Filterable for FilterableEviction<'_> {
     }
 
     fn measure(&self, key: &str) -> Option<Measure> {
-        let at = (key == "in").then(|| self.row.state.leaves_at())??;
+        let at = (key == "in").then_some(&self.row.state).and_then(|state| match state {
+            EvictionState::ByKubelet { at, .. } => *at,
+            state => state.leaves_at(),
+        })?;
         Some(Measure::Time(at.since(self.shown.views.taken)))
     }
 

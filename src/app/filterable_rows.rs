@@ -74,9 +74,8 @@ impl App {
                 view.rows().for_each(|event| visit(&FilterableEvent { event, clock, now }));
             }
             Pane::Forecast => {
-                let forecast = shown.predictions.forecast_until(self.screen.forecast.horizon);
-                let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
-                lanes.for_each(|lane| visit(&FilterableLane { shown, lane }));
+                let lanes = shown.forecast_lanes(self.screen.forecast.horizon);
+                lanes.iter().for_each(|lane| visit(&FilterableLane { shown, lane }));
             }
             Pane::Zones
             | Pane::Nodes

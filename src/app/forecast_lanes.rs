@@ -1,7 +1,7 @@
 //! The forecast's pane: its lanes, and the lane that the user selected.
 
 use super::{filter::Filter, listing::Listing};
-use crate::model::Horizon;
+use crate::model::{Horizon, pressure::KubeletEviction};
 use kordon_core::{cluster::NodeName, forecast::Lane};
 use kordon_time::Timestamp;
 
@@ -29,6 +29,8 @@ pub(super) struct LanesBasis {
     /// Number of changes of nodes' states. Such a change can alter a forecast without a new one being made: once a node
     /// is no longer silent, the predictions that follow from its silence are removed.
     pub states: u64,
+    /// The evictions by kubelets that the chart shows.
+    pub kubelets: Vec<(NodeName, KubeletEviction)>,
     /// Time at which the outcomes of leaving pods were computed.
     pub outcomes: Option<Timestamp>,
     pub filter: Filter,

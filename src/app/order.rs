@@ -1,6 +1,6 @@
 //! The rows of each list: their order, and the result of filtering.
 
-use std::{cell::OnceCell, iter::Peekable, sync::Arc};
+use std::{borrow::Cow, cell::OnceCell, iter::Peekable, sync::Arc};
 
 use super::{
     App,
@@ -155,10 +155,9 @@ impl Screen {
     }
 
     fn is_forecast_empty(&self, shown: &Model) -> bool {
-        shown
-            .predictions
-            .forecast_until(self.forecast.horizon)
-            .is_none_or(|forecast| forecast.chart.lanes.is_empty())
+        let forecast = shown.predictions.forecast_until(self.forecast.horizon);
+        forecast.is_none_or(|forecast| forecast.chart.lanes.is_empty())
+            && shown.charted_kubelets().next().is_none()
     }
 
     /// Lists the forecast's lanes (rows of one node or of several) that pass the filter, and folds lanes together until
@@ -169,6 +168,7 @@ impl Screen {
         let basis = LanesBasis {
             forecast: forecast.map(|forecast| (forecast.made, forecast.until)),
             states: shown.views.revision.states,
+            kubelets: shown.charted_kubelets().map(|(node, eviction)| (node.clone(), eviction)).collect(),
             outcomes: shown.predictions.outcomes().map(|outcomes| outcomes.at),
             filter: self.filter(Pane::Forecast).clone(),
             horizon,
@@ -177,10 +177,10 @@ impl Screen {
         if self.forecast.arranged.as_ref() == Some(&basis) {
             return false;
         }
-        let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
+        let lanes = shown.forecast_lanes(horizon);
         let passes =
             |lane: &&Lane| basis.filter.is_empty() || basis.filter.matches(&FilterableLane { shown, lane });
-        let passing = lanes.filter(passes);
+        let passing = lanes.iter().map(Cow::as_ref).filter(passes);
         let nowhere = |node: &NodeName| shown.predictions.outcomes()?.nowhere_on(node);
         let lanes: Vec<_> = passing.map(|lane| lane.with_nowhere(nowhere)).collect();
         self.forecast.replace(forecast::fold(&lanes, basis.room, horizon.alike()));

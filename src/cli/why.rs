@@ -36,6 +36,7 @@ use kordon_core::{
         Environment, EvictionRules, Landing, PlacementTrace, PlacingEnvironment, Verdict,
         eviction_note::awaited_claim, needs::of_switchovers, placing_environment, refusal,
     },
+    pressure::PressureCondition,
     visible,
     why::{
         Step,
@@ -213,6 +214,11 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     }
     if let Subject::Pod { name, .. } = &args.subject {
         let key = pod_key(name, &shot.namespace);
+        let node = shot.model.cluster.pod(&key).and_then(|pod| pod.node.clone());
+        let node = node.and_then(|node| shot.model.cluster.node(&node)).cloned();
+        if let Some(node) = node.filter(|node| !PressureCondition::reported(node).is_empty()) {
+            pressure::ask_kubelet(&mut shot, &node, &args.once).await;
+        }
         let cluster = &shot.model.cluster;
         let pod = cluster.pod(&key);
         if pod.is_some_and(|pod| awaited_claim(cluster, pod).is_some()) {
@@ -350,7 +356,8 @@ fn report(
                 Some(pod) => {
                     let actions = suggested(shot.model.pod_suggestions(pod, shot.at), *placement, guards);
                     let placement = placement.then(|| placed(shot, pod));
-                    let steps = explainer.pod_with_events(pod, events.as_deref().unwrap_or_default());
+                    let events = events.as_deref().unwrap_or_default();
+                    let steps = shot.model.explain_pod(pod, events, shot.at);
                     ("pod", namespace, name, steps, placement, None, Some(actions))
                 }
                 None if departure.is_some() => ("pod", namespace, name, Vec::new(), None, None, None),

@@ -22,6 +22,13 @@ pub enum EvictionState {
     Scheduled { at: Timestamp, certainty: Certainty },
     /// The eviction is not scheduled yet, but the forecast predicts it.
     Predicted { at: Timestamp, chance: Option<forecast::Chance> },
+    /// The kubelet of the pod's node evicts the pod because the node is under pressure, unless less is enough.
+    ByKubelet {
+        /// Time of the eviction, unless the resource recovers earlier. `None` if other pods are evicted before: how long
+        /// that takes is not known.
+        at: Option<Timestamp>,
+        certainty: Certainty,
+    },
     /// The pod tolerates the taints of its node without a time limit, or, in the controller's legacy mode, belongs to a
     /// DaemonSet.
     Never,
@@ -39,11 +46,12 @@ pub enum EvictionState {
 
 impl EvictionState {
     /// Time of the eviction, of the removal by force, of the end of the grace period, or of the cancellation, depending
-    /// on the state. `None` for a pod that is never evicted.
+    /// on the state. `None` for a pod that is never evicted, or if the time is not known.
     pub fn at(&self) -> Option<Timestamp> {
         match self {
             Self::Scheduled { at, .. } | Self::Predicted { at, .. } | Self::Cancelled { at } => Some(*at),
             Self::Terminating { deadline, removed, .. } => Some(removed.unwrap_or(*deadline)),
+            Self::ByKubelet { at, .. } => *at,
             Self::Never => None,
         }
     }
@@ -54,11 +62,12 @@ impl EvictionState {
         matches!(self, Self::Terminating { removed: None, kubelet_silent: true, deadline, .. } if *deadline > now)
     }
 
-    /// Time at which the deletion begins; `None` if the deletion has begun or will not begin.
+    /// Time at which the deletion begins; `None` if the deletion has begun or will not begin, and for an eviction by a
+    /// kubelet, which may not happen.
     pub const fn leaves_at(&self) -> Option<Timestamp> {
         match self {
             Self::Scheduled { at, .. } | Self::Predicted { at, .. } => Some(*at),
-            Self::Terminating { .. } | Self::Cancelled { .. } | Self::Never => None,
+            Self::ByKubelet { .. } | Self::Terminating { .. } | Self::Cancelled { .. } | Self::Never => None,
         }
     }
 
@@ -66,7 +75,11 @@ impl EvictionState {
     pub const fn ends_at(&self) -> Option<Timestamp> {
         match self {
             Self::Terminating { deadline, .. } => Some(*deadline),
-            Self::Scheduled { .. } | Self::Predicted { .. } | Self::Cancelled { .. } | Self::Never => None,
+            Self::Scheduled { .. }
+            | Self::Predicted { .. }
+            | Self::ByKubelet { .. }
+            | Self::Cancelled { .. }
+            | Self::Never => None,
         }
     }
 
@@ -75,13 +88,15 @@ impl EvictionState {
         (self.rank(), self.at().map_or(i64::MAX, Timestamp::as_nanos))
     }
 
-    /// Sort key: future evictions first, then terminating pods, cancelled evictions, and pods that stay.
+    /// Sort key: future evictions first, those with a time before the others, then terminating pods, cancelled evictions,
+    /// and pods that stay.
     pub fn rank(&self) -> u8 {
         match self {
-            Self::Scheduled { .. } | Self::Predicted { .. } => 0,
-            Self::Terminating { .. } => 1,
-            Self::Cancelled { .. } => 2,
-            Self::Never => 3,
+            Self::Scheduled { .. } | Self::Predicted { .. } | Self::ByKubelet { at: Some(_), .. } => 0,
+            Self::ByKubelet { at: None, .. } => 1,
+            Self::Terminating { .. } => 2,
+            Self::Cancelled { .. } => 3,
+            Self::Never => 4,
         }
     }
 }

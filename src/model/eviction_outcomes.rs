@@ -17,6 +17,7 @@ use kordon_core::{
         OutcomeCounts, OutcomeKind, PodOutcome, PreemptedFor, StuckReason, TerminatingPods,
         environment::has_running_kubelet, outcome::tolerates_fencing,
     },
+    pressure::EvictionSignal,
 };
 use kordon_time::Timestamp;
 
@@ -29,6 +30,8 @@ pub struct EvictionOutcomes {
     pub(super) by_pod: BTreeMap<Key, PodOutcome>,
     /// Outcomes of the pods on nodes that are down whose deletion does not begin within the forecast.
     pub(super) staying: BTreeMap<Key, PodOutcome>,
+    /// Outcomes of the pods that kubelets evict under pressure.
+    pub(super) by_kubelets: BTreeMap<Key, PodOutcome>,
     /// The pods that replacements preempt on other nodes.
     pub(super) preempted: BTreeMap<Key, PreemptedFor>,
     /// The pods that have nowhere to run, by their node.
@@ -77,6 +80,8 @@ pub(super) struct OutcomesBasis {
     pub paused: BTreeSet<ZoneKey>,
     /// Number of changes of the leaving pods ([`LeavingChanges::pods`](super::leaving::LeavingChanges::pods)).
     pub leaving: u64,
+    /// The pods that kubelets evict under pressure, in order, by signal.
+    pub kubelets: BTreeMap<NodeName, (EvictionSignal, Vec<Key>)>,
 }
 
 /// Number of evictions of each kind.
@@ -126,6 +131,9 @@ impl Model {
             EvictionState::Never => {
                 let outcomes = self.predictions.outcomes().map(|outcomes| &**outcomes);
                 Some(never_evicted(&self.cluster, self.cluster.pod(pod)?, outcomes))
+            }
+            EvictionState::ByKubelet { .. } => {
+                self.predictions.outcomes()?.by_kubelets.get(pod).map(Cow::Borrowed)
             }
             EvictionState::Cancelled { .. } => None,
         }
@@ -211,6 +219,8 @@ impl EvictionCounts {
                         stuck_on.extend((outcome.kind() == OutcomeKind::Stuck).then_some(&row.node));
                     }
                 }
+                // The verdict counts them by itself: how many leave is not known.
+                EvictionState::ByKubelet { .. } => {}
                 EvictionState::Cancelled { .. } => counts.cancelled += 1,
                 EvictionState::Never => {
                     counts.never += 1;

@@ -107,6 +107,7 @@ pub struct LeavingJob {
     cluster: Cluster,
     forecast: Option<Arc<Forecast>>,
     abnormal: BTreeSet<NodeName>,
+    kubelets: BTreeMap<Key, EvictionRow>,
     before: Arc<Leaving>,
     outcomes: Option<Arc<EvictionOutcomes>>,
     now: Timestamp,
@@ -144,11 +145,13 @@ impl Model {
 
     /// Computes the leaving pods at once. Returns the previous result.
     pub(super) fn refresh_leaving(&mut self, now: Timestamp) -> Option<Arc<Leaving>> {
+        let kubelets = self.kubelet_rows();
         let sources = Sources {
             engine: self.engine.as_ref()?,
             cluster: &self.cluster,
             forecast: self.predictions.forecast().map(|forecast| &**forecast),
             abnormal: self.watchlist.abnormal(),
+            kubelets: &kubelets,
             before: &self.views.leaving,
             now,
         };
@@ -163,6 +166,7 @@ impl Model {
             cluster: self.cluster.clone(),
             forecast: self.predictions.forecast().cloned(),
             abnormal: self.watchlist.abnormal().clone(),
+            kubelets: self.kubelet_rows(),
             before: self.views.leaving.clone(),
             outcomes: self.predictions.outcomes().cloned(),
             now,
@@ -177,12 +181,13 @@ impl Model {
 
 impl LeavingJob {
     pub fn work(self) -> CountedLeaving {
-        let Self { engine, cluster, forecast, abnormal, before, outcomes, now } = self;
+        let Self { engine, cluster, forecast, abnormal, kubelets, before, outcomes, now } = self;
         let sources = Sources {
             engine: &engine,
             cluster: &cluster,
             forecast: forecast.as_deref(),
             abnormal: &abnormal,
+            kubelets: &kubelets,
             before: &before,
             now,
         };
@@ -198,6 +203,8 @@ struct Sources<'a> {
     forecast: Option<&'a Forecast>,
     /// The abnormal nodes ([`super::NodeWatchlist::abnormal`]).
     abnormal: &'a BTreeSet<NodeName>,
+    /// The pods that kubelets evict ([`Model::kubelet_rows`]).
+    kubelets: &'a BTreeMap<Key, EvictionRow>,
     before: &'a Leaving,
     now: Timestamp,
 }
@@ -235,8 +242,8 @@ impl Sources<'_> {
         self.engine.confidence(self.now).has_controller()
     }
 
-    /// Returns every eviction that the forecast predicts, that the engine has scheduled, or that is already in
-    /// progress.
+    /// Returns every eviction that the forecast predicts, that the engine has scheduled, that a kubelet makes under
+    /// pressure, or that is already in progress.
     fn evictions(self) -> BTreeMap<Key, EvictionRow> {
         let Self { cluster, forecast, now, .. } = self;
         let mut rows = BTreeMap::new();
@@ -256,6 +263,7 @@ impl Sources<'_> {
         }
         self.add_shutdown_ends(&mut rows);
         self.add_never_evicted(&mut rows);
+        self.add_kubelet_evictions(&mut rows);
         for pod in cluster.terminating_pods() {
             let node = pod.node.as_ref().and_then(|node| cluster.node(node));
             let known = rows.get(&pod.key);
@@ -322,6 +330,15 @@ impl Sources<'_> {
         }
     }
 
+    /// Adds the pods that kubelets evict because of pressure, unless the pods leave for another reason anyway.
+    fn add_kubelet_evictions(self, rows: &mut BTreeMap<Key, EvictionRow>) {
+        for (pod, row) in self.kubelets {
+            if rows.get(pod).is_none_or(|known| known.state == EvictionState::Never) {
+                rows.insert(pod.clone(), row.clone());
+            }
+        }
+    }
+
     /// Adds the cancelled evictions. A cancelled eviction was scheduled and is not scheduled any more, and its pod
     /// still exists.
     ///
@@ -342,12 +359,14 @@ impl Sources<'_> {
                 EvictionState::Scheduled { .. }
                 | EvictionState::Cancelled { .. }
                 | EvictionState::Predicted { .. }
+                | EvictionState::ByKubelet { .. }
                 | EvictionState::Never
                 | EvictionState::Terminating { .. } => continue,
             };
             let still_leaves = rows.get(key).is_some_and(|row| match row.state {
                 EvictionState::Predicted { .. } => predicted_at > at,
                 EvictionState::Scheduled { .. }
+                | EvictionState::ByKubelet { .. }
                 | EvictionState::Cancelled { .. }
                 | EvictionState::Never
                 | EvictionState::Terminating { .. } => true,
@@ -456,6 +475,7 @@ const fn removal(row: &EvictionRow) -> Option<Timestamp> {
     match row.state {
         EvictionState::Predicted { at, .. } => Some(at),
         EvictionState::Scheduled { .. }
+        | EvictionState::ByKubelet { .. }
         | EvictionState::Never
         | EvictionState::Terminating { .. }
         | EvictionState::Cancelled { .. } => None,
@@ -498,7 +518,10 @@ mod tests {
             finalizers: [].into(),
             kubelet_silent: false,
         };
+        let by_kubelet = |at| EvictionState::ByKubelet { at, certainty: Certainty::Observed };
         let states = [
+            ("later", by_kubelet(None)),
+            ("fourth", by_kubelet(Some(at(10)))),
             ("stays", EvictionState::Never),
             ("third", scheduled(9)),
             ("kept", EvictionState::Cancelled { at: at(1) }),
@@ -509,6 +532,6 @@ mod tests {
         let row = |state| EvictionRow { node: "n".into(), state, why: Why::default() };
         let rows = states.map(|(name, state)| (Key::new("default", name), row(state))).into();
         let names: Vec<String> = by_urgency(&rows).iter().map(|key| key.name.to_string()).collect();
-        assert_eq!(names, ["first", "second", "third", "ends", "kept", "stays"]);
+        assert_eq!(names, ["first", "second", "third", "fourth", "later", "ends", "kept", "stays"]);
     }
 }

@@ -11,14 +11,16 @@ use super::{
     leaving::Leaving,
 };
 use kordon_core::{
-    cluster::{Cluster, FeedKind, Key, NodeName, Pod, ZoneKey},
+    cluster::{Cluster, FeedKind, Key, Node, NodeName, Pod, ZoneKey},
     engine::ServerVersion,
     forecast::{Forecast, LeavingOutcomes},
     placement::ClusterSnapshot,
     plan::{
         Cancellation, EvictionRules, OutcomeKind, PlacingEnvironment, PodOutcome, budget,
         eviction::{self, EvictionDecision},
+        pressure_failover,
     },
+    pressure::EvictionOrder,
 };
 use kordon_time::Timestamp;
 
@@ -29,6 +31,8 @@ pub struct OutcomesJob {
     version: ServerVersion,
     forecast: Arc<Forecast>,
     leaving: Arc<Leaving>,
+    /// The nodes whose kubelets evict pods under pressure, each with the order of the evictions.
+    kubelets: Vec<(Arc<Node>, EvictionOrder)>,
     basis: OutcomesBasis,
     at: Timestamp,
 }
@@ -38,21 +42,32 @@ pub struct OutcomesJob {
 const MAX_LOOKS: usize = 10_000_000;
 
 impl Model {
-    /// Returns the next outcomes to compute. `None` in three cases: the outcomes are up to date; no pod leaves and no
-    /// node is down; nodes or pods are unknown.
+    /// Returns the next outcomes to compute. `None` in three cases: the outcomes are up to date; no pod leaves, no node is
+    /// down and no kubelet evicts; nodes or pods are unknown.
     pub fn next_outcomes_job(&self, now: Timestamp) -> Option<OutcomesJob> {
         let changes = self.plan_revision()?;
         let leaving = &self.views.leaving;
         let forecast = self.predictions.forecast();
         let down = forecast.map(|forecast| forecast.down.clone()).unwrap_or_default();
         let is_any_left = self.predictions.outcomes().is_some_and(|outcomes| !outcomes.staying.is_empty());
-        if leaving.first.is_none() && down.is_empty() && !is_any_left {
+        let kubelets: Vec<_> = self.kubelet_orders().map(|(node, _, order)| (node.clone(), order)).collect();
+        if leaving.first.is_none() && down.is_empty() && !is_any_left && kubelets.is_empty() {
             return None;
         }
         let paused: Option<BTreeSet<ZoneKey>> =
             forecast.map(|forecast| forecast.paused_zones().into_iter().cloned().collect());
         let paused = paused.unwrap_or_default();
-        let basis = OutcomesBasis { changes, down, paused, leaving: leaving.changes.pods };
+        let by_node = |(node, order): &(Arc<Node>, EvictionOrder)| {
+            let evicted: Vec<Key> = order.evicted().map(|pod| pod.key.clone()).collect();
+            (node.name.clone(), (order.signal, evicted))
+        };
+        let basis = OutcomesBasis {
+            changes,
+            down,
+            paused,
+            leaving: leaving.changes.pods,
+            kubelets: kubelets.iter().map(by_node).collect(),
+        };
         if self.predictions.outcomes().is_some_and(|outcomes| outcomes.basis == basis) {
             return None;
         }
@@ -61,6 +76,7 @@ impl Model {
             version: self.settings.version,
             forecast: forecast.cloned().unwrap_or_default(),
             leaving: leaving.clone(),
+            kubelets,
             basis,
             at: now,
         })
@@ -79,16 +95,21 @@ impl OutcomesJob {
     /// Computes the outcomes. After a cancellation it returns early, and the result must be discarded. `earlier` is the
     /// snapshot of an earlier state. Updating this snapshot takes much less time and memory than building a new one.
     pub fn work(self, earlier: Option<ClusterSnapshot>, cancellation: &Cancellation) -> EvictionOutcomes {
-        let Self { cluster, version, forecast, leaving, basis, at } = self;
+        let Self { cluster, version, forecast, leaving, kubelets, basis, at } = self;
         let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();
         let ClusterSnapshot { cluster, snapshot } = ClusterSnapshot::new(cluster, version, earlier);
+        let by_kubelets = kubelets.iter().flat_map(|(node, order)| {
+            let failover = pressure_failover(&cluster, snapshot.clone(), node, order, at);
+            failover.pods.into_iter().map(|evicted| (evicted.pod.key.clone(), evicted.outcome))
+        });
+        let by_kubelets = by_kubelets.collect();
         let most = MAX_LOOKS / cluster.nodes().len().max(1);
         let environment = PlacingEnvironment::new(&cluster, snapshot, at).until_cancelled(cancellation);
         let LeavingOutcomes { by_pod, staying, preempted } =
             forecast.outcomes(&leaving, most, &cluster, environment);
         let refused = refused(&cluster, &leaving, version, at);
         let nowhere = nowhere(&cluster, &by_pod, &staying);
-        EvictionOutcomes { at, basis, by_pod, staying, preempted, nowhere, refused }
+        EvictionOutcomes { at, basis, by_pod, staying, by_kubelets, preempted, nowhere, refused }
     }
 }
 

@@ -2,19 +2,26 @@
 //! consequences.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
-use super::Model;
+use super::{
+    Model,
+    eviction::{EvictionRow, EvictionState},
+    horizon::Horizon,
+};
 use crate::k8s::kubelet::{KubeletReport, UsageSource};
 use kordon_core::{
-    cluster::{Change, Cluster, Node, NodeName, Pod},
-    engine::ServerVersion,
+    cluster::{Change, Cluster, ClusterEvent, Key, Node, NodeName, Pod},
+    engine::{Cause, Certainty, Confidence, ServerVersion, Why},
+    forecast::Lane,
     pressure::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
         PressureCondition, PressurePass, SignalLevel, Threshold, Trend, UsageMetric,
     },
+    why::{Step, Tense, Topic},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -251,6 +258,108 @@ impl Model {
         self.evicting_kubelets().map(|(_, eviction)| eviction.pods).sum()
     }
 
+    /// Returns the pods that kubelets evict at most, now or if nothing changes, as rows of the evictions. Terminating pods
+    /// are left out.
+    pub(super) fn kubelet_rows(&self) -> BTreeMap<Key, EvictionRow> {
+        let mut rows = BTreeMap::new();
+        for (node, KubeletEviction { condition, at, is_latest, .. }, order) in self.kubelet_orders() {
+            let certainty = if is_latest { Certainty::AtLatest } else { Certainty::Observed };
+            for (place, pod) in order.evicted().enumerate().filter(|(_, pod)| pod.termination.is_none()) {
+                let state = EvictionState::ByKubelet { at: (place == 0).then_some(at), certainty };
+                let row = EvictionRow { node: node.name.clone(), state, why: why(condition) };
+                rows.insert(pod.key.clone(), row);
+            }
+        }
+        rows
+    }
+
+    /// Explains a pod, and adds what its kubelet does to it under pressure, instead of the step that nothing evicts it.
+    pub fn explain_pod(&self, pod: &Arc<Pod>, events: &[ClusterEvent], now: Timestamp) -> Vec<Step> {
+        let Some(explainer) = self.explainer(now) else { return Vec::new() };
+        let mut steps = explainer.pod_with_events(pod, events);
+        let by_kubelet = self.explain_kubelet_eviction(pod, now);
+        let Some(tense) = by_kubelet.first().map(|step| step.tense) else { return steps };
+        steps.retain(|step| (step.tense, step.topic) != (Tense::Never, Topic::Eviction));
+        let is_later = |step: &Step| match step.tense {
+            Tense::Past | Tense::Present => false,
+            Tense::Future => tense == Tense::Present,
+            Tense::Never => true,
+        };
+        let place = steps.iter().position(is_later).unwrap_or(steps.len());
+        steps.splice(place..place, by_kubelet);
+        steps
+    }
+
+    /// Explains that the kubelet of a pod evicts it, or that this is not known.
+    fn explain_kubelet_eviction(&self, pod: &Pod, now: Timestamp) -> Vec<Step> {
+        let topic = Topic::Eviction;
+        if !pod.lives() {
+            return Vec::new();
+        }
+        if pod.node.as_ref().is_some_and(|node| self.unmeasured_under_pressure().contains(node)) {
+            let text =
+                "its node is under pressure, and evictions by its kubelet are not known: no measurements";
+            return vec![Step {
+                at: None,
+                tense: Tense::Present,
+                estimated: false,
+                topic,
+                text: text.into(),
+            }];
+        }
+        let rows = self.kubelet_rows();
+        let Some(row) = rows.get(&pod.key) else { return Vec::new() };
+        let EvictionState::ByKubelet { at, certainty } = row.state else { return Vec::new() };
+        let (tense, when) = match at {
+            Some(at) if at <= now => (Tense::Present, " now"),
+            Some(_) => (Tense::Future, ""),
+            None => (Tense::Future, " after other pods, unless their evictions free enough"),
+        };
+        let estimated = at.is_some() && certainty != Certainty::Observed;
+        let evicted =
+            Step { at, tense, estimated, topic, text: format!("it is evicted{when} ({})", row.why) };
+        let outcome = self.outcome(&pod.key, row);
+        let texts = outcome
+            .iter()
+            .flat_map(|outcome| [format!("outcome: {outcome}")].into_iter().chain(outcome.reasons()));
+        let outcome = texts.map(|text| Step { at: None, tense, estimated: false, topic, text });
+        [evicted].into_iter().chain(outcome).collect()
+    }
+
+    /// Returns the evictions by kubelets that the forecast's chart shows. While predictions cannot be made, there are none.
+    pub fn charted_kubelets(&self) -> impl Iterator<Item = (&NodeName, KubeletEviction)> {
+        let is_charted = self.views.confidence.is_some_and(Confidence::allows_predictions);
+        self.evicting_kubelets().filter(move |_| is_charted)
+    }
+
+    /// Returns the lanes of the forecast's chart, with the next eviction by each kubelet that evicts. Nodes about which
+    /// nothing else is predicted come last.
+    pub fn forecast_lanes(&self, horizon: Horizon) -> Vec<Cow<'_, Lane>> {
+        let forecast = self.predictions.forecast_until(horizon);
+        let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
+        let mut lanes: Vec<Cow<'_, Lane>> = lanes.map(Cow::Borrowed).collect();
+        for (name, KubeletEviction { condition, at, .. }) in self.charted_kubelets() {
+            match lanes.iter_mut().find(|lane| lane.nodes.contains(name)) {
+                Some(lane) => lane.to_mut().kubelet = Some(at.into()),
+                None => {
+                    let node = self.cluster.node(name);
+                    lanes.extend(node.map(|node| Cow::Owned(Lane::for_kubelet(node, at, why(condition)))));
+                }
+            }
+        }
+        lanes
+    }
+
+    /// Returns the nodes of [`evicting_kubelets`](Self::evicting_kubelets), each with the order of its evictions.
+    pub(super) fn kubelet_orders(
+        &self,
+    ) -> impl Iterator<Item = (&Arc<Node>, KubeletEviction, EvictionOrder)> {
+        self.evicting_kubelets().filter_map(|(name, eviction)| {
+            let node = self.cluster.node(name)?;
+            Some((node, eviction, self.node_pressure(node, Some(eviction.signal))?.order))
+        })
+    }
+
     /// Returns the nodes that report pressure, and of which it is not known whether their kubelets evict pods: a
     /// resource that is short was not measured.
     pub fn unmeasured_under_pressure(&self) -> BTreeSet<NodeName> {
@@ -292,6 +401,11 @@ impl Model {
         let found = nodes.into_iter().filter(|node| condition(node));
         found.map(|node| node.name.clone()).collect()
     }
+}
+
+/// Why a kubelet evicts pods.
+fn why(condition: PressureCondition) -> Why {
+    Cause::NodePressure { condition: condition.as_str().into() }.into()
 }
 
 fn is_under_pressure(node: &Node) -> bool {
@@ -368,8 +482,8 @@ mod tests {
     use crate::model::{ClusterVerdict, ModelOptions, cluster_verdict::kubelet_evictions};
     use kordon_core::{
         cluster::{
-            Condition, ConditionStatus, Key, KubeletSpec, ObjectEvent, PodResources, QosClass,
-            ShutdownPeriods, Version,
+            Condition, ConditionStatus, KubeletSpec, ObjectEvent, PodResources, QosClass, ShutdownPeriods,
+            Version,
         },
         pressure::{EvictionSettingsText, PodUsage},
     };
@@ -457,6 +571,18 @@ mod tests {
         assert_eq!(evicting, [(&"n1".into(), eviction)]);
         let verdict = ClusterVerdict::new(&model, at(1)).text();
         assert!(verdict.contains("kubelet of n1 evicts up to 1 pod (MemoryPressure)"), "{verdict}");
+    }
+
+    #[test]
+    fn only_the_next_pod_that_a_kubelet_evicts_has_a_time() {
+        let mut model = model(ConditionStatus::True);
+        assert!(model.kubelet_rows().is_empty(), "not measured");
+        model.on_kubelet_report(&"n1".into(), report(-2 * GIBI, 0), at(0));
+        let rows = model.kubelet_rows();
+        let states: Vec<_> = rows.values().map(|row| (row.state.at(), row.state.leaves_at())).collect();
+        assert_eq!(states, [(Some(at(0)), None), (None, None)]);
+        assert_eq!(rows.len(), model.evicted_by_kubelets());
+        assert!(rows.values().all(|row| row.why.to_string() == "kubelet: MemoryPressure"), "{rows:?}");
     }
 
     #[test]

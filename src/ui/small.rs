@@ -82,6 +82,7 @@ fn evictions(scene: &Scene) -> Vec<Runs> {
         let row = scene.shown.views.leaving.evictions.get(key)?;
         match row.state {
             EvictionState::Scheduled { at, .. } | EvictionState::Predicted { at, .. } => Some((key, at)),
+            EvictionState::ByKubelet { at, .. } => at.map(|at| (key, at.max(scene.now))),
             EvictionState::Never | EvictionState::Terminating { .. } | EvictionState::Cancelled { .. } => {
                 None
             }

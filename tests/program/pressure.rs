@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use kordon::{
+    app::{Pane, Reaction, UserAction, update},
     k8s::{
         decode::{node::NodeDecoder, pod::PodDecoder},
-        kubelet::read_kubelet,
+        kubelet::{KubeletReport, UsageSource, read_kubelet},
     },
-    model::{Model, ModelOptions},
+    model::{EvictionState, Model, ModelOptions},
+    ui::snapshot,
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Cluster, Key, Node, NodeName, QosClass},
+    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, QosClass, ShutdownPeriods},
     engine::ServerVersion,
-    pressure::EvictionSignal,
+    pressure::{EvictionSettings, EvictionSettingsText, EvictionSignal, NodeStats, PodUsage, SignalLevel},
 };
 use kordon_demo::{
     api::{Api, ApiOptions, Fault, FaultAnswer},
@@ -24,9 +26,114 @@ use kordon_time::{Span, Timestamp};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{common::placements, harness::Harness};
+use crate::{
+    common::placements,
+    dashboard_fixture::{DashboardFixture, set_condition},
+    harness::Harness,
+    screens::drawn,
+};
 
 const NODE: &str = "general-1a-02";
+
+/// Node of the dashboard's cluster that is under pressure.
+const PRESSED: &str = "pool-a-01";
+
+/// A dashboard of a cluster with a node under memory pressure, whose kubelet answers with this report.
+fn under_pressure(report: impl FnOnce(&DashboardFixture) -> KubeletReport) -> DashboardFixture {
+    let mut fixture = DashboardFixture::well();
+    let now = fixture.now;
+    fixture.change_node(PRESSED, |node| set_condition(node, "MemoryPressure", ConditionStatus::True, now));
+    fixture.run(1);
+    let (report, now) = (report(&fixture), fixture.now);
+    fixture.app.model.on_kubelet_report(&PRESSED.into(), report, now);
+    fixture.run(1);
+    fixture
+}
+
+/// The report of a kubelet that evicts two pods after the grace period of 90 s of its soft threshold.
+fn two_pods_too_many(fixture: &DashboardFixture) -> KubeletReport {
+    const GIBI: i64 = 1 << 30;
+    let usage = PodUsage { memory_bytes: Some(2 * GIBI), ..PodUsage::default() };
+    let node = PRESSED.into();
+    let pods = fixture.app.model.cluster.pods_on(&node);
+    let stats = NodeStats {
+        memory: Some(SignalLevel { available: -GIBI - 1, capacity: 32 * GIBI }),
+        pods: pods.map(|pod| (pod.key.clone(), usage.clone())).collect(),
+        ..NodeStats::default()
+    };
+    let memory = "memory.available".to_owned();
+    let settings = EvictionSettings::parse(&EvictionSettingsText {
+        soft: [(memory.clone(), "1Gi".to_owned())].into(),
+        soft_grace: [(memory, Span::from_secs(90))].into(),
+        ..EvictionSettingsText::default()
+    });
+    KubeletReport {
+        stats: Ok(stats),
+        source: UsageSource::Kubelet,
+        settings: Ok(settings),
+        shutdown: Ok(ShutdownPeriods::default()),
+        at: fixture.now,
+    }
+}
+
+#[test]
+fn pods_that_a_kubelet_is_expected_to_evict_are_rows_of_the_evictions() {
+    let mut fixture = under_pressure(two_pods_too_many);
+    fixture.press("3z");
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    let counts = ["evicts up to 2 pods, first in 1m2", "2 at most by kubelets"];
+    assert!(counts.iter().all(|count| screen.contains(count)), "{screen}");
+    let is_row = |line: &&str| line.contains("▲") && line.contains("· kubelet: MemoryPressure");
+    let rows: Vec<&str> = screen.lines().filter(is_row).collect();
+    assert!(rows.len() == 2 && rows[0].contains("1m2") && rows[1].contains("not known"), "{screen}");
+    let model = &fixture.app.model;
+    for (key, row) in &model.views.leaving.evictions {
+        assert!(matches!(row.state, EvictionState::ByKubelet { .. }), "{key}: {row:?}");
+        assert!(model.outcome(key, row).is_some(), "{key}: {row:?}");
+    }
+
+    let first = fixture.app.screen.evictions.list.keys()[0].clone();
+    match update(&mut fixture.app, UserAction::Copy, fixture.now) {
+        Reaction::Copy(text) => assert_eq!(text, first.to_string()),
+        other => panic!("{other:?}"),
+    }
+    fixture.press("d");
+    let detail = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(detail.contains("it is evicted (kubelet: MemoryPressure)"), "{detail}");
+    assert!(!detail.contains("nothing evicts it"), "{detail}");
+    fixture.press("<Esc><Enter>");
+    assert_eq!(fixture.app.screen.focus, Pane::Pods);
+    assert_eq!(fixture.app.screen.pods.list.selected(), Some(&first));
+    for (filter, listed) in [("state=kubelet", 2), ("state=scheduled", 0), ("in>1m", 1)] {
+        let mut fixture = under_pressure(two_pods_too_many);
+        fixture.press(&format!("3/{filter}<Enter>"));
+        assert_eq!(fixture.app.screen.evictions.list.len(), listed, "{filter}");
+    }
+}
+
+#[test]
+fn the_chart_marks_when_a_kubelet_evicts_the_first_pod() {
+    let mut fixture = under_pressure(two_pods_too_many);
+    fixture.press("4z");
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(screen.contains("K kubelet evicts") && screen.contains(PRESSED), "{screen}");
+    let [lane] = fixture.app.screen.forecast.lanes.as_slice() else { panic!("{screen}") };
+    let (_, eviction) = fixture.app.model.evicting_kubelets().next().expect("it evicts");
+    assert_eq!(lane.kubelet, Some(eviction.at.into()));
+}
+
+#[test]
+fn a_kubelet_under_pressure_that_cannot_be_measured_is_named_in_the_title() {
+    let mut fixture =
+        under_pressure(|fixture| KubeletReport::unread("nodes/proxy is forbidden", fixture.now));
+    fixture.press("3z");
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(screen.contains("1 kubelet not measured") && !screen.contains("by kubelets"), "{screen}");
+    let pod = fixture.app.model.cluster.pods_on(&PRESSED.into()).next().expect("it has pods").clone();
+    let steps = fixture.app.model.explain_pod(&pod, &[], fixture.now);
+    let text: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
+    assert!(text.join("; ").contains("evictions by its kubelet are not known"), "{text:?}");
+}
 
 /// Returns the report of `kordon plan pressure` for the node.
 async fn planned(harness: &Harness, more: &[&str]) -> Value {

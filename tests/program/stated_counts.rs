@@ -126,8 +126,29 @@ impl<'a> StatedCounts<'a> {
         for (place, json) in [("kordon status -o json", &status.json), ("kordon evictions -o json", &list)] {
             self.equal("pods that kubelets evict", kubelet_pods(json), self.rows.by_kubelets, place);
         }
+        self.compare_kubelet_rows(&list);
         let total = list["total"].as_u64().and_then(|pods| usize::try_from(pods).ok());
         self.equal("total", total.unwrap_or(0), listed.0.len(), "kordon evictions -o json");
+    }
+
+    /// Compares the rows of pods that kubelets evict with `kordon evictions`. Pods that leave for another reason anyway have
+    /// a row about that.
+    fn compare_kubelet_rows(&mut self, list: &Value) {
+        let model = self.model;
+        let kubelets = list["kubeletEvictions"].as_array().into_iter().flatten();
+        let pods = kubelets.flat_map(|kubelet| kubelet["pods"].as_array().into_iter().flatten());
+        let listed: BTreeMap<String, Option<&str>> =
+            pods.map(|pod| (pod_of(pod), pod["outcome"].as_str())).collect();
+        let rows = &model.views.leaving.evictions;
+        let keys: BTreeSet<String> = rows.keys().map(ToString::to_string).collect();
+        let without_row: Vec<&String> = listed.keys().filter(|pod| !keys.contains(*pod)).collect();
+        self.equal("pods that kubelets evict without a row", without_row, vec![], "kordon evictions -o json");
+        for (key, row) in rows.iter().filter(|(_, row)| matches!(row.state, EvictionState::ByKubelet { .. }))
+        {
+            let outcome = model.outcome(key, row).map(|outcome| outcome.kind().word());
+            let expected = listed.get(&key.to_string()).copied().flatten();
+            self.equal(&format!("outcome of {key}"), outcome, expected, "kordon evictions -o json");
+        }
     }
 
     fn compare_metrics(&mut self) {
@@ -152,6 +173,11 @@ impl<'a> StatedCounts<'a> {
                 pods,
             );
         }
+        let (by_kubelets, unmeasured) = (self.rows.by_kubelets, self.rows.unmeasured);
+        let is_known = model.eviction_gaps().is_empty();
+        let pods = Some(by_kubelets).filter(|pods| is_known && (*pods > 0 || unmeasured == 0));
+        self.metric(&text, "kordon_pods_predicted_evicted_by_kubelets", pods);
+        self.metric(&text, "kordon_nodes_pressure_unmeasured", is_known.then_some(unmeasured));
         for (when, pods) in [("now", self.nowhere_now()), ("predicted", self.nowhere_predicted())] {
             self.metric(&text, &format!("kordon_pods_nowhere_to_run{{when=\"{when}\"}}"), pods);
         }
@@ -326,6 +352,8 @@ struct RowCounts {
     hanging_pending: usize,
     replaced: usize,
     by_kubelets: usize,
+    /// Number of nodes under pressure whose kubelets were not measured.
+    unmeasured: usize,
 }
 
 impl RowCounts {
@@ -333,6 +361,7 @@ impl RowCounts {
         let mut counts = Self {
             pending: model.cluster.unscheduled_count(),
             by_kubelets: model.evicting_kubelets().map(|(_, eviction)| eviction.pods).sum(),
+            unmeasured: model.unmeasured_under_pressure().len(),
             ..Self::default()
         };
         for (key, row) in &model.views.leaving.evictions {
@@ -350,6 +379,7 @@ impl RowCounts {
                     counts.terminating.insert(key.to_string());
                     outcome.filter(|_| kubelet_silent).into_iter().for_each(|outcome| counts.hangs(outcome));
                 }
+                EvictionState::ByKubelet { .. } => {}
                 EvictionState::Cancelled { .. } => counts.cancelled += 1,
                 EvictionState::Never => {
                     counts.never += 1;
@@ -378,6 +408,8 @@ impl RowCounts {
             ("to be evicted", self.leaving.len()),
             ("being worked out", self.working_out),
             ("at most by kubelets", self.by_kubelets),
+            ("kubelet not measured", self.unmeasured),
+            ("kubelets not measured", self.unmeasured),
             ("preempted for them", preempted),
             ("terminating", self.terminating.len()),
             ("cancelled", self.cancelled),

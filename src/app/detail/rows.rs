@@ -154,9 +154,8 @@ fn cordoned(node: &Node, cluster: &Cluster, now: Timestamp) -> DetailRow {
 pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> Vec<DetailRow> {
     let DetailContext { model, now, .. } = *context;
     let cluster = &model.cluster;
-    let explainer = model.explainer(now);
     let mut rows = departure(pod, detail, model);
-    rows.extend(chain(explainer.map(|explainer| explainer.pod(pod)).unwrap_or_default()));
+    rows.extend(chain(model.explain_pod(pod, &[], now)));
     rows.extend(detail.suggestion_rows(context));
     rows.extend(detail.timeline_rows(model));
     rows.push(DetailRow::section("pod"));

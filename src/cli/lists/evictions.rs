@@ -70,17 +70,23 @@ impl EvictionListReport {
         let all = &model.views.leaving.evictions;
         let keys = eviction_rows(model, &filter, sort);
         let rows = keys.iter().filter_map(|key| EvictionReport::new(model, key, all.get(key)?, now));
-        let is_known = model.eviction_gaps().is_empty() || !all.is_empty();
-        // Cancelled evictions have no report.
-        let is_cancelled = |row: &&EvictionRow| matches!(row.state, EvictionState::Cancelled { .. });
-        let cancelled = all.values().filter(is_cancelled).count();
+        // Cancelled evictions have no report, and those by kubelets a report of their own.
+        let is_left_out = |row: &&EvictionRow| match row.state {
+            EvictionState::ByKubelet { .. } | EvictionState::Cancelled { .. } => true,
+            EvictionState::Scheduled { .. }
+            | EvictionState::Predicted { .. }
+            | EvictionState::Terminating { .. }
+            | EvictionState::Never => false,
+        };
+        let left_out = all.values().filter(is_left_out).count();
+        let is_known = model.eviction_gaps().is_empty() || all.len() > left_out;
         Self {
             schema: "kordon.evictions/v1",
             taken_at: now,
             forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
             paused: paused(model),
             evictions: is_known.then(|| rows.collect()),
-            total: is_known.then_some(all.len() - cancelled),
+            total: is_known.then_some(all.len() - left_out),
             kubelets: KubeletEvictionsReport::new(model, now),
             unknown: UnknownReport::new(&gaps),
             filter,

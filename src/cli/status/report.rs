@@ -468,7 +468,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
 
 impl EvictionReport {
     /// Creates the report of an eviction. Returns `None` for a cancelled eviction, because the pod is no longer to be
-    /// evicted.
+    /// evicted, and for an eviction by a kubelet, which is in [`KubeletEvictionsReport`].
     pub fn new(model: &Model, pod: &Key, row: &EvictionRow, now: Timestamp) -> Option<Self> {
         let (state, certainty, finalizers) = match &row.state {
             EvictionState::Scheduled { certainty, .. } => {
@@ -480,7 +480,7 @@ impl EvictionReport {
                 ("terminating", certainty, finalizers.iter().map(ToString::to_string).collect())
             }
             EvictionState::Never => ("never", None, Vec::new()),
-            EvictionState::Cancelled { .. } => return None,
+            EvictionState::ByKubelet { .. } | EvictionState::Cancelled { .. } => return None,
         };
         let at = row.state.at().filter(|_| !row.state.hangs(now));
         let outcome = model.outcome(pod, row);

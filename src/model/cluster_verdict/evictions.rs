@@ -312,6 +312,7 @@ pub(super) fn hangs(model: &Model, pod: &Key, row: &EvictionRow) -> bool {
         EvictionState::Terminating { kubelet_silent: false, .. }
         | EvictionState::Scheduled { .. }
         | EvictionState::Predicted { .. }
+        | EvictionState::ByKubelet { .. }
         | EvictionState::Cancelled { .. } => false,
     }
 }

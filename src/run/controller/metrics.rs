@@ -94,6 +94,8 @@ const SILENT: &str = "kordon_nodes_silent";
 const QUEUED: &str = "kordon_nodes_waiting_for_taint";
 const RATE: &str = "kordon_zone_eviction_rate";
 const PREDICTED: &str = "kordon_pods_predicted_evicted";
+const BY_KUBELETS: &str = "kordon_pods_predicted_evicted_by_kubelets";
+const UNMEASURED: &str = "kordon_nodes_pressure_unmeasured";
 const NEXT: &str = "kordon_next_eviction_seconds";
 const OUTCOMES: &str = "kordon_pods_predicted_outcome";
 const NOWHERE: &str = "kordon_pods_nowhere_to_run";
@@ -162,6 +164,16 @@ pub const METRICS: &[Metric] = &[
         PREDICTED,
         &["within"],
         "Pods whose eviction begins within 1m, 5m or 10m, if nothing changes; absent while predictions cannot be made",
+    ),
+    gauge(
+        BY_KUBELETS,
+        &[],
+        "Pods that kubelets evict at most because their nodes are under pressure, now or if nothing changes; absent while none is known and a node under pressure is not measured",
+    ),
+    gauge(
+        UNMEASURED,
+        &[],
+        "Nodes under pressure of which it is not known whether their kubelets evict pods, because their usage could not be read (with --enforce, kubelets are not asked)",
     ),
     gauge(NEXT, &[], "Seconds until the next eviction, if nothing changes; absent if none is predicted"),
     gauge(
@@ -322,6 +334,13 @@ impl MetricsView<'_> {
             if let Some(next) = times.iter().min() {
                 samples.add(NEXT, Vec::new(), next.since(*now).or_zero().as_secs_f64());
             }
+        }
+        if model.eviction_gaps().is_empty() {
+            let (pods, unmeasured) = (model.evicted_by_kubelets(), model.unmeasured_under_pressure().len());
+            if pods > 0 || unmeasured == 0 {
+                samples.add(BY_KUBELETS, Vec::new(), count(pods));
+            }
+            samples.add(UNMEASURED, Vec::new(), count(unmeasured));
         }
         for (when, pods) in [("now", model.nowhere_now()), ("predicted", model.nowhere_predicted())] {
             if let Some(pods) = pods {

@@ -42,6 +42,7 @@ use crate::{
         Ended, Session,
         background::{Background, Failed},
         headroom_slices::HeadroomSlices,
+        kubelets::{KubeletReader, UsageAnswer, WantedKubelet},
         notify::{Notifier, write_to_stderr},
         preferences_file::{PreferencesReader, next_read},
     },
@@ -143,6 +144,7 @@ impl ControllerProcess {
                 Some(line) = changed => self.lines.write(line.at(self.clock.now())),
                 Some(request) = self.asked.recv() => self.answer(request, &term, candidate.as_ref()),
                 result = term.beside.finished() => term.apply(result),
+                answer = term.kubelets.next() => term.on_usage(answer),
                 ended = term.session.run_until(|_| false) => {
                     let (Ended::Arrived | Ended::Abandoned) = ended;
                     return Err(ControllerError::WatchesEnded);
@@ -381,6 +383,7 @@ struct Term {
     journal: Option<EffectJournal>,
     next_tick: Instant,
     beside: BesideWork,
+    kubelets: KubeletReader,
     /// Number of the first message in the journal that was not reported yet.
     untold: usize,
     _watches: DropGuard,
@@ -407,7 +410,10 @@ impl Term {
         let executor = EffectExecutor::Writer(writer);
         let options = process.options(role);
         let session = Session::watching(kinds, connection, options, false, executor, clock, watches.clone());
+        // With enforcement, only what the controller needs is read.
+        let server = session.links.events.clone().filter(|_| process.enforcement.is_none());
         Self {
+            kubelets: KubeletReader::new(server, clock),
             session,
             clock,
             stopping,
@@ -424,11 +430,19 @@ impl Term {
         self.session.model.effects.role() == ControllerRole::Controller
     }
 
-    /// Refreshes views, starts background work that is due, and reports new messages.
+    /// Stores an answer of a kubelet.
+    fn on_usage(&mut self, answer: UsageAnswer) {
+        if let UsageAnswer::Kubelet(node, report) = answer {
+            self.session.model.on_kubelet_report(&node, *report, self.clock.now());
+        }
+    }
+
+    /// Refreshes views, starts requests to kubelets and background work that is due, and reports new messages.
     fn tick(&mut self, lines: &LineWriter, clock: Clock) {
         self.next_tick = Instant::now() + TICK;
         let now = clock.now();
         let (model, beside) = (&mut self.session.model, &mut self.beside);
+        self.kubelets.ask(WantedKubelet::of_nodes(model.queried_nodes(), &model.cluster));
         if model.leaves_many() {
             model.refresh_nodes(now);
             if beside.leaving.is_due()

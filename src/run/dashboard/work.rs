@@ -284,7 +284,9 @@ impl Work {
 
     fn start_outcomes(&mut self, display: &mut Display) {
         let (model, now) = display.worked_on();
-        if self.outcomes.is_running() && model.views.leaving.first.is_none() {
+        let is_any_leaving =
+            || model.views.leaving.first.is_some() || model.evicting_kubelets().next().is_some();
+        if self.outcomes.is_running() && !is_any_leaving() {
             self.outcomes.supersede();
         }
         if !self.outcomes.is_due() {

@@ -28,6 +28,7 @@ use kordon_core::{
 ///           in  pod                    node  outcome
 /// ▶        12s  shop/web-7d4b9-x2x     n-3   → n-7
 /// ◇ 11 % ~1m2s  shop/api-5c9f6-k8d     n-4   → Pending: no node has 4 CPU free
+/// ▲  not known  shop/logs-5f7c8-abc    n-5   → n-7 · kubelet: MemoryPressure
 /// ·       5m2s  shop/db-0              n-4   stuck with its node
 /// ⊗        28s  shop/cache-1           n-3   replaced; old pod hangs · kubelet down
 /// ∞      never  kube-system/proxy-zz   n-3   tolerates the taint
@@ -118,6 +119,7 @@ fn facts(scene: &Scene, area: Rect) -> Runs {
     let titles: usize = tabs(scene, Pane::Evictions, 0).iter().map(|(_, title)| title.width()).sum();
     let room = usize::from(area.width).saturating_sub(6 + titles);
     let counts = &scene.shown.views.counts;
+    let unmeasured = scene.shown.unmeasured_under_pressure().len();
     let outcomes = |outcomes: OutcomeCounts| {
         let part = |(kind, pods): (OutcomeKind, usize)| {
             let (one, several) = kind.words();
@@ -129,6 +131,7 @@ fn facts(scene: &Scene, area: Rect) -> Runs {
     let parts = parts.chain(outcomes(counts.outcomes)).chain([
         (counts.working_out, "being worked out", Role::FeedBusy),
         (scene.shown.evicted_by_kubelets(), "at most by kubelets", Role::NodeWarning),
+        (unmeasured, unmeasured_words(unmeasured), Role::NodeWarning),
         (counts.preempted.total(), "preempted for them", Role::NodeNotice),
         (counts.terminating, "terminating", Role::EvictionTerminating),
         (counts.cancelled, "cancelled", Role::EvictionCancelled),
@@ -149,6 +152,11 @@ fn facts(scene: &Scene, area: Rect) -> Runs {
         runs = runs.and(separator, scene.style(Role::Faint)).and(&part, scene.style(role));
     }
     runs
+}
+
+/// What is said of the kubelets of nodes under pressure that were not measured, so that their evictions are not known.
+pub(super) const fn unmeasured_words(kubelets: usize) -> &'static str {
+    if kubelets == 1 { "kubelet not measured" } else { "kubelets not measured" }
 }
 
 /// Draws a note below the rows: why evictions are paused, or how many budgets the evictions ignore. Returns the
@@ -207,6 +215,7 @@ fn glyph(scene: &Scene, state: &EvictionState) -> Cell {
     let (glyph, role) = match state {
         EvictionState::Scheduled { at, .. } => near(*at, Role::CountdownFar),
         EvictionState::Predicted { .. } => ("◇", Role::EvictionPredicted),
+        EvictionState::ByKubelet { .. } => ("▲", Role::NodeWarning),
         EvictionState::Terminating { .. } => ("⊗", Role::EvictionTerminating),
         EvictionState::Cancelled { .. } => ("↺", Role::EvictionCancelled),
         EvictionState::Never => ("∞", Role::EvictionNever),
@@ -214,14 +223,19 @@ fn glyph(scene: &Scene, state: &EvictionState) -> Cell {
     Cell::new(glyph, scene.style(role))
 }
 
-/// Time left until a pod is evicted or, if it terminates, until its grace period ends: `~12s`, `52s overdue`,
-/// or `hangs` if its kubelet is down.
+/// Time left until a pod is evicted or, if it terminates, until its grace period ends: `~12s`, `≤30s`, `52s overdue`,
+/// `hangs` if its kubelet is down, or `not known` if a kubelet evicts other pods before.
 pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
     match state {
         EvictionState::Scheduled { at, certainty } => {
             let cell = Cell::new(mark(*certainty), scene.style(Role::Faint));
             cell.join(scene.countdown(*at, false))
         }
+        EvictionState::ByKubelet { at: Some(at), certainty } => {
+            let cell = Cell::new(mark(*certainty), scene.style(Role::Faint));
+            cell.join(scene.countdown((*at).max(scene.now), false))
+        }
+        EvictionState::ByKubelet { at: None, .. } => Cell::new("not known", scene.style(Role::Dim)),
         EvictionState::Predicted { at, .. } => Cell::new("~", scene.style(Role::Faint))
             .and(&text::left(*at, scene.now), scene.style(Role::EvictionPredicted)),
         EvictionState::Terminating { removed: Some(at), .. } => Cell::new("~", scene.style(Role::Faint))
@@ -248,6 +262,7 @@ fn chance(scene: &Scene, state: &EvictionState) -> Cell {
         }
         EvictionState::Predicted { chance: None, .. }
         | EvictionState::Scheduled { .. }
+        | EvictionState::ByKubelet { .. }
         | EvictionState::Terminating { .. }
         | EvictionState::Cancelled { .. }
         | EvictionState::Never => Cell::default(),
@@ -289,6 +304,14 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
                 }
             }
         },
+        EvictionState::ByKubelet { .. } => {
+            let cell = match outcome {
+                Some(outcome) => with_outcome(Cell::default(), &outcome),
+                None => Cell::new("working out", scene.style(Role::FeedBusy)),
+            };
+            cell.and(" · ", scene.style(Role::Faint))
+                .and(&row.why.to_string(), scene.style(Role::NodeWarning))
+        }
         EvictionState::Terminating { .. } => {
             let (what, role) = waits_for(&row.state, scene);
             match outcome {

@@ -40,7 +40,7 @@ const NARROW: u16 = 20;
 /// pool-a-03 ══│══════▌PS   ┊      ┊      ┊      ┊
 /// pool-c-09   │·UT▌════════════▌  ┊      ┊      ┊
 /// pods gone 9   ▁▁▁▁▂▂▂▂▂▂▅▅▅▅▅█████████████████
-/// ··· silent  U Unknown  T taint  ▌ pods leave  P Pending  S stuck
+/// ··· silent  U Unknown  T taint  ▌ pods leave  P Pending  S stuck  K kubelet evicts
 /// ```
 /// Draws the forecast. Returns the number of lanes that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -100,6 +100,13 @@ pub fn chance_note(scene: &Scene) -> Option<Runs> {
         let words = format!("{leaving} to be evicted, {} to {} by chance", chance.least, chance.most);
         Runs::new(&words, scene.style(Role::EvictionPredicted))
     })
+}
+
+/// Number of kubelets of nodes under pressure that were not measured: `1 kubelet not measured`. `None` if there are none.
+pub fn unmeasured_note(scene: &Scene) -> Option<Runs> {
+    let unmeasured = scene.shown.unmeasured_under_pressure().len();
+    let words = format!("{unmeasured} {}", evictions::unmeasured_words(unmeasured));
+    (unmeasured > 0).then(|| Runs::new(&words, scene.style(Role::NodeWarning)))
 }
 
 /// Reason why the chart of the forecast is empty.
@@ -258,8 +265,9 @@ fn draw_lanes(scene: &Scene, axis: &TimeAxis, parts: &Parts, buf: &mut Buffer) {
     let shown = &scene.screen.forecast;
     let page = usize::from(parts.chart.height);
     let first = shown.list.first_shown(page);
-    let until =
-        scene.shown.predictions.forecast_until(shown.horizon).map_or(scene.now, |forecast| forecast.until);
+    // Without a forecast, the lanes only have evictions by kubelets, which no forecast predicts.
+    let forecast = scene.shown.predictions.forecast_until(shown.horizon);
+    let until = forecast.map_or(scene.now + shown.horizon.span(), |forecast| forecast.until);
     let looks = scene.looks(Pane::Forecast);
     for (place, lane) in shown.lanes.iter().enumerate().skip(first).take(page) {
         let y = parts.chart.y + u16::try_from(place - first).unwrap_or(0);
@@ -308,6 +316,8 @@ enum LaneCell {
     NotReadyMark,
     UnknownMark,
     TaintMark,
+    /// The kubelet evicts the first pod because of pressure.
+    KubeletMark,
     Pods,
     /// Pods leave at the time of this cell, and some of them have nowhere to run.
     Nowhere(OutcomeKind),
@@ -318,7 +328,12 @@ enum LaneCell {
 impl LaneCell {
     const fn is_mark(self) -> bool {
         match self {
-            Self::NotReadyMark | Self::UnknownMark | Self::TaintMark | Self::Pods | Self::Nowhere(_) => true,
+            Self::NotReadyMark
+            | Self::UnknownMark
+            | Self::TaintMark
+            | Self::KubeletMark
+            | Self::Pods
+            | Self::Nowhere(_) => true,
             Self::Blank | Self::Silent | Self::Down | Self::Range | Self::Tainted | Self::PodsRange => false,
         }
     }
@@ -333,6 +348,7 @@ impl LaneCell {
             Self::NotReadyMark => ("N", Role::NodeCritical),
             Self::UnknownMark => ("U", Role::NodeCritical),
             Self::TaintMark => ("T", Role::TaintNoExecute),
+            Self::KubeletMark => ("K", Role::NodeWarning),
             Self::Pods => ("▌", Role::EvictionPredicted),
             Self::Nowhere(kind) => (letter(kind), evictions::role(kind)),
             Self::PodsRange => ("░", Role::EvictionPredicted),
@@ -408,6 +424,7 @@ fn put_marks(lane: &Lane, axis: &TimeAxis, until: Timestamp, cells: &mut [LaneCe
         (lane.not_ready, LaneCell::NotReadyMark),
         (lane.unknown, LaneCell::UnknownMark),
         (lane.tainted, LaneCell::TaintMark),
+        (lane.kubelet, LaneCell::KubeletMark),
     ];
     for (range, mark) in marks {
         if let Some(TimeRange { first, last }) = range {
@@ -515,6 +532,9 @@ fn draw_legend(scene: &Scene, area: Rect, buf: &mut Buffer) {
     }
     if lanes.iter().any(|lane| lane.not_ready.is_some()) {
         add(1, "N", Role::NodeCritical, "not ready");
+    }
+    if lanes.iter().any(|lane| lane.kubelet.is_some()) {
+        add(1, "K", Role::NodeWarning, "kubelet evicts");
     }
     if lanes.iter().any(has_range) {
         add(2, "╌ ░", Role::TaintNoExecute, "any time between");

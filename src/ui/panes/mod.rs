@@ -206,6 +206,7 @@ fn notes(scene: &Scene, pane: Pane, room: usize) -> Vec<(u8, Runs)> {
     if pane == Pane::Forecast {
         notes.push((1, forecast::note(scene)));
         notes.extend(forecast::chance_note(scene).map(|note| (5, note)));
+        notes.extend(forecast::unmeasured_note(scene).map(|note| (2, note)));
     }
     if pane == Pane::Departures {
         notes.extend(departures::note(scene).map(|note| (3, note)));

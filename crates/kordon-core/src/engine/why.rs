@@ -85,6 +85,8 @@ pub enum Cause {
     ShuttingDown { since: Timestamp },
     /// The kubelet ends the pod before its machine stops, critical pods after all others.
     EndedByKubelet { grace: Span, is_critical: bool },
+    /// The kubelet evicts pods because its node is under pressure, which this condition reports.
+    NodePressure { condition: Name },
     /// The pod does not tolerate this taint.
     NotTolerated { taint: Name },
     /// The pod tolerates the taint for a limited time, the shortest of its matching tolerations.
@@ -216,6 +218,7 @@ impl fmt::Display for Cause {
                 let order = if *is_critical { ", after all others" } else { "" };
                 write!(f, "its kubelet ends it within {grace}{order}")
             }
+            Self::NodePressure { condition } => write!(f, "kubelet: {condition}"),
             Self::NotTolerated { taint } => write!(f, "{taint} not tolerated"),
             Self::Tolerated { key, span } => write!(f, "{key} tolerated for {span}"),
             Self::ToleratedForever => write!(f, "tolerates the taint: never evicted"),

@@ -42,6 +42,8 @@ pub struct Lane {
     pub unknown: Option<TimeRange>,
     /// When the node gets a NoExecute taint. A range of times if several nodes wait for one token of the rate limiter.
     pub tainted: Option<TimeRange>,
+    /// When the kubelet evicts the first pod because the node is under pressure.
+    pub kubelet: Option<TimeRange>,
     /// Times at which pods leave the endpoints of their Services, each with the number of pods; sorted by time.
     pub endpoints: Vec<(Timestamp, usize)>,
     /// The pods that are deleted, sorted by time.
@@ -80,9 +82,15 @@ impl Lane {
         self.states().into_iter().flatten().chain(pods).map(|range| range.first).min().unwrap_or_default()
     }
 
-    /// Times of the states of the nodes, without the events of pods.
-    const fn states(&self) -> [Option<TimeRange>; 4] {
-        [self.silent, self.not_ready, self.unknown, self.tainted]
+    /// Times of the states of the nodes, and of evictions by their kubelets, without the other events of pods.
+    const fn states(&self) -> [Option<TimeRange>; 5] {
+        [self.silent, self.not_ready, self.unknown, self.tainted, self.kubelet]
+    }
+
+    /// Creates the lane of a node about which nothing is predicted but an eviction by its kubelet.
+    pub fn for_kubelet(node: &Node, evicts: Timestamp, why: Why) -> Self {
+        let (nodes, zone) = (vec![node.name.clone()], node.zone());
+        Self { nodes, zone, kubelet: Some(evicts.into()), why, ..Self::default() }
     }
 
     /// Returns the lane with the outcomes of its pods that have nowhere to run. `of_node` returns these outcomes for a
@@ -176,6 +184,7 @@ impl Lane {
         both(&mut self.not_ready, other.not_ready);
         both(&mut self.unknown, other.unknown);
         both(&mut self.tainted, other.tainted);
+        both(&mut self.kubelet, other.kubelet);
         self.endpoints.extend(&other.endpoints);
         self.pods.extend(other.pods.iter().cloned());
     }
