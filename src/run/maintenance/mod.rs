@@ -7,6 +7,7 @@ mod gates;
 mod host;
 mod machine;
 mod machines;
+mod notes;
 mod replaced;
 mod stop;
 mod terms;
@@ -31,10 +32,7 @@ use crate::executor::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{
-        Cluster, MaintenanceNote, MaintenanceNotes, MaintenanceStage, Node, NodeName, Uid,
-        maintenance_note::RENEW_NOTE_EVERY,
-    },
+    cluster::{Cluster, MaintenanceNotes, MaintenanceStage, NodeName},
     engine::Severity,
     maintenance::{
         MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOptions, MaintenanceOutcome,
@@ -52,6 +50,7 @@ use kordon_time::{Span, Timestamp};
 use gates::Gates;
 use host::WaveHost;
 use machine::{MachineWork, RunningHook, WorkStage};
+use notes::mark;
 pub use replaced::replaced;
 pub use stop::Stop;
 pub use terms::{MaintenanceTerms, OnFailure};
@@ -390,22 +389,6 @@ impl<'a> MaintenanceRun<'a> {
         }
     }
 
-    /// Returns the write of the annotation that records a node's maintenance stage. The write leaves the node cordoned
-    /// or uncordoned, as it is.
-    fn staged(&self, name: &NodeName, stage: MaintenanceStage, before: &str) -> (NodeName, MaintenanceWrite) {
-        let cordoned = self.watched.cluster().node(name).is_some_and(|node| node.unschedulable);
-        let (before, paused) = (before.into(), self.paused_since);
-        (name.clone(), MaintenanceWrite::Mark { stage, cordoned, before, paused })
-    }
-
-    /// Notes since when nothing goes on, or that the maintenance goes on. The next look writes it to a node.
-    fn note_pause(&mut self, since: Option<Timestamp>) {
-        if self.paused_since.is_some() != since.is_some() {
-            self.paused_since = since;
-            self.renews_at = self.now();
-        }
-    }
-
     fn record(&mut self, node: &NodeName, result: NodeResult, now: Timestamp) {
         self.outcome.record(node, result, now);
         self.tell_progress();
@@ -440,62 +423,6 @@ impl<'a> MaintenanceRun<'a> {
             self.is_paused = operation.is_paused();
         }
         operation
-    }
-
-    /// Writes the annotations that record the maintenance stages of nodes, once the maintenance is not paused. Nodes that
-    /// are gone are left out.
-    async fn write(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Result<(), Stop> {
-        self.rest_while_paused().await?;
-        self.write_while_paused(writes).await
-    }
-
-    /// Writes these annotations even while the maintenance is paused.
-    async fn write_while_paused(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Result<(), Stop> {
-        let cluster = self.watched.cluster();
-        let is_due = |node: &Node, write: &MaintenanceWrite| match (write, &node.maintenance) {
-            (MaintenanceWrite::Mark { stage, cordoned, .. }, Some(note)) => {
-                note.operation != self.lock.id || note.stage != *stage || node.unschedulable != *cordoned
-            }
-            (_, Some(_)) | (MaintenanceWrite::Mark { .. }, None) => true,
-            (MaintenanceWrite::Stop, None) => false,
-            (MaintenanceWrite::Release, None) => node.cordon().is_some(),
-            (MaintenanceWrite::Leave, None) => false,
-        };
-        let found: Vec<(NodeName, Uid, MaintenanceWrite)> = writes
-            .into_iter()
-            .filter_map(|(name, write)| {
-                let node = cluster.node(&name).filter(|node| is_due(node, &write))?;
-                Some((name, node.uid.clone(), write))
-            })
-            .collect();
-        self.write_to(found).await
-    }
-
-    async fn write_to(&mut self, writes: Vec<(NodeName, Uid, MaintenanceWrite)>) -> Result<(), Stop> {
-        if writes.is_empty() {
-            return Ok(());
-        }
-        for (name, _, write) in &writes {
-            match write {
-                MaintenanceWrite::Release | MaintenanceWrite::Leave => self.released.insert(name.clone()),
-                MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop => self.released.remove(name),
-            };
-        }
-        let (options, rules) = (self.operation_options(), self.watched.rules());
-        let operation = Operation::maintain(writes, options, rules, self.watched.cluster(), self.now());
-        let operation = self.drive(operation, InputFrom::Nobody).await;
-        self.renews_at = self.now() + RENEW_NOTE_EVERY;
-        match operation.ended() {
-            None => return Err(Stop::Killed),
-            Some(OperationEnd::Cancelled) => return Err(Stop::Cancelled),
-            Some(_) => {}
-        }
-        let failed = operation.progress().nodes.into_iter().find_map(|node| match node.stage {
-            NodeProgressStage::Incomplete(NodeIncomplete::Gone | NodeIncomplete::OtherNode) => None,
-            NodeProgressStage::Incomplete(why) => Some(format!("{}: {why}", node.node)),
-            _ => None,
-        });
-        failed.map_or(Ok(()), |text| Err(Stop::Failed(text)))
     }
 
     fn operation_options(&self) -> OperationOptions {
@@ -628,45 +555,10 @@ impl<'a> MaintenanceRun<'a> {
         if self.now() >= self.renews_at { self.renew().await } else { Ok(()) }
     }
 
-    /// Writes the maintenance annotation of one node again, so that others see that the maintenance is still running. A
-    /// node that was released may still have its annotation in the watched state; to write that again would cordon it.
-    async fn renew(&mut self) -> Result<(), Stop> {
-        let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
-        let mut notes = notes.into_iter().flat_map(|notes| notes.nodes);
-        let Some((name, note)) = notes.find(|(name, _)| !self.released.contains(name)) else {
-            return Ok(());
-        };
-        let Some(node) = self.watched.cluster().node(&name) else { return Ok(()) };
-        let uid = node.uid.clone();
-        let (name, write) = self.staged(&name, note.stage, &note.before);
-        self.write_to(vec![(name, uid, write)]).await
-    }
-
-    /// Writes into the notes of the remaining nodes that the maintenance was stopped. Otherwise, it would count as
-    /// running until the notes are old.
-    async fn mark_stopped(&mut self) {
-        let (cluster, now) = (self.watched.cluster(), self.now());
-        let fresh = MaintenanceNotes::find(cluster, &self.lock.id).map(|notes| notes.nodes);
-        let fresh = fresh.into_iter().flatten().filter(|(_, note)| note.is_fresh(now));
-        let write = |(name, _): (NodeName, MaintenanceNote)| {
-            let uid = cluster.node(&name)?.uid.clone();
-            Some((name, uid, MaintenanceWrite::Stop))
-        };
-        let writes = fresh.filter_map(write).collect();
-        if let Err(Stop::Failed(text)) = self.write_to(writes).await {
-            self.tell(Severity::Warning, "", format!("counts as running for some minutes: {text}")).await;
-        }
-    }
-
     /// Releases the nodes that are in no wave.
     async fn release_left_out(&mut self) -> Result<(), Stop> {
         let nodes = std::mem::take(&mut self.options.nodes);
         self.release(nodes).await
-    }
-
-    /// Removes the annotations of this maintenance from nodes, and uncordons the nodes that it has cordoned.
-    async fn release(&mut self, nodes: Vec<NodeName>) -> Result<(), Stop> {
-        self.write(nodes.into_iter().map(|name| (name, MaintenanceWrite::Release)).collect()).await
     }
 
     /// If the operator chose [`OnFailure::Rollback`], uncordons the nodes that are not drained, and leaves the drained
@@ -733,9 +625,4 @@ pub async fn plan(
         MaintenancePlan::with_progress(&cluster, &options, rules, now, &tell)
     });
     watched.while_watching(clock, work).await
-}
-
-/// Returns the write of the annotation that records a node's maintenance stage.
-fn mark(stage: MaintenanceStage, cordoned: bool, before: &str) -> MaintenanceWrite {
-    MaintenanceWrite::Mark { stage, cordoned, before: before.into(), paused: None }
 }
