@@ -51,7 +51,7 @@ impl MaintenanceRun<'_> {
                 note.operation != self.lock.id || note.stage != *stage || node.unschedulable != *cordoned
             }
             (_, Some(_)) | (MaintenanceWrite::Mark { .. }, None) => true,
-            (MaintenanceWrite::Stop, None) => false,
+            (MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop, None) => false,
             (MaintenanceWrite::Release, None) => node.cordon().is_some(),
             (MaintenanceWrite::Leave, None) => false,
         };
@@ -72,7 +72,8 @@ impl MaintenanceRun<'_> {
         for (name, _, write) in &writes {
             match write {
                 MaintenanceWrite::Release | MaintenanceWrite::Leave => self.released.insert(name.clone()),
-                MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop => self.released.remove(name),
+                MaintenanceWrite::Mark { .. } => self.released.remove(name),
+                MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop => false,
             };
         }
         let (options, rules) = (self.operation_options(), self.watched.rules());
@@ -92,18 +93,15 @@ impl MaintenanceRun<'_> {
         failed.map_or(Ok(()), |text| Err(Stop::Failed(text)))
     }
 
-    /// Writes the maintenance annotation of one node again, so that others see that the maintenance is still running. A
-    /// node that was released may still have its annotation in the watched state; to write that again would cordon it.
+    /// Renews the maintenance annotation of one node, so that others see that the maintenance is still running. A node
+    /// that was released may still have its annotation in the watched state, but has none to renew.
     pub(super) async fn renew(&mut self) -> Result<(), Stop> {
         let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
-        let mut notes = notes.into_iter().flat_map(|notes| notes.nodes);
-        let Some((name, note)) = notes.find(|(name, _)| !self.released.contains(name)) else {
-            return Ok(());
-        };
+        let mut names = notes.into_iter().flat_map(|notes| notes.nodes.into_keys());
+        let Some(name) = names.find(|name| !self.released.contains(name)) else { return Ok(()) };
         let Some(node) = self.watched.cluster().node(&name) else { return Ok(()) };
-        let uid = node.uid.clone();
-        let (name, write) = self.staged(&name, note.stage, &note.before);
-        self.write_to(vec![(name, uid, write)]).await
+        let (uid, paused) = (node.uid.clone(), self.paused_since);
+        self.write_to(vec![(name, uid, MaintenanceWrite::Renew { paused })]).await
     }
 
     /// Writes into the notes of the remaining nodes that the maintenance was stopped. Otherwise, it would count as

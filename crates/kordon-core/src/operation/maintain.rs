@@ -66,9 +66,10 @@ impl Operation {
         let is_ours = takes_over || cordoned_by == Some(id);
         let wants = match write {
             MaintenanceWrite::Mark { cordoned, .. } => *cordoned,
-            MaintenanceWrite::Stop => seen.unschedulable,
+            MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop | MaintenanceWrite::Leave => {
+                seen.unschedulable
+            }
             MaintenanceWrite::Release => false,
-            MaintenanceWrite::Leave => seen.unschedulable,
         };
         let note = match write {
             MaintenanceWrite::Mark { stage, before, paused, .. } => {
@@ -77,6 +78,14 @@ impl Operation {
                 let note = MaintenanceNote { by, operation, stage, renewed: now, before, paused };
                 Some(note.to_text())
             }
+            MaintenanceWrite::Renew { paused } => match seen.maintenance.as_ref().filter(|_| is_noted) {
+                Some(note) => {
+                    let by = self.options.by.clone();
+                    let note = MaintenanceNote { by, renewed: now, paused: *paused, ..(**note).clone() };
+                    Some(note.to_text())
+                }
+                None => return NodeDecision::Unchanged,
+            },
             MaintenanceWrite::Stop => match seen.maintenance.as_ref().filter(|_| is_noted) {
                 Some(note) => Some((**note).clone().stopped().to_text()),
                 None => return NodeDecision::Unchanged,

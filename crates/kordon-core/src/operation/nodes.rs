@@ -130,7 +130,9 @@ impl NodeTask {
             NodeGoal::Cordon { on: false } => "uncordoned",
             NodeGoal::Delete => "deleted",
             NodeGoal::Maintain(MaintenanceWrite::Release | MaintenanceWrite::Leave) => "released",
-            NodeGoal::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => "marked",
+            NodeGoal::Maintain(
+                MaintenanceWrite::Mark { .. } | MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop,
+            ) => "marked",
             NodeGoal::Undo(undo) => match undo.steps[..] {
                 [UndoStep::Uncordon] => "uncordoned",
                 [UndoStep::Cordon] => "cordoned",
@@ -302,7 +304,9 @@ impl Operation {
             NodeGoal::Maintain(MaintenanceWrite::Release) => "released from the maintenance",
             NodeGoal::Maintain(MaintenanceWrite::Leave) => "released from the maintenance, and left as it is",
             // Send no notice here, because a maintenance reports the stages of its nodes itself.
-            NodeGoal::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => return,
+            NodeGoal::Maintain(
+                MaintenanceWrite::Mark { .. } | MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop,
+            ) => return,
             NodeGoal::Cordon { .. } | NodeGoal::Delete | NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => {
                 self.nodes[place].done()
             }
