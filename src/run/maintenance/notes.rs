@@ -3,7 +3,7 @@
 use super::{InputFrom, MaintenanceRun, stop::Stop};
 use kordon_core::{
     cluster::{
-        MaintenanceNote, MaintenanceNotes, MaintenanceStage, Node, NodeName, Uid,
+        MaintenanceNote, MaintenanceNotes, MaintenanceStage, Node, NodeName, OperationId, Uid,
         maintenance_note::RENEW_NOTE_EVERY,
     },
     engine::Severity,
@@ -46,19 +46,10 @@ impl MaintenanceRun<'_> {
         writes: Vec<(NodeName, MaintenanceWrite)>,
     ) -> Result<(), Stop> {
         let cluster = self.watched.cluster();
-        let is_due = |node: &Node, write: &MaintenanceWrite| match (write, &node.maintenance) {
-            (MaintenanceWrite::Mark { stage, cordoned, .. }, Some(note)) => {
-                note.operation != self.lock.id || note.stage != *stage || node.unschedulable != *cordoned
-            }
-            (_, Some(_)) | (MaintenanceWrite::Mark { .. }, None) => true,
-            (MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop, None) => false,
-            (MaintenanceWrite::Release, None) => node.cordon().is_some(),
-            (MaintenanceWrite::Leave, None) => false,
-        };
         let found: Vec<(NodeName, Uid, MaintenanceWrite)> = writes
             .into_iter()
             .filter_map(|(name, write)| {
-                let node = cluster.node(&name).filter(|node| is_due(node, &write))?;
+                let node = cluster.node(&name).filter(|node| is_due(&write, node, &self.lock.id))?;
                 Some((name, node.uid.clone(), write))
             })
             .collect();
@@ -129,4 +120,31 @@ impl MaintenanceRun<'_> {
 /// Returns the write of the annotation that records a node's maintenance stage.
 pub fn mark(stage: MaintenanceStage, cordoned: bool, before: &str) -> MaintenanceWrite {
     MaintenanceWrite::Mark { stage, cordoned, before: before.into(), paused: None }
+}
+
+/// Whether a write to a node of the maintenance `id` may change the node, which is shown as the watches have it. They may
+/// not have the latest note and cordon yet, so every release is due: the node is read before it is written.
+fn is_due(write: &MaintenanceWrite, shown: &Node, id: &OperationId) -> bool {
+    match (write, &shown.maintenance) {
+        (MaintenanceWrite::Mark { stage, cordoned, .. }, Some(note)) => {
+            note.operation != *id || note.stage != *stage || shown.unschedulable != *cordoned
+        }
+        (MaintenanceWrite::Mark { .. }, None) => true,
+        (MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop, note) => note.is_some(),
+        (MaintenanceWrite::Release | MaintenanceWrite::Leave, _) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise, a rollback right after the first notes would leave their nodes cordoned.
+    #[test]
+    fn a_node_whose_note_the_watches_do_not_have_yet_is_released() {
+        let (shown, id) = (Node::default(), "m1".parse().expect("an id"));
+        assert!(is_due(&MaintenanceWrite::Release, &shown, &id));
+        assert!(is_due(&MaintenanceWrite::Leave, &shown, &id));
+        assert!(!is_due(&MaintenanceWrite::Stop, &shown, &id));
+    }
 }
