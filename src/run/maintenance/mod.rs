@@ -23,11 +23,14 @@ use tokio::{
 };
 
 use super::{
-    approval_driver::decide, operation_driver::OperationRun, signals::OperatorRequests,
+    approval_driver::decide,
+    operation_driver::{OperationRun, Returned},
+    signals::OperatorRequests,
     watched_model::WatchedModel,
 };
 use crate::executor::{
     hook::{Hook, HookLine},
+    requests::RequestLink,
     write_context::{OperationLock, WriteContext, WriteContextError},
 };
 use kordon_clock::Clock;
@@ -357,10 +360,7 @@ impl<'a> MaintenanceRun<'a> {
         };
         self.rest_while_paused().await?;
         let Approved { operation, plan, .. } = *approved;
-        let operation = self.drive(operation, InputFrom::Operator).await;
-        if self.is_paused {
-            self.note_pause(Some(self.now()));
-        }
+        let operation = self.drive_drains(operation).await;
         let (progress, now) = (operation.progress(), self.now());
         if let Some(plan) = &plan {
             self.outcome.count_pods(&progress, plan);
@@ -398,10 +398,41 @@ impl<'a> MaintenanceRun<'a> {
         (self.tell)(MaintenanceNews::Progress(Box::new(self.outcome.clone())));
     }
 
-    /// Drives an operation to its end. If the operator asks twice to stop, returns the operation before its end.
-    async fn drive(&mut self, operation: Operation, from: InputFrom) -> Operation {
-        let (link, journal) = (self.context.start_executor(&self.lock), Some(self.lock.writer.clone()));
-        let watched = self.watched.reborrow();
+    /// Drives the drains of a wave to their end. Whenever the operator pauses or resumes them, a node shows that at once:
+    /// the drains may take long after that. If the operator asks twice to stop, returns the operation before its end.
+    async fn drive_drains(&mut self, mut operation: Operation) -> Operation {
+        let mut link = self.context.start_executor(&self.lock);
+        loop {
+            let returned;
+            (operation, link, returned) = self.drive(operation, link, InputFrom::Operator).await;
+            self.is_paused = operation.is_paused();
+            if returned == Returned::Ended {
+                return operation;
+            }
+            let since = self.is_paused.then(|| self.now());
+            self.note_pause(since);
+            match self.renew().await {
+                Ok(()) | Err(Stop::Cancelled) => {}
+                Err(Stop::Killed) => return operation,
+                Err(Stop::Failed(why)) => {
+                    let text = format!("others cannot see whether it is paused: {why}");
+                    self.tell(Severity::Warning, "", text).await;
+                }
+            }
+            // The operation of the renewal has received what the watches reported meanwhile.
+            operation.handle_change(self.watched.cluster(), self.now());
+        }
+    }
+
+    /// Drives an operation to its end, or until the operator pauses or resumes it. If the operator asks twice to stop,
+    /// returns the operation before its end.
+    async fn drive(
+        &mut self,
+        operation: Operation,
+        link: RequestLink,
+        from: InputFrom,
+    ) -> (Operation, RequestLink, Returned) {
+        let (watched, journal) = (self.watched.reborrow(), Some(self.lock.writer.clone()));
         let mut run = OperationRun { operation, watched, link, journal, clock: self.clock };
         let OperatorRequests { input, stop } = &mut self.operator;
         let (_nobody, mut no_input) = mpsc::channel(1);
@@ -410,19 +441,16 @@ impl<'a> MaintenanceRun<'a> {
             InputFrom::Nobody => &mut no_input,
         };
         let tell = &mut self.tell;
-        tokio::select! {
-            () = run.run(input, |notice| tell(MaintenanceNews::Notice(notice.clone()))) => {}
+        let returned = tokio::select! {
+            returned = run.run(input, |notice| tell(MaintenanceNews::Notice(notice.clone()))) => returned,
             _ = stop => {
                 let text = "second interrupt: stopping now".into();
                 let (at, level) = (self.clock.now(), Severity::Warning);
                 tell(MaintenanceNews::Notice(OperationNotice { at, level, subject: String::new(), text }));
+                Returned::Ended
             }
-        }
-        let operation = run.operation;
-        if from == InputFrom::Operator {
-            self.is_paused = operation.is_paused();
-        }
-        operation
+        };
+        (run.operation, run.link, returned)
     }
 
     fn operation_options(&self) -> OperationOptions {

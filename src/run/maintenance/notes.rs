@@ -69,7 +69,8 @@ impl MaintenanceRun<'_> {
         }
         let (options, rules) = (self.operation_options(), self.watched.rules());
         let operation = Operation::maintain(writes, options, rules, self.watched.cluster(), self.now());
-        let operation = self.drive(operation, InputFrom::Nobody).await;
+        let link = self.context.start_executor(&self.lock);
+        let (operation, ..) = self.drive(operation, link, InputFrom::Nobody).await;
         self.renews_at = self.now() + RENEW_NOTE_EVERY;
         match operation.ended() {
             None => return Err(Stop::Killed),
