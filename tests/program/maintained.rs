@@ -524,3 +524,35 @@ async fn a_maintenance_that_somebody_else_has_taken_over_is_not_ended() {
     assert_eq!(output.code, DONE, "{}", output.err);
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }
+
+/// As after a resume with `--take-over` on another machine, or if this process was asleep meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_stops_once_somebody_else_has_resumed_its_maintenance_and_leaves_the_nodes_to_them() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("3");
+    let mut command = harness.enforcing(&line(&exec, &["--parallel", "1", "--on-failure", "rollback"]));
+    let program = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    harness.until(|_| runs.path().exists()).await;
+    let nodes: Objects<Node> = Objects::all(harness.server.api.client());
+    for name in NODES {
+        let node = nodes.get(name).await.expect("a node");
+        let note = MaintenanceNote::parse(&node.annotations()[MAINTENANCE]).expect("a note");
+        let renewed = harness.now() + Span::from_secs(3600);
+        let note = MaintenanceNote { by: "bob@elsewhere".into(), renewed, ..note };
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {MAINTENANCE: note.to_text()}}}));
+        nodes.patch(name, &PatchParams::default(), &patch).await.expect("patched");
+    }
+    let output = program.wait_with_output().await.expect("ended");
+    assert_eq!(output.status.code(), Some(PARTLY));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let says = report["says"].as_str().expect("a text");
+    assert!(
+        says.contains("bob@elsewhere has resumed it elsewhere") && report["end"] == "paused",
+        "{report:#}"
+    );
+    for name in NODES {
+        let node = nodes.get(name).await.expect("a node");
+        let note = MaintenanceNote::parse(&node.annotations()[MAINTENANCE]).expect("its note is left");
+        assert!(note.by == "bob@elsewhere" && note.is_fresh(harness.now()), "{note:?}");
+    }
+}

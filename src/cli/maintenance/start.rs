@@ -21,7 +21,7 @@ use crate::{
         page::Page,
     },
     journal::{JournaledOperation, OperationStart},
-    run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan, replaced},
+    run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan, replaced, runs_elsewhere},
 };
 use kordon_core::{
     cluster::{Cluster, MaintenanceNotes, MaintenanceStage, NodeName, OperationId},
@@ -148,6 +148,7 @@ async fn release(id: OperationId, args: MaintenanceArgs, connection: ConnectionA
     let (end, text) = match run.end(nodes).await? {
         Ok(()) => return Ok(()),
         Err(Stop::Failed(text)) => (OperationEnd::Partly, text),
+        Err(Stop::TakenOver(by)) => (OperationEnd::ClaimedByOther, runs_elsewhere(&by)),
         Err(Stop::Cancelled | Stop::Killed) => (OperationEnd::Cancelled, "interrupted".into()),
     };
     Err(CliError::Ended { end, text })

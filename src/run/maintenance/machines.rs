@@ -77,7 +77,7 @@ impl MaintenanceRun<'_> {
                     match self.write_while_paused(vec![write]).await {
                         Ok(()) | Err(Stop::Cancelled) => {}
                         Err(Stop::Killed) => return Err(Stop::Killed),
-                        Err(Stop::Failed(why)) => stop = Stop::Failed(why),
+                        Err(failed @ (Stop::Failed(_) | Stop::TakenOver(_))) => stop = failed,
                     }
                     if self.terms.wait_for.is_none() {
                         self.record(&name, NodeResult::Worked, now);

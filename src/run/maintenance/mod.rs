@@ -144,6 +144,7 @@ impl<'a> MaintenanceRun<'a> {
         let began = self.now();
         let stopped = self.run(begun).await;
         let not_started = self.outcome.not_started(&self.options.nodes);
+        let is_taken_over = matches!(stopped, Err(Stop::TakenOver(_)));
         let is_killed = matches!(stopped, Err(Stop::Killed));
         let (kind, says) = match stopped {
             Ok(()) if self.outcome.left_out.is_empty() => (MaintenanceEndKind::Done, String::new()),
@@ -152,10 +153,11 @@ impl<'a> MaintenanceRun<'a> {
                 (MaintenanceEndKind::Partly, format!("{nodes} in no wave"))
             }
             Err(Stop::Cancelled | Stop::Killed) => (MaintenanceEndKind::Cancelled, "interrupted".into()),
+            Err(Stop::TakenOver(by)) => (MaintenanceEndKind::Paused, runs_elsewhere(&by)),
             Err(Stop::Failed(why)) if self.roll_back().await => (MaintenanceEndKind::RolledBack, why),
             Err(Stop::Failed(why)) => (MaintenanceEndKind::Paused, why),
         };
-        if kind.journaled().is_none() && !is_killed {
+        if kind.journaled().is_none() && !is_killed && !is_taken_over {
             self.mark_stopped().await;
         }
         let operation = self.lock.id.clone();
@@ -164,6 +166,7 @@ impl<'a> MaintenanceRun<'a> {
         );
         let says = match kind.journaled() {
             Some(_) => says,
+            None if is_taken_over => says,
             None => format!("{says}; {next}"),
         };
         let (ended, outcome) = (self.now(), self.outcome);
@@ -179,7 +182,11 @@ impl<'a> MaintenanceRun<'a> {
     /// # Errors
     /// The journal cannot be written. The inner error is the reason why not all nodes were released.
     pub async fn end(mut self, nodes: Vec<NodeName>) -> Result<Result<(), Stop>, WriteContextError> {
-        if let Err(stop) = self.release(nodes).await {
+        let released = match self.take_notes().await {
+            Ok(()) => self.release(nodes).await,
+            Err(stop) => Err(stop),
+        };
+        if let Err(stop) = released {
             return Ok(Err(stop));
         }
         self.lock.record_end(OperationEnd::Cancelled, "released".into(), self.clock).await?;
@@ -188,6 +195,7 @@ impl<'a> MaintenanceRun<'a> {
 
     async fn run(&mut self, begun: Option<MaintenanceNotes>) -> Result<(), Stop> {
         if let Some(notes) = begun {
+            self.take_notes().await?;
             self.finish_wave(&notes).await?;
         }
         while !self.options.nodes.is_empty() {
@@ -360,8 +368,11 @@ impl<'a> MaintenanceRun<'a> {
         };
         self.rest_while_paused().await?;
         let Approved { operation, plan, .. } = *approved;
-        let operation = self.drive_drains(operation).await;
+        let operation = self.drive_drains(operation).await?;
         let (progress, now) = (operation.progress(), self.now());
+        if let Some(stop) = progress.nodes.iter().find_map(|node| self.taken_over(&node.stage)) {
+            return Err(stop);
+        }
         if let Some(plan) = &plan {
             self.outcome.count_pods(&progress, plan);
         }
@@ -400,20 +411,21 @@ impl<'a> MaintenanceRun<'a> {
 
     /// Drives the drains of a wave to their end. Whenever the operator pauses or resumes them, a node shows that at once:
     /// the drains may take long after that. If the operator asks twice to stop, returns the operation before its end.
-    async fn drive_drains(&mut self, mut operation: Operation) -> Operation {
+    async fn drive_drains(&mut self, mut operation: Operation) -> Result<Operation, Stop> {
         let mut link = self.context.start_executor(&self.lock);
         loop {
             let returned;
             (operation, link, returned) = self.drive(operation, link, InputFrom::Operator).await;
             self.is_paused = operation.is_paused();
             if returned == Returned::Ended {
-                return operation;
+                return Ok(operation);
             }
             let since = self.is_paused.then(|| self.now());
             self.note_pause(since);
             match self.renew().await {
                 Ok(()) | Err(Stop::Cancelled) => {}
-                Err(Stop::Killed) => return operation,
+                Err(Stop::Killed) => return Ok(operation),
+                Err(stop @ Stop::TakenOver(_)) => return Err(stop),
                 Err(Stop::Failed(why)) => {
                     let text = format!("others cannot see whether it is paused: {why}");
                     self.tell(Severity::Warning, "", text).await;
@@ -634,6 +646,11 @@ enum InputFrom {
     Operator,
     /// Nobody, because the operation is short. Input of the operator waits until the operation has ended.
     Nobody,
+}
+
+/// Says that another process has resumed the maintenance.
+pub fn runs_elsewhere(by: &str) -> String {
+    format!("{by} has resumed it elsewhere, and runs it now")
 }
 
 /// Computes waves in the background, while the cluster is watched. Calls `tell` with the progress.

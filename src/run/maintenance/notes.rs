@@ -64,7 +64,7 @@ impl MaintenanceRun<'_> {
             match write {
                 MaintenanceWrite::Release | MaintenanceWrite::Leave => self.released.insert(name.clone()),
                 MaintenanceWrite::Mark { .. } => self.released.remove(name),
-                MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop => false,
+                MaintenanceWrite::Resume | MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop => false,
             };
         }
         let (options, rules) = (self.operation_options(), self.watched.rules());
@@ -77,12 +77,41 @@ impl MaintenanceRun<'_> {
             Some(OperationEnd::Cancelled) => return Err(Stop::Cancelled),
             Some(_) => {}
         }
-        let failed = operation.progress().nodes.into_iter().find_map(|node| match node.stage {
+        let nodes = operation.progress().nodes;
+        if let Some(stop) = nodes.iter().find_map(|node| self.taken_over(&node.stage)) {
+            return Err(stop);
+        }
+        let failed = nodes.into_iter().find_map(|node| match node.stage {
             NodeProgressStage::Incomplete(NodeIncomplete::Gone | NodeIncomplete::OtherNode) => None,
             NodeProgressStage::Incomplete(why) => Some(format!("{}: {why}", node.node)),
             _ => None,
         });
         failed.map_or(Ok(()), |text| Err(Stop::Failed(text)))
+    }
+
+    /// Returns that another process has resumed the maintenance, if a node was given up for that.
+    pub(super) fn taken_over(&self, stage: &NodeProgressStage) -> Option<Stop> {
+        match stage {
+            NodeProgressStage::Incomplete(NodeIncomplete::ClaimedByOther { by, operation })
+                if *operation == self.lock.id =>
+            {
+                Some(Stop::TakenOver(by.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes over the annotations of a maintenance that was stopped, before anything else is done. If several processes
+    /// resume it at once, the first node decides which of them goes on.
+    pub(super) async fn take_notes(&mut self) -> Result<(), Stop> {
+        let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
+        let mut names = notes.into_iter().flat_map(|notes| notes.nodes.into_keys());
+        let first: Vec<NodeName> = names.by_ref().take(1).collect();
+        for names in [first, names.collect()] {
+            let writes = names.into_iter().map(|name| (name, MaintenanceWrite::Resume)).collect();
+            self.write_while_paused(writes).await?;
+        }
+        Ok(())
     }
 
     /// Renews the maintenance annotation of one node, so that others see that the maintenance is still running. A node
@@ -131,7 +160,9 @@ fn is_due(write: &MaintenanceWrite, shown: &Node, id: &OperationId) -> bool {
             note.operation != *id || note.stage != *stage || shown.unschedulable != *cordoned
         }
         (MaintenanceWrite::Mark { .. }, None) => true,
-        (MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop, note) => note.is_some(),
+        (MaintenanceWrite::Resume | MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop, note) => {
+            note.is_some()
+        }
         (MaintenanceWrite::Release | MaintenanceWrite::Leave, _) => true,
     }
 }

@@ -79,3 +79,28 @@ fn a_node_without_a_note_has_nothing_to_renew() {
     let seen = Node { maintenance: None, ..noted(MaintenanceStage::Waiting, "alice@desk", 60) };
     assert!(patch(MaintenanceWrite::Renew { paused: None }, by_alice(), seen).is_none());
 }
+
+/// Bob has resumed the maintenance of alice. Whatever alice may take over, she may not go on beside him.
+#[test]
+fn a_note_that_another_process_renews_is_not_written() {
+    let by_bob = |seconds| noted(MaintenanceStage::Working, "bob@laptop", seconds);
+    let stage = MaintenanceStage::Returning;
+    let mark = MaintenanceWrite::Mark { stage, cordoned: true, before: String::new(), paused: None };
+    let renew = MaintenanceWrite::Renew { paused: None };
+    for write in [mark, renew, MaintenanceWrite::Stop, MaintenanceWrite::Release, MaintenanceWrite::Leave] {
+        let options = OperationOptions { take_over: true, ..by_alice() };
+        assert_eq!(patch(write.clone(), options, by_bob(179)), None, "{write:?}");
+        assert!(patch(write.clone(), by_alice(), by_bob(180)).is_some(), "{write:?}: bob's process is gone");
+    }
+}
+
+#[test]
+fn only_one_process_takes_over_the_note_of_a_maintenance_that_was_stopped() {
+    let by_bob = |seconds| noted(MaintenanceStage::Working, "bob@laptop", seconds);
+    let resume = |options, seen| patch(MaintenanceWrite::Resume, options, seen);
+    let taken = written(&resume(by_alice(), by_bob(180)).expect("written"));
+    assert_eq!((&*taken.by, taken.renewed, taken.stage), ("alice@desk", NOW, MaintenanceStage::Working));
+    assert_eq!(resume(by_alice(), by_bob(1)), None, "bob was first");
+    let options = OperationOptions { take_over: true, ..by_alice() };
+    assert!(resume(options, by_bob(1)).is_some());
+}
