@@ -14,7 +14,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    common::program::is_cordoned,
+    common::{program::is_cordoned, terminal::Terminal},
     harness::{Harness, interrupt},
 };
 
@@ -555,4 +555,24 @@ async fn a_process_stops_once_somebody_else_has_resumed_its_maintenance_and_leav
         let note = MaintenanceNote::parse(&node.annotations()[MAINTENANCE]).expect("its note is left");
         assert!(note.by == "bob@elsewhere" && note.is_fresh(harness.now()), "{note:?}");
     }
+}
+
+/// The operator may answer the question of a resume minutes later. Somebody else has released the nodes by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_goes_on_with_what_is_left_when_the_operator_agrees() {
+    let harness = Harness::start(SPEED).await;
+    let output = harness.enforce(&line("false", &["--parallel", "1"])).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let resume = [&harness.connection()[..], &["maintenance", "--resume", "--enforce"]].concat();
+    let mut terminal = Terminal::with(harness.shell.under_terminal(&resume));
+    tokio::task::block_in_place(|| terminal.wait("Type here to continue"));
+    let release = format!("--release={}", harness.operations()[0].id);
+    assert_eq!(harness.enforce(&["maintenance", &release]).await.code, DONE);
+    let written = harness.server.written();
+    tokio::task::block_in_place(|| {
+        terminal.type_in("here\r");
+        terminal.end()
+    });
+    assert_eq!(harness.server.written(), written, "{}", terminal.raw());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }
