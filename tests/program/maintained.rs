@@ -6,6 +6,7 @@ use std::{
 
 use k8s_openapi::api::{core::v1::Node, policy::v1::PodDisruptionBudget};
 use kordon_core::cluster::{MaintenanceNote, claim::DRAIN, maintenance_note::MAINTENANCE};
+use kordon_demo::api::{Fault, FaultAnswer, Verb};
 use kordon_time::{Span, Timestamp};
 use kube::{
     Api as Objects, ResourceExt,
@@ -353,6 +354,31 @@ async fn a_command_that_ends_after_an_interrupt_is_reported_and_not_run_again() 
     let output = harness.enforce(&["maintenance", "--resume", "-o", "json"]).await;
     assert_eq!(output.code, DONE, "{}", output.err);
     assert_eq!(runs.ended(), once_each());
+}
+
+/// The end of the first command cannot be recorded. The maintenance stops, but waits for the second command.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_ends_after_a_failed_write_is_not_run_again() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let file = runs.path().display().to_string();
+    let wait = "case $1 in *1a*) sleep 1;; *) sleep 8;; esac";
+    let exec = format!("sh -c 'echo begins $1 >>{file}; {wait}; echo ends $1 >>{file}' - {{node}}");
+    let nodes = ["control-plane-1a-01", "control-plane-1b-01"];
+    let flags = ["--exec", &exec, "--control-planes-together"];
+    let words = [&["maintenance"], &nodes[..], &FLAGS, &flags].concat();
+    let mut first = harness.enforcing(&words).spawn().expect("it starts");
+    let begun = || fs::read_to_string(runs.path()).unwrap_or_default().matches("begins").count();
+    harness.until(|_| begun() == 2).await;
+    harness.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Patch], "nodes"));
+    harness.until(|_| runs.ended().contains_key(nodes[0])).await;
+    // kordon tries to record the end of the command at once, and nothing shows that it has failed.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    harness.server.api.clear_faults();
+    assert_eq!(first.wait().await.expect("ended").code(), Some(PARTLY));
+    let output = harness.enforce(&["maintenance", "--resume"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(runs.ended().get(nodes[1]), Some(&1), "{:?}", runs.ended());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }
 
 /// A second interrupt leaves the commands that run. Until they have ended, nobody on this machine can resume.
