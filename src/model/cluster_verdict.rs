@@ -350,6 +350,17 @@ impl Finding {
     fn shortens_to(self, kind: PartKind, shorter: Vec<String>) -> Self {
         Self { form: PartForm { kind, shorter }, ..self }
     }
+
+    /// Adds details, which are left out first if space is short.
+    fn with_details(mut self, details: Phrase) -> Self {
+        if !details.text.is_empty() {
+            let text = self.phrase.text.clone();
+            self.form.shorter.retain(|shorter| *shorter != text);
+            self.form.shorter.insert(0, text);
+            self.phrase = self.phrase.and_phrase(details);
+        }
+        self
+    }
 }
 
 /// Returns the finding about the connection: the watches are down, the controller is missing, or nodes and Leases are

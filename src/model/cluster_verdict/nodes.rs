@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Finding, PartKind, Phrase, VerdictLevel,
-    drains::{gone, hanging_drain, last_of_drain},
+    drains::{gone, hanging_drain, last_of_drain, waits_for_budgets},
     seconds, time_until,
     zones::{disrupts_a_zone, is_disrupted, zones_down},
 };
@@ -60,9 +60,13 @@ pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     for (state, in_state) in &by_state {
         let level = level(model, *state);
         if level > VerdictLevel::Healthy {
-            findings.push(match in_state.names[..] {
+            let finding = match in_state.names[..] {
                 [name] => Finding { node: Some(name.clone()), ..one_node(model, *state, name, level, now) },
                 _ => several_nodes(model, &[(state, in_state)], level),
+            };
+            findings.push(match *state == NodeState::Draining {
+                true => finding.with_details(waits_for_budgets(model, &in_state.names, now)),
+                false => finding,
             });
         }
     }

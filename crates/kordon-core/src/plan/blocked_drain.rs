@@ -12,8 +12,9 @@ use super::{
     drain_start::drain_began,
     eviction::{self, EvictionBlock, EvictionDecision},
     operator_budgets::operator_of_pod,
-    outlook::never_allows,
+    outlook::{never_allows, refusal},
     rules::EvictionRules,
+    verdict::Verdict,
     words::named,
 };
 use crate::cluster::{Cluster, Key, Node, NodeName, Pod, PodTreatment, Scope, pod::DO_NOT_DISRUPT};
@@ -58,8 +59,7 @@ impl BlockedDrain {
         let since = drain_began(cluster, node)?.max(last_left.unwrap_or(Timestamp::EPOCH));
         let left: Vec<&Arc<Pod>> = pods_left(cluster, node).collect();
         let is_early = now.since(since) < PATIENCE;
-        let scales_up = node.drain_claim.as_ref().is_some_and(|claim| !claim.surges.is_empty());
-        if is_early && scales_up || !knows_budgets(cluster, &left) {
+        if is_early && scales_up(node) || !knows_budgets(cluster, &left) {
             return None;
         }
         let states = budget::states(cluster, left.iter().copied(), rules, now);
@@ -87,17 +87,43 @@ impl BlockedDrain {
         })
     }
 
-    /// Returns the budgets that refuse now to let pods of a drained node leave, sorted by name. The drain is blocked by
-    /// them only if that lasts ([`Self::find`]): most allow the next eviction once a replacement is Ready. Empty if a
-    /// budget is not known.
-    pub fn refusing_now(cluster: &Cluster, node: &Node, rules: &EvictionRules, now: Timestamp) -> Vec<Key> {
+    /// Returns the budgets that refuse evictions of a drain now, each with the verdict on the first pod that it refuses.
+    /// Empty if a budget is not known.
+    ///
+    /// A refusal counts from its start, not only after `PATIENCE`, because the drain is no more than a notice for it: most
+    /// budgets allow the next eviction once a replacement is Ready, and [`Verdict::Waits`] says how many pods that takes. A
+    /// budget is left out if the next sync of the disruption controller, within a second or two, lifts its refusal. So is
+    /// one that never allows an eviction, while the drain scales Deployments up.
+    pub fn refusing_now(
+        cluster: &Cluster,
+        node: &Node,
+        rules: &EvictionRules,
+        now: Timestamp,
+    ) -> BTreeMap<Key, Verdict> {
         let left: Vec<&Arc<Pod>> = pods_left(cluster, node).collect();
+        let mut refusing = BTreeMap::new();
         if !knows_budgets(cluster, &left) {
-            return Vec::new();
+            return refusing;
         }
+        let scales_up = scales_up(node);
         let states = budget::states(cluster, left.iter().copied(), rules, now);
-        let blocks = blocks(cluster, &left, &states, rules);
-        budgets_of(&blocks).into_iter().collect()
+        for pod in left.into_iter().filter(|pod| PodTreatment::find(node, pod) == PodTreatment::Evicted) {
+            let EvictionDecision::Blocked(block) = eviction::decision(cluster, pod, &states, rules) else {
+                continue;
+            };
+            let Some(budget) = block.budgets().next() else { continue };
+            if refusing.contains_key(budget) || states.get(budget).is_some_and(BudgetState::lags) {
+                continue;
+            }
+            match refusal(cluster, pod, rules, now) {
+                None | Some(Verdict::WaitsForController { .. }) => {}
+                Some(Verdict::Blocked { .. }) if scales_up => {}
+                Some(verdict) => {
+                    refusing.insert(budget.clone(), verdict);
+                }
+            }
+        }
+        refusing
     }
 
     /// Returns the drain and what blocks it: `drain of n3 blocked by PodDisruptionBudget monitoring/grafana`.
@@ -172,6 +198,11 @@ pub(super) fn pods_left<'a>(cluster: &'a Cluster, node: &'a Node) -> impl Iterat
     let is_left =
         move |pod: &&Arc<Pod>| pod.lives() && PodTreatment::find(node, pod) != PodTreatment::Ignored;
     cluster.workload_pods(&node.name).filter(is_left)
+}
+
+/// Whether the drain of a node scales Deployments up, so that budgets that never allow an eviction now allow one then.
+fn scales_up(node: &Node) -> bool {
+    node.drain_claim.as_ref().is_some_and(|claim| !claim.surges.is_empty())
 }
 
 /// Returns whether a pod can never be evicted while its budgets are as they are. Drain clients try to evict all pods
