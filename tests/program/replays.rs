@@ -230,7 +230,7 @@ fn a_replay_has_what_the_lease_of_kordon_states() {
             writer.event(&FeedEvent::Health(kind, live.clone()), EPOCH).expect("memory");
         }
         if let Some(own) = own {
-            writer.event(&FeedEvent::Changes(vec![Change::KordonLease(Some(own))]), EPOCH).expect("memory");
+            writer.event(&FeedEvent::Changes(vec![Change::KordonLease(Some(own))]), end).expect("memory");
         }
         writer.finish(end).expect("memory");
         let reader = RecordingReader::open(Cursor::new(&file[..])).expect("a recording");

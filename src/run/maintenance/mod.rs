@@ -12,10 +12,7 @@ mod replaced;
 mod stop;
 mod terms;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::{
     sync::{Notify, mpsc, oneshot},
@@ -80,8 +77,9 @@ pub struct MaintenanceRun<'a> {
     hook_ended: Arc<Notify>,
     /// Time at which the maintenance annotation of a node is next renewed.
     renews_at: Timestamp,
-    /// Nodes that this process has released, and not marked again since.
-    released: BTreeSet<NodeName>,
+    /// Nodes to which this process has written, and whether they have had a note since the last write. The watches may not
+    /// show it yet.
+    written: BTreeMap<NodeName, bool>,
     tell: Tell,
 }
 
@@ -127,7 +125,7 @@ impl<'a> MaintenanceRun<'a> {
             lines: mpsc::channel(LINES),
             hook_ended: Arc::default(),
             renews_at: Timestamp::EPOCH,
-            released: BTreeSet::new(),
+            written: BTreeMap::new(),
             tell,
         }
     }

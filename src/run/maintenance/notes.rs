@@ -1,5 +1,7 @@
 //! The annotations of a maintenance on its nodes: the stage of each, and whether the maintenance runs or is paused.
 
+use std::collections::BTreeSet;
+
 use super::{InputFrom, MaintenanceRun, stop::Stop};
 use kordon_core::{
     cluster::{
@@ -62,9 +64,11 @@ impl MaintenanceRun<'_> {
         }
         for (name, _, write) in &writes {
             match write {
-                MaintenanceWrite::Release | MaintenanceWrite::Leave => self.released.insert(name.clone()),
-                MaintenanceWrite::Mark { .. } => self.released.remove(name),
-                MaintenanceWrite::Resume | MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop => false,
+                MaintenanceWrite::Release | MaintenanceWrite::Leave => {
+                    self.written.insert(name.clone(), false)
+                }
+                MaintenanceWrite::Mark { .. } => self.written.insert(name.clone(), true),
+                MaintenanceWrite::Resume | MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop => None,
             };
         }
         let (options, rules) = (self.operation_options(), self.watched.rules());
@@ -114,12 +118,9 @@ impl MaintenanceRun<'_> {
         Ok(())
     }
 
-    /// Renews the maintenance annotation of one node, so that others see that the maintenance is still running. A node
-    /// that was released may still have its annotation in the watched state, but has none to renew.
+    /// Renews the maintenance annotation of one node, so that others see that the maintenance is still running.
     pub(super) async fn renew(&mut self) -> Result<(), Stop> {
-        let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
-        let mut names = notes.into_iter().flat_map(|notes| notes.nodes.into_keys());
-        let Some(name) = names.find(|name| !self.released.contains(name)) else { return Ok(()) };
+        let Some(name) = self.noted(|_| true).pop_first() else { return Ok(()) };
         let Some(node) = self.watched.cluster().node(&name) else { return Ok(()) };
         let (uid, paused) = (node.uid.clone(), self.paused_since);
         self.write_to(vec![(name, uid, MaintenanceWrite::Renew { paused })]).await
@@ -128,17 +129,26 @@ impl MaintenanceRun<'_> {
     /// Writes into the notes of the remaining nodes that the maintenance was stopped. Otherwise, it would count as
     /// running until the notes are old.
     pub(super) async fn mark_stopped(&mut self) {
-        let (cluster, now) = (self.watched.cluster(), self.now());
-        let fresh = MaintenanceNotes::find(cluster, &self.lock.id).map(|notes| notes.nodes);
-        let fresh = fresh.into_iter().flatten().filter(|(_, note)| note.is_fresh(now));
-        let write = |(name, _): (NodeName, MaintenanceNote)| {
+        let now = self.now();
+        let cluster = self.watched.cluster();
+        let write = |name: NodeName| {
             let uid = cluster.node(&name)?.uid.clone();
             Some((name, uid, MaintenanceWrite::Stop))
         };
-        let writes = fresh.filter_map(write).collect();
+        let writes = self.noted(|note| note.is_fresh(now)).into_iter().filter_map(write).collect();
         if let Err(Stop::Failed(text)) = self.write_to(writes).await {
             self.tell(Severity::Warning, "", format!("counts as running for some minutes: {text}")).await;
         }
+    }
+
+    /// Returns the nodes with a note of this maintenance: those that this process has marked and not released, and of
+    /// those that the watches show, the ones whose notes are `wanted`.
+    fn noted(&self, wanted: impl Fn(&MaintenanceNote) -> bool) -> BTreeSet<NodeName> {
+        let shown = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
+        let shown = shown.into_iter().flat_map(|notes| notes.nodes).filter(|(_, note)| wanted(note));
+        let shown = shown.map(|(name, _)| name).filter(|name| !self.written.contains_key(name));
+        let written = self.written.iter().filter(|(_, is_noted)| **is_noted).map(|(name, _)| name.clone());
+        shown.chain(written).collect()
     }
 
     /// Removes the annotations of this maintenance from nodes, and uncordons the nodes that it has cordoned.
