@@ -128,6 +128,13 @@ impl App {
         !self.is_frozen() && matches!(self.screen.overlays.top(), Some(Overlay::Info(_)))
     }
 
+    /// Whether the open plan predicts a failure in the present. A zone may go down in it, and kordon's Lease says whether
+    /// its pods are evicted then.
+    pub fn shows_failure(&self) -> bool {
+        let plan = self.screen.overlays.plan();
+        !self.is_frozen() && plan.is_some_and(|preview| preview.request.kind == PlanKind::Failure)
+    }
+
     /// Whether the open plan or maintenance sheet may scale up Deployments, also while a question about it is open.
     pub fn plans_surges(&self) -> bool {
         let overlays = &self.screen.overlays;

@@ -468,8 +468,8 @@ impl OneShot {
         self.read_pressure(args).await;
     }
 
-    /// Reads the Lease of `kordon controller` unless it has been read, if the Lease of kube-controller-manager could be read in time. The engine
-    /// may start again with it, and makes its first pass.
+    /// Reads the Lease of `kordon controller`, if that was not done before and the Lease of kube-controller-manager was
+    /// read in time. The engine may start again with it, and makes its first pass.
     pub async fn read_kordon_lease(&mut self) {
         let is_known = self.model.cluster.kordon_lease().is_some();
         if is_known || self.model.feeds.state(FeedKind::Leader) != Some(&FeedState::Live) {

@@ -227,10 +227,10 @@ impl ClusterVerdict {
     }
 
     /// Returns the parts for a line of limited width. `fits` returns whether some parts fit into the line. If the part
-    /// about what happens next does not fit, it and the consequence before it have their shorter forms. If these are
-    /// too long as well, what happens next is left out, and then the next event of the named node. If all parts do not
-    /// fit, the other parts have their shorter forms, the last part first. If the first part alone does not fit, it has
-    /// a shorter form. The last parts may still not fit.
+    /// about what happens next does not fit, the parts before it have their shorter forms, and then it has its own. If
+    /// these are too long as well, what happens next is left out, and then the next event of the named node. If all parts
+    /// do not fit, the other parts have their shorter forms, the last part first. If the first part alone does not fit, it
+    /// has a shorter form. The last parts may still not fit.
     pub fn parts_for(&self, fits: impl Fn(&[&str]) -> bool) -> Vec<&str> {
         let mut shown = Vec::new();
         for shortening in Shortening::ALL {
@@ -352,6 +352,17 @@ impl Finding {
     /// Marks the finding as what happens next, or as the consequence, with shorter texts.
     fn shortens_to(self, kind: PartKind, shorter: Vec<String>) -> Self {
         Self { form: PartForm { kind, shorter }, ..self }
+    }
+
+    /// Adds details, which are left out first if space is short.
+    fn with_details(mut self, details: Phrase) -> Self {
+        if !details.text.is_empty() {
+            let text = self.phrase.text.clone();
+            self.form.shorter.retain(|shorter| *shorter != text);
+            self.form.shorter.insert(0, text);
+            self.phrase = self.phrase.and_phrase(details);
+        }
+        self
     }
 }
 

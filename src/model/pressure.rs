@@ -21,7 +21,7 @@ use kordon_core::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
         PressureCondition, PressurePass, SignalLevel, Threshold, Trend, UsageMetric,
     },
-    why::{Step, Tense, Topic},
+    why::{Step, Tense, Topic, in_order},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -278,16 +278,12 @@ impl Model {
         let Some(explainer) = self.explainer(now) else { return Vec::new() };
         let mut steps = explainer.pod_with_events(pod, events);
         let by_kubelet = self.explain_kubelet_eviction(pod, now);
-        let Some(tense) = by_kubelet.first().map(|step| step.tense) else { return steps };
+        if by_kubelet.is_empty() {
+            return steps;
+        }
         steps.retain(|step| (step.tense, step.topic) != (Tense::Never, Topic::Eviction));
-        let is_later = |step: &Step| match step.tense {
-            Tense::Past | Tense::Present => false,
-            Tense::Future => tense == Tense::Present,
-            Tense::Never => true,
-        };
-        let place = steps.iter().position(is_later).unwrap_or(steps.len());
-        steps.splice(place..place, by_kubelet);
-        steps
+        steps.extend(by_kubelet);
+        in_order(steps)
     }
 
     /// Explains that the kubelet of a pod evicts it, or that this is not known.
@@ -299,13 +295,7 @@ impl Model {
         if pod.node.as_ref().is_some_and(|node| self.unmeasured_under_pressure().contains(node)) {
             let text =
                 "its node is under pressure, and evictions by its kubelet are not known: no measurements";
-            return vec![Step {
-                at: None,
-                tense: Tense::Present,
-                estimated: false,
-                topic,
-                text: text.into(),
-            }];
+            return vec![Step::new(Tense::Present, topic, text.into())];
         }
         let rows = self.kubelet_rows();
         let Some(row) = rows.get(&pod.key) else { return Vec::new() };
@@ -316,13 +306,13 @@ impl Model {
             None => (Tense::Future, " after other pods, unless their evictions free enough"),
         };
         let estimated = at.is_some() && certainty != Certainty::Observed;
-        let evicted =
-            Step { at, tense, estimated, topic, text: format!("it is evicted{when} ({})", row.why) };
+        let text = format!("it is evicted{when} ({})", row.why);
+        let evicted = Step { at, estimated, ..Step::new(tense, topic, text) };
         let outcome = self.outcome(&pod.key, row);
         let texts = outcome
             .iter()
             .flat_map(|outcome| [format!("outcome: {outcome}")].into_iter().chain(outcome.reasons()));
-        let outcome = texts.map(|text| Step { at: None, tense, estimated: false, topic, text });
+        let outcome = texts.map(|text| Step::new(tense, topic, text));
         [evicted].into_iter().chain(outcome).collect()
     }
 

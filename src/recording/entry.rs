@@ -6,6 +6,7 @@
 //!        | [nanoseconds since the entry before, 2, clock difference]
 //!        | [nanoseconds since the entry before, 3, text of an error]
 //!        | [nanoseconds since the entry before, 4, why the block has no other entries]
+//!        | [nanoseconds since the entry before, 5, Lease of `kordon controller` | nothing]
 //! change = [kind, event (0 to 5), object | key of an object | nothing]
 //! ```
 //!
@@ -34,6 +35,7 @@ const HEALTH: u8 = 1;
 const CLOCK_DIFFERENCE: u8 = 2;
 const TROUBLE: u8 = 3;
 const GAP: u8 = 4;
+const KORDON_LEASE: u8 = 5;
 
 /// Appends one entry with as many of the changes as fit. `write` encodes each change.
 ///
@@ -84,10 +86,14 @@ pub fn write(
             start(bytes, since_last, GAP)?;
             put(&Name::from(*why), bytes, dictionary)
         }
+        PlainMessage::KordonLease(lease) => {
+            start(bytes, since_last, KORDON_LEASE)?;
+            put(lease, bytes, dictionary)
+        }
     }
 }
 
-/// A message of the watches without object changes.
+/// A message without changes of watched objects.
 #[derive(Clone, Copy, Debug)]
 pub enum PlainMessage<'a> {
     Health(FeedKind, &'a FeedHealth),
@@ -95,6 +101,8 @@ pub enum PlainMessage<'a> {
     Trouble(&'a str),
     /// A gap in the recording, with the reason. The times of the block are the start and end of the gap.
     Gap(&'a str),
+    /// The Lease of `kordon controller` as it was read. It has an entry of its own, which an older kordon skips.
+    KordonLease(Option<&'a LeaderLease>),
 }
 
 /// Content of an entry.
@@ -127,6 +135,10 @@ pub fn read(
         }
         CLOCK_DIFFERENCE => FeedEvent::ClockDifference(Span::decode(decoder, dictionary)?),
         TROUBLE => FeedEvent::Trouble(read_text(decoder, dictionary)?),
+        KORDON_LEASE => {
+            let lease = Option::<LeaderLease>::decode(decoder, dictionary)?;
+            FeedEvent::Changes(vec![Change::KordonLease(lease)])
+        }
         GAP => return Ok((since_last, EntryContent::Gap(read_text(decoder, dictionary)?))),
         _ => {
             decoder.skip()?;
@@ -146,11 +158,11 @@ fn start(bytes: &mut Vec<u8>, since_last: Span, kind: u8) -> Result<(), Recordin
     encoder.array(3).and_then(|encoder| encoder.u64(nanos)?.u8(kind)?.ok()).map_err(encoding)
 }
 
-/// Whether a change is recorded. Only changes that come from the watch of a whole kind are recorded, not objects that
-/// were read for display. Changes of a kind's `Known` state are not recorded either, because readers derive this state
-/// from the health of the kind's watch.
+/// Whether a change is recorded in an entry with other changes. Only changes that come from the watch of a whole kind
+/// are, not objects that were read for display. Changes of a kind's `Known` state are not recorded either, because readers
+/// derive this state from the health of the kind's watch.
 pub fn is_recorded(change: &Change) -> bool {
-    !matches!(change, Change::Known(..) | Change::Read(_) | Change::KnownIn(..))
+    !matches!(change, Change::KordonLease(_) | Change::Known(..) | Change::Read(_) | Change::KnownIn(..))
 }
 
 /// Appends one change to an entry.
@@ -196,8 +208,8 @@ pub fn write_change(
         Change::CronJob(event) => write_event(FeedKind::CronJobs, event, bytes, dictionary),
         Change::Leader(leader) => put(&(FeedKind::Leader, APPLIED, leader), bytes, dictionary),
         // Autoscalers and settings of operators are read only for a plan, NodeClaims, NodeHealthChecks and
-        // VolumeAttachments only for the details of an object, periods of kubelets only while their machines stop, and
-        // kordon's Lease only for a report. None of them is recorded.
+        // VolumeAttachments only for the details of an object, and periods of kubelets only while their machines stop. None
+        // of them is recorded. kordon's Lease has entries of its own.
         Change::Autoscalers(_)
         | Change::NodeClaims(_)
         | Change::HealthChecks(_)

@@ -42,6 +42,9 @@ pub fn write<W: Write>(
     if let Some(difference) = clock_difference {
         blocks.put(&PlainMessage::ClockDifference(difference), now)?;
     }
+    if let Some(lease) = cluster.kordon_lease() {
+        blocks.put(&PlainMessage::KordonLease(Some(lease)), now)?;
+    }
     // A model starts its engine once nodes, Leases and the leader are known. The leader is written last, so that all
     // other kinds are known when the engine of a reader's model starts.
     let (leader, others): (Vec<_>, Vec<_>) =

@@ -86,6 +86,9 @@ const KEPT: &[&str] = &[
     "UDP",
     "SCTP",
     "0.0.0.0",
+    // What `kordon controller` does with zones that are down (`--full-disruption`).
+    "evict",
+    "pause",
 ];
 
 /// Prefixes of label keys. The cluster's owner chooses the part of the key after the prefix.

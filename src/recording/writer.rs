@@ -183,7 +183,13 @@ impl<W: Write> RecordingWriter<W> {
                 self.changes += changes.len() as u64;
                 self.follow_lists(changes);
                 let recorded = changes.iter().filter(|change| entry::is_recorded(change));
-                self.blocks.put_changes(recorded, entry::write_change, now)
+                self.blocks.put_changes(recorded, entry::write_change, now)?;
+                for change in changes {
+                    if let Change::KordonLease(lease) = change {
+                        self.blocks.put(&PlainMessage::KordonLease(lease.as_ref()), now)?;
+                    }
+                }
+                Ok(())
             }
             FeedEvent::Health(kind, health) => {
                 if !matches!(health.state, FeedState::Connecting | FeedState::Listing { .. }) {

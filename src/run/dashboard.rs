@@ -481,7 +481,11 @@ impl Loop {
                 self.display.draw_soon();
             }
             LinkEvent::Read(change) => {
-                self.display.app.model.apply(vec![change], now);
+                let changes = vec![change];
+                if let [Change::KordonLease(_)] = &changes[..] {
+                    self.past.keep(&FeedEvent::Changes(changes.clone()), now);
+                }
+                self.display.app.model.apply(changes, now);
                 self.display.changed();
             }
             LinkEvent::Outcome(Some((id, outcome))) => {

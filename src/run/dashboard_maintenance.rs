@@ -7,7 +7,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    maintenance::{MaintenanceRun, MaintenanceTerms, NewMaintenance, OnFailure, Stop, Tell, plan, replaced},
+    maintenance::{
+        MaintenanceRun, MaintenanceTerms, NewMaintenance, OnFailure, Stop, Tell, plan, replaced,
+        runs_elsewhere,
+    },
     signals::OperatorRequests,
     watched_model::{ShownModel, WatchedModel},
 };
@@ -215,6 +218,7 @@ impl Starting {
         match released.map_err(|error| error.to_string())? {
             Ok(()) => drop(self.events.send(MaintenanceEvent::Released(id))),
             Err(Stop::Failed(why)) => return Err(why),
+            Err(Stop::TakenOver(by)) => return Err(runs_elsewhere(&by)),
             Err(Stop::Cancelled | Stop::Killed) => return Err("interrupted".into()),
         }
         Ok(())

@@ -29,6 +29,15 @@ pub struct OperationRun<'a> {
     pub clock: Clock,
 }
 
+/// Why [`OperationRun::run`] has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returned {
+    /// The operation has ended, or the program ends.
+    Ended,
+    /// The operator has paused or resumed the operation. The caller has to run it further.
+    PauseChanged,
+}
+
 /// Interval at which the operator sees the progress.
 const PROGRESS: Duration = Duration::from_secs(10);
 
@@ -37,13 +46,13 @@ const PROGRESS: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(50);
 
 impl OperationRun<'_> {
-    /// Runs the operation to its end. `tell` receives notices for the operator. The channel `input` may be closed
-    /// before the operation ends.
+    /// Runs the operation to its end, or until the operator pauses or resumes it. `tell` receives notices for the
+    /// operator. The channel `input` may be closed before the operation ends.
     pub async fn run(
         &mut self,
         input: &mut mpsc::Receiver<OperatorInput>,
         mut tell: impl FnMut(&OperationNotice),
-    ) {
+    ) -> Returned {
         let (mut changed, mut look_at) = (false, Instant::now());
         let mut progress = interval_at(Instant::now() + PROGRESS, PROGRESS);
         let (mut is_watching, mut has_input) = (true, true);
@@ -51,14 +60,20 @@ impl OperationRun<'_> {
         loop {
             self.write_notices(&mut tell).await;
             if self.operation.ended().is_some() {
-                return;
+                return Returned::Ended;
             }
             let has_requests = self.operation.has_requests();
             let due = self.operation.poll_timeout();
             tokio::select! {
                 biased;
                 received = input.recv(), if has_input => match received {
-                    Some(received) => self.on_input(received),
+                    Some(received) => {
+                        self.on_input(received);
+                        if matches!(received, OperatorInput::Pause | OperatorInput::Resume) {
+                            self.write_notices(&mut tell).await;
+                            return Returned::PauseChanged;
+                        }
+                    }
                     None => has_input = false,
                 },
                 Some((id, outcome)) = self.link.outcomes.recv() => {
@@ -71,7 +86,7 @@ impl OperationRun<'_> {
                         }
                     }
                     // No request can be sent once the executor has ended, which happens only when the program ends.
-                    Err(_) => return,
+                    Err(_) => return Returned::Ended,
                 },
                 news = self.watched.next(self.clock), if is_watching => match news {
                     Some(WatchNews::Changed) => changed = true,

@@ -62,7 +62,8 @@ impl KordonLeaseReader {
         Self::new(server, read, |why| Err(why.into()))
     }
 
-    /// Reads the Lease if it is due, and is on screen or decides whether a controller is active.
+    /// Reads the Lease if it is due, and is on screen or decides whether a controller is active. What is on screen may
+    /// also depend on it, as the prediction of a failure does.
     pub fn keep(&mut self, model: &Model, is_shown: bool, now: Timestamp) {
         let is_wanted = is_shown || model.needs_kordon_lease(now + LEASE_AHEAD);
         self.follow(is_wanted.then(|| now.as_nanos() / LEASE_AGAIN));

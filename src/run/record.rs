@@ -9,7 +9,7 @@ use crate::{
     recording::{KeyframeSource, RecordingError, RecordingStart, RecordingTotals, RecordingWriter},
 };
 use kordon_core::{
-    cluster::{Cluster, FeedKind},
+    cluster::{Change, Cluster, FeedKind},
     engine::Settings,
 };
 use kordon_time::{Span, Timestamp};
@@ -40,6 +40,8 @@ pub async fn record<W: Write>(
     tokio::pin!(stop);
     loop {
         let due = writer.poll_timeout();
+        // No engine runs here that would know whether the Lease matters.
+        session.kordon_lease.keep(&session.model, true, clock.now());
         tokio::select! {
             () = &mut stop => break,
             event = session.links.feeds.recv() => {
@@ -51,6 +53,13 @@ pub async fn record<W: Write>(
                 write_keyframe_if_due(&mut writer, &session.model, now)?;
                 if nodes_forbidden(&session.model).is_some() {
                     break;
+                }
+            }
+            Ok(lease) = session.kordon_lease.next() => {
+                if lease.as_ref() != session.model.cluster.kordon_lease() {
+                    let (event, now) = (FeedEvent::Changes(vec![Change::KordonLease(lease)]), clock.now());
+                    writer.event(&event, now)?;
+                    session.model.on_watch_event(event, now);
                 }
             }
             () = clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {

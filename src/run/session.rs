@@ -32,7 +32,7 @@ pub struct Session {
     pub clock: Clock,
     /// Durations of the engine's passes over all nodes.
     pub passes: PassDurations,
-    kordon_lease: KordonLeaseReader,
+    pub(super) kordon_lease: KordonLeaseReader,
 }
 
 /// Channels of a model's input and effects.

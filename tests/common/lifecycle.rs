@@ -18,7 +18,9 @@ use serde_json::Value;
 pub const FIRST_BEAT: i64 = -1;
 pub const STATUS_EVERY: i64 = 5;
 
-/// Allowed difference, in seconds, between a time in the engine's run and the recorded time.
+/// Allowed difference, in seconds, between a time in the engine's run and the recorded time: two passes, which are a
+/// second apart in the recordings. One pass notices a heartbeat and another its absence, and each of the two may come
+/// just before it or after it. The recorded times are up to 1.03 s earlier and up to 1.22 s later (2026-12-01).
 pub const TOLERANCE: f64 = 2.0;
 /// Controllers that are assumed to have run if a recording does not list them.
 const USUAL_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-controller";

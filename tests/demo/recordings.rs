@@ -157,6 +157,22 @@ fn a_redacted_recording_has_no_name_of_the_cluster_and_the_same_relations() {
 }
 
 #[test]
+fn the_lease_of_kordon_has_entries_of_its_own_and_is_in_keyframes() {
+    let lease = LeaderLease { full_disruption: Some("pause".into()), ..LeaderLease::default() };
+    let read = Change::KordonLease(Some(lease));
+    let messages = [
+        (START, FeedEvent::Changes(vec![read.clone()])),
+        (START + MINUTE * 2, FeedEvent::Changes(vec![Change::KordonLease(None)])),
+    ];
+    let file = record(&messages, None);
+    let found = entries(&mut open(&file).expect("a recording")).expect("whole");
+    let events: Vec<String> = found.iter().map(|entry| format!("{:?}", entry.event)).collect();
+    let expected = [read.clone(), read, Change::KordonLease(None)];
+    let expected = expected.map(|change| format!("{:?}", FeedEvent::Changes(vec![change])));
+    assert_eq!(events, expected, "the second one is in the keyframe");
+}
+
+#[test]
 fn a_keyframe_waits_until_all_lists_are_complete() {
     let mut writer = RecordingWriter::start(Vec::new(), start(), None).expect("memory");
     let list = |event| FeedEvent::Changes(vec![Change::Node(event)]);

@@ -106,7 +106,8 @@ fn a_wrong_recorded_drain_does_not_agree() {
         change(&mut wrong.recorded);
         wrong.differences().len()
     };
-    assert_eq!(wrong(|recorded| recorded.drain.seconds += 6.0), 1);
+    assert_eq!(wrong(|recorded| recorded.drain.seconds += 5.0), 1);
+    assert_eq!(wrong(|recorded| recorded.drain.seconds -= 1.0), 1, "kubectl was done before the plan is");
     assert_eq!(wrong(|recorded| recorded.drain.left.clear()), 1);
     assert_eq!(wrong(|recorded| recorded.drain.stayed.clear()), 1);
     assert_eq!(wrong(|recorded| recorded.evict.values_mut().for_each(|answer| answer.code = 429)), 2);

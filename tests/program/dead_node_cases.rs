@@ -15,7 +15,6 @@ async fn a_terminating_pod_of_a_dead_node_does_not_end_with_its_grace_period() {
     assert_eq!(status["evictions"][0]["inSeconds"], Value::Null, "{:#}", status["evictions"]);
 }
 
-/// The pod was removed, and its successor was Ready 8 s after the taint.
 /// The pod garbage collector removes the pods of a Node that is deleted (Kubernetes 1.37 `gcOrphaned`), those that are
 /// already terminating too.
 #[tokio::test]
@@ -42,6 +41,7 @@ async fn a_ready_node_with_the_out_of_service_taint_is_a_notice() {
     );
 }
 
+/// The pod was removed, and its successor was Ready 8 s after the taint.
 #[tokio::test]
 async fn an_out_of_service_taint_removes_a_terminating_pod_by_force() {
     let command = "plan taint nodes c23-n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";

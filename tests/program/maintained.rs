@@ -6,6 +6,7 @@ use std::{
 
 use k8s_openapi::api::{core::v1::Node, policy::v1::PodDisruptionBudget};
 use kordon_core::cluster::{MaintenanceNote, claim::DRAIN, maintenance_note::MAINTENANCE};
+use kordon_demo::api::{Fault, FaultAnswer, Verb};
 use kordon_time::{Span, Timestamp};
 use kube::{
     Api as Objects, ResourceExt,
@@ -14,7 +15,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    common::program::is_cordoned,
+    common::{program::is_cordoned, terminal::Terminal},
     harness::{Harness, interrupt},
 };
 
@@ -355,6 +356,31 @@ async fn a_command_that_ends_after_an_interrupt_is_reported_and_not_run_again() 
     assert_eq!(runs.ended(), once_each());
 }
 
+/// The end of the first command cannot be recorded. The maintenance stops, but waits for the second command.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_ends_after_a_failed_write_is_not_run_again() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let file = runs.path().display().to_string();
+    let wait = "case $1 in *1a*) sleep 1;; *) sleep 8;; esac";
+    let exec = format!("sh -c 'echo begins $1 >>{file}; {wait}; echo ends $1 >>{file}' - {{node}}");
+    let nodes = ["control-plane-1a-01", "control-plane-1b-01"];
+    let flags = ["--exec", &exec, "--control-planes-together"];
+    let words = [&["maintenance"], &nodes[..], &FLAGS, &flags].concat();
+    let mut first = harness.enforcing(&words).spawn().expect("it starts");
+    let begun = || fs::read_to_string(runs.path()).unwrap_or_default().matches("begins").count();
+    harness.until(|_| begun() == 2).await;
+    harness.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Patch], "nodes"));
+    harness.until(|_| runs.ended().contains_key(nodes[0])).await;
+    // kordon tries to record the end of the command at once, and nothing shows that it has failed.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    harness.server.api.clear_faults();
+    assert_eq!(first.wait().await.expect("ended").code(), Some(PARTLY));
+    let output = harness.enforce(&["maintenance", "--resume"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(runs.ended().get(nodes[1]), Some(&1), "{:?}", runs.ended());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
 /// A second interrupt leaves the commands that run. Until they have ended, nobody on this machine can resume.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_was_left_running_is_not_started_beside_itself() {
@@ -522,5 +548,57 @@ async fn a_maintenance_that_somebody_else_has_taken_over_is_not_ended() {
     assert_eq!(left_behind(&harness).await, left);
     let output = harness.enforce(&["maintenance", &release, "--take-over"]).await;
     assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
+/// As after a resume with `--take-over` on another machine, or if this process was asleep meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_stops_once_somebody_else_has_resumed_its_maintenance_and_leaves_the_nodes_to_them() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("3");
+    let mut command = harness.enforcing(&line(&exec, &["--parallel", "1", "--on-failure", "rollback"]));
+    let program = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    harness.until(|_| runs.path().exists()).await;
+    let nodes: Objects<Node> = Objects::all(harness.server.api.client());
+    for name in NODES {
+        let node = nodes.get(name).await.expect("a node");
+        let note = MaintenanceNote::parse(&node.annotations()[MAINTENANCE]).expect("a note");
+        let renewed = harness.now() + Span::from_secs(3600);
+        let note = MaintenanceNote { by: "bob@elsewhere".into(), renewed, ..note };
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {MAINTENANCE: note.to_text()}}}));
+        nodes.patch(name, &PatchParams::default(), &patch).await.expect("patched");
+    }
+    let output = program.wait_with_output().await.expect("ended");
+    assert_eq!(output.status.code(), Some(PARTLY));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let says = report["says"].as_str().expect("a text");
+    assert!(
+        says.contains("bob@elsewhere has resumed it elsewhere") && report["end"] == "paused",
+        "{report:#}"
+    );
+    for name in NODES {
+        let node = nodes.get(name).await.expect("a node");
+        let note = MaintenanceNote::parse(&node.annotations()[MAINTENANCE]).expect("its note is left");
+        assert!(note.by == "bob@elsewhere" && note.is_fresh(harness.now()), "{note:?}");
+    }
+}
+
+/// The operator may answer the question of a resume minutes later. Somebody else has released the nodes by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_goes_on_with_what_is_left_when_the_operator_agrees() {
+    let harness = Harness::start(SPEED).await;
+    let output = harness.enforce(&line("false", &["--parallel", "1"])).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let resume = [&harness.connection()[..], &["maintenance", "--resume", "--enforce"]].concat();
+    let mut terminal = Terminal::with(harness.shell.under_terminal(&resume));
+    tokio::task::block_in_place(|| terminal.wait("Type here to continue"));
+    let release = format!("--release={}", harness.operations()[0].id);
+    assert_eq!(harness.enforce(&["maintenance", &release]).await.code, DONE);
+    let written = harness.server.written();
+    tokio::task::block_in_place(|| {
+        terminal.type_in("here\r");
+        terminal.end()
+    });
+    assert_eq!(harness.server.written(), written, "{}", terminal.raw());
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }

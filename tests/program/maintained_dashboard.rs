@@ -1,7 +1,12 @@
 //! A maintenance that is started, paused and cancelled on its sheet: the dashboard's real loop with typed keys, and a
 //! demo cluster whose API shows the writes.
 
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
 use kordon::app::Mode;
+use kordon_core::cluster::{MaintenanceNote, claim::DRAIN, maintenance_note::MAINTENANCE};
+use kube::{Api as Objects, ResourceExt as _, api::ListParams};
 
 use crate::{
     dashboard_driver::DashboardDriver,
@@ -116,6 +121,42 @@ async fn a_command_that_ends_while_it_is_paused_is_recorded_at_once() {
         .await;
     assert_eq!(runs.ended(), once_each());
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
+/// Waits until the annotation of a node says that its maintenance is paused. Returns all nodes as they are then.
+async fn nodes_once_paused(harness: &Harness) -> Vec<Node> {
+    let nodes: Objects<Node> = Objects::all(harness.server.api.client());
+    let is_paused = |node: &Node| {
+        let note = node.annotations().get(MAINTENANCE).and_then(|text| MaintenanceNote::parse(text));
+        note.is_some_and(|note| note.paused.is_some())
+    };
+    let waiting = async {
+        loop {
+            let nodes = nodes.list(&ListParams::default()).await.expect("nodes").items;
+            if nodes.iter().any(is_paused) {
+                return nodes;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("a node shows the pause")
+}
+
+/// Others see on the nodes that it is paused, and not only after the drains of the wave, which wait for the operator.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_during_a_drain_is_noted_on_a_node_before_the_drain_ends() {
+    // The grace periods of the evicted pods are long enough to pause the drain within them.
+    let (harness, runs) = (Harness::start(2.0).await, Runs::new());
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            start_work(dashboard, &runs.command("0")).await;
+            harness.until(|harness| !harness.server.evictions().is_empty()).await;
+            dashboard.press("p").await;
+            dashboard.wait(" is paused after").await;
+            let nodes = nodes_once_paused(&harness).await;
+            assert!(nodes.iter().any(|node| node.annotations().contains_key(DRAIN)), "the drain goes on");
+        })
+        .await;
 }
 
 /// Starts the maintenance of the open sheet, and cancels it after the first node.

@@ -45,8 +45,14 @@ const BEFORE_RESTART: Span = Span::from_secs(270);
 /// Time for which a machine is down. It is less than the grace period, so its node stays Ready.
 const RESTART: Span = Span::from_secs(30);
 
-/// By how much of its planned time a maintenance may take more or less time.
-const TOLERANCE: f64 = 0.2;
+/// Interval at which a maintenance looks at the cluster (`LOOK` in `src/run/maintenance/mod.rs`).
+const LOOK: Span = Span::from_secs(1);
+
+/// Most seconds of a wave that its plan leaves out. A kubelet reports its restart up to 2 s later (`reconnect` in
+/// `crates/kordon-demo/src/kubelets/mod.rs`). Four looks follow: they find the report, then that the node is well, then
+/// that it has settled, and the last one waits for its release. If a gate fails then, because a pod of a Job has just
+/// been created, the gates are read again after five looks; a pod starts in less time.
+const LEFT_OUT: i64 = 2 + 4 + 5;
 
 #[tokio::test(start_paused = true)]
 async fn a_maintenance_goes_as_its_plan_predicted_and_beats_the_order_by_name() {
@@ -58,6 +64,9 @@ async fn a_maintenance_goes_as_its_plan_predicted_and_beats_the_order_by_name() 
     let (options, plan) = town.choose(count, limits);
     let (cost, by_name) = (plan.cost(), plan.by_name);
     let before = plan.before.expect("everything is known");
+    let cluster = &town.model.cluster;
+    let pods = plan.waves.iter().flat_map(|wave| &wave.nodes).flat_map(|node| cluster.workload_pods(node));
+    let longest_grace = pods.map(|pod| pod.grace).max().expect("there are pods");
     let (end, seen) = town.maintain(options, &plan).await;
 
     let planned = plan.ends().expect("waves").since(plan.made).as_secs_f64();
@@ -75,7 +84,7 @@ async fn a_maintenance_goes_as_its_plan_predicted_and_beats_the_order_by_name() 
     assert_eq!(end.kind, MaintenanceEndKind::Done, "{}", end.says);
     assert_eq!(end.outcome.done(), count);
     assert_eq!(town.refused_evictions(), Vec::<String>::new());
-    assert!((took / planned - 1.0).abs() <= TOLERANCE, "planned {planned} s, took {took} s");
+    check_times(&plan, &end, longest_grace);
     assert!(seen.losses.len() > 2, "there is only one wave: {:?}", seen.losses);
     let is_no_worse = |loss: &WorstLoss| loss.node <= before.node && loss.zone <= before.zone;
     assert!(seen.losses.iter().all(is_no_worse), "before {before:?}, then {:?}", seen.losses);
@@ -83,6 +92,27 @@ async fn a_maintenance_goes_as_its_plan_predicted_and_beats_the_order_by_name() 
     assert!(
         by_name.takes > cost.takes && by_name.moves > cost.moves,
         "by name {by_name:?}, in waves {cost:?}"
+    );
+}
+
+/// Checks the drains of a maintenance and all other times separately. How long a drain takes is random, because a
+/// kubelet ends a pod at any time within its grace period. No budget refuses an eviction, so no drain takes longer than
+/// that, and none is planned to.
+fn check_times(plan: &MaintenancePlan, end: &MaintenanceEnd, longest_grace: Span) {
+    let waves = end.outcome.waves();
+    assert_eq!(waves.len(), plan.waves.len());
+    let sum = |spans: &[Span]| spans.iter().fold(Span::ZERO, |sum, span| sum + *span);
+    let drains: Vec<Span> =
+        waves.iter().map(|wave| wave.drained.expect("it is done").since(wave.starts)).collect();
+    let planned_drains: Vec<Span> = plan.waves.iter().map(|wave| wave.drained.since(wave.starts)).collect();
+    let longest = drains.iter().chain(&planned_drains).max().expect("some waves");
+    assert!(*longest <= longest_grace + LOOK, "planned {planned_drains:?}, took {drains:?}");
+    let planned: Vec<Span> = plan.waves.iter().map(|wave| wave.ends.since(wave.drained)).collect();
+    let (planned, took) = (sum(&planned), end.ended.since(end.began) - sum(&drains));
+    let latest = planned + LOOK * LEFT_OUT * i64::try_from(waves.len()).expect("some waves");
+    assert!(
+        (planned..=latest).contains(&took),
+        "planned {planned}, took {took}, without the drains {drains:?}"
     );
 }
 

@@ -265,3 +265,14 @@ fn a_report_has_as_much_of_the_number_as_the_verdict_says() {
     }
     assert!(partial > 0);
 }
+
+/// The Lease says whether the pods of a zone that goes down are evicted.
+#[test]
+fn the_lease_of_kordon_is_read_while_the_failure_of_a_node_is_predicted() {
+    let mut fixture = DashboardFixture::well();
+    assert!(!fixture.app.shows_failure());
+    fixture.press("2x");
+    assert!(fixture.app.shows_failure());
+    fixture.press("<Esc>");
+    assert!(!fixture.app.shows_failure());
+}

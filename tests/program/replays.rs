@@ -6,9 +6,12 @@ use std::{collections::BTreeMap, io::Cursor};
 use kordon::{
     cli::StatusReport,
     executor::effects::EffectExecutor,
-    k8s::connect::Connection,
+    k8s::{
+        connect::Connection,
+        feed::{FeedEvent, FeedHealth, FeedState},
+    },
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
-    recording::{EntrySource, RecordingReader, RecordingStart, RecordingWriter},
+    recording::{EntrySource, RecordingReader, RecordingStart, RecordingWriter, Redactor},
     run::{
         Session,
         moment_search::MomentSearch,
@@ -16,9 +19,12 @@ use kordon::{
     },
 };
 use kordon_clock::Clock;
-use kordon_core::engine::{EffectId, Outcome, ServerVersion, Settings};
+use kordon_core::{
+    cluster::{Change, FeedKind, LeaderLease, Node, ObjectEvent},
+    engine::{EffectId, FullDisruptionPolicy, Outcome, ServerVersion, Settings},
+};
 use kordon_demo::scenario::Scenario;
-use kordon_time::{Span, Timestamp};
+use kordon_time::{ClusterTime, Span, Timestamp};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -191,6 +197,52 @@ fn assert_same(live: &Value, replayed: &Value, place: &str) {
         }
         (live, replayed) => assert_eq!(live, replayed, "{place}"),
     }
+}
+
+/// Otherwise, a replay predicts evictions that `kordon controller --full-disruption=pause` does not do.
+#[test]
+fn a_replay_has_what_the_lease_of_kordon_states() {
+    let end = EPOCH + Span::from_secs(130);
+    let lease = |holder: &str, full_disruption: Option<&str>| LeaderLease {
+        holder: holder.into(),
+        renewed: Some(ClusterTime::new(end)),
+        duration: Some(Span::from_secs(15)),
+        full_disruption: full_disruption.map(Into::into),
+        ..LeaderLease::default()
+    };
+    let policy = |own: Option<LeaderLease>, redactor: Option<&Redactor>| {
+        let start = RecordingStart::new(&Settings::defaults(VERSION), Span::from_secs(120), EPOCH);
+        let mut file = Vec::new();
+        let mut writer = RecordingWriter::start(&mut file, start, redactor).expect("memory");
+        let node = Node { name: "n".into(), ..Node::default() };
+        let lists = vec![
+            Change::Node(ObjectEvent::ListStarted),
+            Change::Node(ObjectEvent::Listed(node)),
+            Change::Node(ObjectEvent::ListDone),
+            Change::Lease(ObjectEvent::ListStarted),
+            Change::Lease(ObjectEvent::ListDone),
+            Change::Leader(Some(lease("n1_1f6d", None))),
+        ];
+        writer.event(&FeedEvent::Changes(lists), EPOCH).expect("memory");
+        let state = FeedState::Live;
+        let live = FeedHealth { state, last_heard: None, relists: 0, requests: 1, bytes: 10 };
+        for kind in [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader] {
+            writer.event(&FeedEvent::Health(kind, live.clone()), EPOCH).expect("memory");
+        }
+        if let Some(own) = own {
+            writer.event(&FeedEvent::Changes(vec![Change::KordonLease(Some(own))]), EPOCH).expect("memory");
+        }
+        writer.finish(end).expect("memory");
+        let reader = RecordingReader::open(Cursor::new(&file[..])).expect("a recording");
+        let settings = reader.start().settings();
+        let mut replay = Replay::new(reader, settings);
+        replay.seek(end).expect("it is whole");
+        replay.model().settings.full_disruption.value
+    };
+    assert_eq!(policy(None, None), FullDisruptionPolicy::Evict, "as in a recording of an older version");
+    let own = lease("n2_kordon-x", Some("pause"));
+    assert_eq!(policy(Some(own.clone()), None), FullDisruptionPolicy::Pause);
+    assert_eq!(policy(Some(own), Some(&Redactor::default())), FullDisruptionPolicy::Pause, "redacted");
 }
 
 #[tokio::test]

@@ -982,18 +982,41 @@ async fn pods_of_a_zone_whose_evictions_are_paused_stay() {
     assert!(table.contains("2 pods of lost nodes are not evicted: 2 stay"), "{table}");
 }
 
-#[tokio::test]
-async fn the_lease_of_kordon_controller_states_that_evictions_are_paused() {
+/// Adds the Lease of a `kordon controller --full-disruption=pause` that runs beside kube-controller-manager.
+fn pause_evictions(objects: &mut Objects) {
     let lease = |name: &str, holder: &str, annotations: Value| {
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": name, "namespace": "kube-system", "uid": name, "annotations": annotations},
             "spec": {"holderIdentity": holder, "leaseDurationSeconds": 86_400,
                 "renewTime": "2026-11-29T14:57:00.000000Z"}})
     };
-    let mut objects = dark_zone();
     objects.without("Lease", "kube-controller-manager");
     objects.0.push(lease("kube-controller-manager", "n2_1f6d", json!({})));
     objects.0.push(lease("kordon-controller", "n2_kordon-x", json!({"kordon.dev/full-disruption": "pause"})));
+}
+
+/// The Lease is read also while no zone is down.
+#[tokio::test]
+async fn the_failure_of_a_healthy_zone_is_predicted_with_the_pause_of_kordon_controller() {
+    let mut objects = cluster(NOW);
+    objects.named("Node", "n1")["metadata"]["labels"]["topology.kubernetes.io/zone"] = "b".into();
+    add_deployment(&mut objects, "moved", &["n1"], free_budget("moved"));
+    pause_evictions(&mut objects);
+    for line in ["plan zone-failure b", "forecast --fail n1"] {
+        let outcomes = async |flag: &str| {
+            let report = objects.answer(&format!("{line}{flag}"), DONE).await;
+            report["totals"]["outcomes"].clone()
+        };
+        let (stated, paused) = (outcomes("").await, outcomes(" --full-disruption=pause").await);
+        assert_eq!(stated, paused, "{line}");
+        assert_ne!(stated, outcomes(" --full-disruption=evict").await, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn the_lease_of_kordon_controller_states_that_evictions_are_paused() {
+    let mut objects = dark_zone();
+    pause_evictions(&mut objects);
     let status = objects.answer("status", DONE).await;
     let verdict = &status["verdict"];
     assert_eq!(verdict["nowherePredicted"], 0, "{verdict:#}");

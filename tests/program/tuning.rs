@@ -37,10 +37,10 @@ const VERSION: ServerVersion = ServerVersion::new(1, 36);
 /// Time between two passes of the controller.
 const PERIOD: Span = Span::from_secs(5);
 
-/// Allowed difference of times: two passes, and a tolerance for the delay of the watches. One pass notices a heartbeat
-/// and another its absence, and a recording does not show the times of the passes. So even two recordings of the same
-/// controller differ by two passes.
-const PHASE: Span = Span::from_millis(10_500);
+/// Allowed difference of times: two passes. One pass notices a heartbeat and another its absence, and a recording does
+/// not show the times of the passes. So even two recordings of the same controller differ by up to two passes
+/// ([`recordings_of_the_same_outage_differ_by_up_to_two_passes`]). Requests and watches take no virtual time.
+const PHASE: Span = Span::from_secs(10);
 
 /// The seconds after the start at which a fault occurs, the node, and the fault.
 pub type Fault = (i64, String, NodeFault);

@@ -398,6 +398,31 @@ fn a_drain_by_kubectl_counts_the_pods_that_were_seen_leaving() {
     assert!(text.contains(&progress), "{text}");
 }
 
+/// A budget that refuses for now does not block the drain, but the drain waits for it.
+#[test]
+fn a_drain_says_at_once_how_many_pods_its_budget_waits_for() {
+    let mut fixture = DashboardFixture::maintenance();
+    let claim = |fixture: &mut DashboardFixture, node: &str| {
+        let claim = DrainClaim { renewed: fixture.now, pods: Some(8), ..DrainClaim::default() };
+        fixture.change_node(node, |node| {
+            (node.unschedulable, node.drain_claim) = (true, Some(Arc::new(claim)));
+        });
+    };
+    claim(&mut fixture, "pool-b-01");
+    let text = verdict(&mut fixture).text();
+    assert!(!text.contains("waits for"), "the budget allows an eviction: {text}");
+    fixture.change_pod("shop/checkout-5kd8x", |pod| {
+        pod.ready.as_mut().expect("a condition").status = ConditionStatus::False;
+    });
+    let refused = verdict(&mut fixture);
+    let waits = "waits for PodDisruptionBudget shop/checkout: 1 more pod must be Ready";
+    assert_eq!(refused.level, VerdictLevel::Notice, "{}", refused.text());
+    assert!(refused.text().contains(&format!(" gone, {waits}")), "{}", refused.text());
+    claim(&mut fixture, "pool-b-02");
+    let text = verdict(&mut fixture).text();
+    assert!(text.contains(&format!("nodes pool-b-01 and pool-b-02 Draining, 1 {waits}")), "{text}");
+}
+
 #[test]
 fn the_outline_stays_the_same_while_nothing_but_time_passes() {
     let mut fixture = DashboardFixture::incident();

@@ -3,11 +3,11 @@
 use super::MaintenanceRequest;
 use crate::{app::notice_log::NoticeLog, model::Model};
 use kordon_core::{
-    cluster::{Cluster, MaintenanceNotes, NodeName, OperationId},
+    cluster::{Cluster, MaintenanceNotes, OperationId},
     maintenance::{
         MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOutcome, MaintenancePlan, NodeRecord,
     },
-    operation::approval::Prompt,
+    operation::{DrainCount, approval::Prompt},
 };
 use kordon_time::Timestamp;
 
@@ -110,17 +110,23 @@ impl MaintenanceEntry {
 
     /// Number of pods that have left their nodes, including those of drains that are not over.
     pub fn moved(&self, model: &Model) -> usize {
+        self.outcome.moves + self.drains(model).map(|count| count.gone).sum::<usize>()
+    }
+
+    /// Number of pods that are evicted and not gone yet. A pause does not keep them.
+    pub fn terminating(&self, model: &Model) -> usize {
+        self.drains(model).map(|count| count.terminating).sum()
+    }
+
+    /// The progress of the drains that are not over. Empty once the maintenance has ended.
+    fn drains<'a>(&'a self, model: &'a Model) -> impl Iterator<Item = DrainCount> + 'a {
         let is_draining = |record: &NodeRecord| record.drained.is_none() && record.failed.is_none();
-        let gone = |(name, record): (&NodeName, &NodeRecord)| {
+        let running = self.outcome.nodes.iter().filter(|_| self.is_running());
+        running.filter_map(move |(name, record)| {
             let node = model.cluster.node(name).filter(|_| is_draining(record))?;
             node.drain_claim.as_ref().filter(|claim| claim.operation == self.id)?;
-            Some(model.drain_count(node)?.gone)
-        };
-        let running: usize = match self.is_running() {
-            true => self.outcome.nodes.iter().filter_map(gone).sum(),
-            false => 0,
-        };
-        self.outcome.moves + running
+            model.drain_count(node)
+        })
     }
 
     /// What other processes have done with the maintenance since it stopped here, as the annotations of the nodes show

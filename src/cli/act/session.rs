@@ -273,7 +273,8 @@ impl OperationSession {
         let mut run = OperationRun { operation, watched: self.known.watched(), link, journal, clock };
         let OperatorRequests { input, stop } = signals;
         tokio::select! {
-            () = run.run(input, print_notice) => {}
+            // Signals only cancel an operation, so it runs to its end.
+            _ = run.run(input, print_notice) => {}
             _ = stop => print_line("second interrupt: stopping now"),
         }
         run.operation

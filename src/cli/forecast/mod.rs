@@ -135,7 +135,12 @@ impl HorizonArgs {
     /// Reads the objects that a forecast needs.
     async fn ask(&self, connection: ConnectionArgs) -> Result<OneShot, CliError> {
         connection.refuse_namespace("a forecast is of the whole cluster")?;
-        OneShot::ask_for(&self.once, &FeedKind::PREDICTION, connection).await
+        let mut shot = OneShot::ask_for(&self.once, &FeedKind::PREDICTION, connection).await?;
+        // A zone may go down in the forecast. The Lease says whether its pods are evicted then.
+        if !self.once.is_recorded() {
+            shot.read_kordon_lease().await;
+        }
+        Ok(shot)
     }
 
     /// Prints a forecast under assumptions. If nodes are failing, steps that would also happen without the failure are

@@ -21,7 +21,7 @@ use crate::{
         page::Page,
     },
     journal::{JournaledOperation, OperationStart},
-    run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan, replaced},
+    run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan, replaced, runs_elsewhere},
 };
 use kordon_core::{
     cluster::{Cluster, MaintenanceNotes, MaintenanceStage, NodeName, OperationId},
@@ -109,21 +109,38 @@ async fn resume(
     if args.surge {
         session.known.read_autoscalers().await;
     }
-    let past_of_replaced = past.filter(|_| args.wait_for == Some(WaitFor::Replaced));
-    let (by, now) = (&session.context.by, session.known.at);
-    let replaced = past_of_replaced.map(|past| replaced(session.cluster(), past, by, now));
-    let blank = || MaintenanceNotes::blank(id.clone(), session.context.by.clone());
-    let mut notes = notes.unwrap_or_else(blank);
-    refuse_running(&session, &notes, past.is_some(), args.agreement.take_over, "goes on with")?;
-    notes.nodes.extend(replaced.into_iter().flatten());
+    let notes = left_to_do(&session, &id, past, &args)?;
     let nodes: Vec<NodeName> = notes.nodes.keys().cloned().collect();
     let say = counted(nodes.len(), "node is", "nodes are");
     print_line(&format!("{id}: {say} left to do"));
     let options = args.options(nodes, guards, &session.known);
     print_rest(&mut session, &notes, &options).await?;
     confirm(&mut session, &args).await?;
+    // Somebody else may have gone on with it before the operator agreed.
+    let notes = left_to_do(&session, &id, past, &args)?;
+    let options = MaintenanceOptions { nodes: notes.nodes.keys().cloned().collect(), ..options };
     lock(&mut session, &args, id, past.is_some(), &options.nodes).await?;
     carry_out(session, args, options, MaintenanceOutcome::default(), Some(notes), None).await
+}
+
+/// Returns what a maintenance has left to do, as its nodes show now. `past` is the maintenance in this machine's journal.
+///
+/// # Errors
+/// Another process runs the maintenance.
+fn left_to_do(
+    session: &OperationSession,
+    id: &OperationId,
+    past: Option<&JournaledOperation>,
+    args: &MaintenanceArgs,
+) -> Result<MaintenanceNotes, CliError> {
+    let by = &session.context.by;
+    let notes = MaintenanceNotes::find(session.cluster(), id);
+    let mut notes = notes.unwrap_or_else(|| MaintenanceNotes::blank(id.clone(), by.clone()));
+    refuse_running(session, &notes, past.is_some(), args.agreement.take_over, "goes on with")?;
+    if let Some(past) = past.filter(|_| args.wait_for == Some(WaitFor::Replaced)) {
+        notes.nodes.extend(replaced(session.cluster(), past, by, session.known.clock.now()));
+    }
+    Ok(notes)
 }
 
 /// Ends a maintenance that was stopped.
@@ -148,6 +165,7 @@ async fn release(id: OperationId, args: MaintenanceArgs, connection: ConnectionA
     let (end, text) = match run.end(nodes).await? {
         Ok(()) => return Ok(()),
         Err(Stop::Failed(text)) => (OperationEnd::Partly, text),
+        Err(Stop::TakenOver(by)) => (OperationEnd::ClaimedByOther, runs_elsewhere(&by)),
         Err(Stop::Cancelled | Stop::Killed) => (OperationEnd::Cancelled, "interrupted".into()),
     };
     Err(CliError::Ended { end, text })

@@ -1,13 +1,16 @@
 //! Findings about drains that are blocked, and about maintenances.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{Finding, PartKind, Phrase, VerdictLevel, seconds};
 use crate::model::Model;
 use kordon_core::{
-    cluster::{MaintenanceNotes, NodeName, Pod},
+    cluster::{Key, MaintenanceNotes, NodeName, Pod},
     operation::DrainCount,
-    plan::{BlockedDrain, CordonWait, EvictionRules, words::counted},
+    plan::{BlockedDrain, CordonWait, EvictionRules, Verdict, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -18,17 +21,17 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     let finding = |drain: &BlockedDrain| {
         let foreign = model.cluster.node(&drain.node).and_then(|node| model.foreign_drain(node));
         let by = foreign.and_then(|drain| drain.by).map(|by| format!(" by {by}")).unwrap_or_default();
-        let gone = gone(model, &drain.node).map(|gone| format!(" ({gone})")).unwrap_or_default();
-        let time = seconds(now.since(drain.since));
-        let phrase = Phrase::from(format!("drain of {}{by}{gone} blocked ", drain.node)).time(time);
+        let gone =
+            drain_count(model, &drain.node).map_or(String::new(), |count| format!(" ({})", gone(count)));
+        let phrase = Phrase::from(format!("drain of {}{by}{gone} blocked ", drain.node))
+            .time(seconds(now.since(drain.since)));
         let others = others_of_blocked(model, &drain.node, now);
         let budgets = drain.to_string().replace("PodDisruptionBudget", "PDB");
         let names = match drain.budgets.as_slice() {
             [budget] if drain.awaited.is_empty() => format!("PDB {}", budget.name),
             _ => budgets.clone(),
         };
-        let in_short =
-            |budgets: &str| format!("drain of {}{by}{gone} blocked {time} by {budgets}", drain.node);
+        let in_short = |budgets: &str| format!("{} by {budgets}", phrase.text);
         let shorter = [in_short(&budgets) + &others.text, in_short(&names) + &others.text, in_short(&names)];
         let phrase = phrase.and(&format!(" by {drain}")).and_phrase(others);
         Finding::new(VerdictLevel::Warning, phrase).shortens_to(PartKind::Other, shorter.into())
@@ -59,12 +62,12 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// Progress of the drain of a node: `2 of 7 pods gone`; `None` if it is unknown.
-fn gone(model: &Model, node: &NodeName) -> Option<String> {
-    let count = drain_count(model, node)?;
-    Some(format!("{} of {} gone", count.gone, counted(count.total(), "pod", "pods")))
+/// Progress of a drain: `2 of 7 pods gone`.
+pub(super) fn gone(count: DrainCount) -> String {
+    format!("{} of {} gone", count.gone, counted(count.total(), "pod", "pods"))
 }
 
+/// Progress of the drain of a node; `None` if it is unknown.
 fn drain_count(model: &Model, node: &NodeName) -> Option<DrainCount> {
     let count = model.node_status(model.cluster.node(node)?)?.drain?;
     Some(count).filter(|count| count.total() > 0)
@@ -116,19 +119,17 @@ pub(super) fn hanging_drain(model: &Model, node: &NodeName, now: Timestamp) -> O
         (false, _) => "not ended after its grace period",
     };
     let (last, time) = (leaving.last(), seconds(overdue));
-    let gone = gone(model, node).map(|gone| format!(" ({gone})")).unwrap_or_default();
-    let phrase = Phrase::from(format!("drain of {node}{gone} hangs ")).time(time);
+    let phrase = Phrase::from(format!("drain of {node} ({}) hangs ", gone(count))).time(time);
     let short = format!("drain of {node} hangs {time}: {last} {why}");
     let finding = Finding::new(VerdictLevel::Warning, phrase.and(&format!(": {last} {why}")));
     Some(Finding { node: Some(node.clone()), ..finding }.shortens_to(PartKind::Other, vec![short]))
 }
 
-/// Returns what a drain waits for: its last pods, if all of them are terminating, or budgets that refuse evictions now: `,
-/// last 3 pods end within 15s`, `, last 2 pods end within 15s, 1 once its finalizer is removed`, `, last pod 5s overdue`, `,
-/// waits for PodDisruptionBudget shop/web`.
+/// Returns what the last pods of a drain wait for, if all of them are terminating: `, last 3 pods end within 15s`, `, last
+/// 2 pods end within 15s, 1 once its finalizer is removed`, `, last pod 5s overdue`.
 pub(super) fn last_of_drain(model: &Model, node: &NodeName, count: DrainCount, now: Timestamp) -> Phrase {
     let leaving = LeavingPods::find(model, node).filter(|leaving| leaving.pods == count.left());
-    let Some(leaving) = leaving else { return waits_for_budgets(model, node, now) };
+    let Some(leaving) = leaving else { return Phrase::from("") };
     let last = leaving.last();
     if leaving.deadline <= now {
         let phrase = Phrase::from(format!(", {last} ")).time(seconds(now.since(leaving.deadline)));
@@ -145,18 +146,48 @@ pub(super) fn last_of_drain(model: &Model, node: &NodeName, count: DrainCount, n
     }
 }
 
-/// Names the budgets that refuse evictions of a drain now: `, waits for PodDisruptionBudget shop/web`. Empty if none does.
-/// A drain that waits for long is blocked, which another finding says.
-fn waits_for_budgets(model: &Model, node: &NodeName, now: Timestamp) -> Phrase {
-    let is_blocked = model.views.blocked_drains.iter().any(|drain| drain.node == *node);
-    let node = model.cluster.node(node).filter(|_| !is_blocked);
+/// Returns which budgets refuse evictions of the drains of these nodes now, and whether they allow the next one by
+/// themselves: `, waits for PodDisruptionBudget shop/web: 1 more pod must be Ready`; of several drains `, 2 wait for
+/// PodDisruptionBudget shop/web, which never allows it: repair the pods`. Empty if none does.
+///
+/// These words belong to the finding that the nodes are Draining, which is a notice. They therefore need not wait until a
+/// refusal lasts: when it ends, neither the level nor another finding changes. Drains that are blocked are left out, because
+/// other findings are about them.
+pub(super) fn waits_for_budgets(model: &Model, nodes: &[&NodeName], now: Timestamp) -> Phrase {
     let rules = EvictionRules::from(&model.settings);
-    let budgets = node.map(|node| BlockedDrain::refusing_now(&model.cluster, node, &rules, now));
-    Phrase::from(match budgets.unwrap_or_default().as_slice() {
+    let is_blocked = |node: &NodeName| model.views.blocked_drains.iter().any(|drain| drain.node == *node);
+    let refusing: Vec<BTreeMap<Key, Verdict>> = nodes
+        .iter()
+        .filter(|node| !is_blocked(node))
+        .filter_map(|node| model.cluster.node(node))
+        .map(|node| BlockedDrain::refusing_now(&model.cluster, node, &rules, now))
+        .filter(|budgets| !budgets.is_empty())
+        .collect();
+    let who = if nodes.len() == 1 { String::new() } else { format!("{} ", refusing.len()) };
+    let wait = if refusing.len() == 1 { "waits" } else { "wait" };
+    let budgets: Vec<(Key, Verdict)> =
+        refusing.into_iter().flatten().collect::<BTreeMap<_, _>>().into_iter().collect();
+    Phrase::from(match budgets.as_slice() {
         [] => String::new(),
-        [one] => format!(", waits for PodDisruptionBudget {one}"),
-        several => format!(", waits for {} PodDisruptionBudgets", several.len()),
+        [(budget, verdict)] => {
+            format!(", {who}{wait} for PodDisruptionBudget {budget}{}", when_it_allows(verdict))
+        }
+        several => format!(", {who}{wait} for {} PodDisruptionBudgets", several.len()),
     })
+}
+
+/// Says when a budget allows the next eviction, as words after its name: `: 1 more pod must be Ready`, `, which never allows
+/// it: repair the pods`. Empty if that is not known.
+fn when_it_allows(verdict: &Verdict) -> String {
+    match (verdict, verdict.advice()) {
+        (_, Some(advice)) => format!(", which never allows it: {advice}"),
+        (Verdict::Waits { recoveries, .. }, None) => {
+            let pods = usize::try_from(*recoveries).unwrap_or(usize::MAX);
+            format!(": {} must be Ready", counted(pods, "more pod", "more pods"))
+        }
+        (Verdict::WaitsForOperator { operator, .. }, None) => format!(": {} must act", operator.operator),
+        (_, None) => String::new(),
+    }
 }
 
 /// Returns when the other pods of a blocked drain end: `; 4 others end within 1m39s`. Empty if no grace period runs.

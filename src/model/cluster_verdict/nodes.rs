@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Finding, PartKind, Phrase, VerdictLevel,
-    drains::{hanging_drain, last_of_drain},
+    drains::{gone, hanging_drain, last_of_drain, waits_for_budgets},
     seconds, time_until,
     zones::{disrupts_a_zone, is_disrupted, zones_down},
 };
@@ -27,8 +27,9 @@ pub(super) fn nodes(model: &Model, quiet: Option<&QuietNodes<'_>>, now: Timestam
     for (zone, nodes) in model.watchlist.zones() {
         let is_named = |state: NodeState| state.is_down() && named.contains(zone);
         for (name, state) in nodes.notable().filter(|(_, state)| !is_named(*state)) {
-            let hanging = hanging_drain(model, name, now).filter(|_| state == NodeState::Draining);
-            if let Some(finding) = hanging {
+            if state == NodeState::Draining
+                && let Some(finding) = hanging_drain(model, name, now)
+            {
                 findings.push(finding);
                 continue;
             }
@@ -59,14 +60,20 @@ pub(super) fn nodes(model: &Model, quiet: Option<&QuietNodes<'_>>, now: Timestam
     for (state, in_state) in &by_state {
         let level = level(model, *state);
         if level > VerdictLevel::Healthy {
-            findings.push(match in_state.names[..] {
+            let finding = match in_state.names[..] {
                 [name] => Finding { node: Some(name.clone()), ..one_node(model, *state, name, level, now) },
                 _ => several_nodes(model, &[(state, in_state)], level),
+            };
+            findings.push(match *state == NodeState::Draining {
+                true => finding.with_details(waits_for_budgets(model, &in_state.names, now)),
+                false => finding,
             });
         }
     }
-    let under_pressure = by_state.get(&NodeState::Pressure).map(|in_state| &in_state.names[..]);
-    let named = under_pressure.and_then(|names| <[_; 1]>::try_from(names).ok()).map(|[name]| name);
+    let named = match by_state.get(&NodeState::Pressure).map(|in_state| &in_state.names[..]) {
+        Some([name]) => Some(*name),
+        _ => None,
+    };
     findings.extend(evicting_kubelets(model, named, now));
     findings.extend(unmeasured(model).map(|text| Finding::new(VerdictLevel::Notice, text)));
     if is_silent && matches!(model.views.confidence, Some(Confidence::NoController { .. })) {
@@ -308,8 +315,7 @@ fn one_node(
     let mut short = None;
     let phrase = match status.and_then(|status| status.detail(now)) {
         Some(StateDetail::Progress(count)) => {
-            let gone = format!(", {} of {} gone", count.gone, counted(count.total(), "pod", "pods"));
-            let phrase = phrase.and(&gone);
+            let phrase = phrase.and(&format!(", {}", gone(count)));
             short = Some(phrase.text.clone());
             phrase.and_phrase(last_of_drain(model, name, count, now))
         }
@@ -341,7 +347,8 @@ fn down_longer(
     let down = now.since(model.cluster.local(ready.last_transition?));
     let word = match ready.status {
         ConditionStatus::Unknown => NodeState::Unknown,
-        ConditionStatus::True | ConditionStatus::False | ConditionStatus::Invalid => NodeState::NotReady,
+        ConditionStatus::False | ConditionStatus::Invalid => NodeState::NotReady,
+        ConditionStatus::True => return None,
     };
     (down >= evicting + Span::from_secs(60)).then(|| (word, seconds(down)))
 }

@@ -85,7 +85,8 @@ impl ClusterLink {
         self.health_checks.follow(app.shown_unhealthy_node());
         self.volume_attachments.follow(app.shown_starting_pod());
         self.operator_settings.follow(app.owners_with_settings());
-        self.kordon_lease.keep(&app.model, app.shows_info(), app.model.views.taken);
+        let shows_lease = app.shows_info() || app.shows_failure();
+        self.kordon_lease.keep(&app.model, shows_lease, app.model.views.taken);
         let usage = app.shows_usage() && !app.is_frozen();
         self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
     }

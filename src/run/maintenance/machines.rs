@@ -22,8 +22,10 @@ impl MaintenanceRun<'_> {
         while !machines.iter().all(MachineWork::is_over) {
             match self.look_at(&mut machines).await {
                 Ok(()) => {}
-                Err(Stop::Cancelled) => return self.finish_commands(machines).await,
-                Err(stop) => return Err(stop),
+                Err(stop @ (Stop::Cancelled | Stop::Failed(_))) => {
+                    return self.finish_commands(machines, stop).await;
+                }
+                Err(stop @ (Stop::Killed | Stop::TakenOver(_))) => return Err(stop),
             }
         }
         self.rest_while_paused().await
@@ -42,8 +44,9 @@ impl MaintenanceRun<'_> {
         self.look().await
     }
 
-    /// Waits for the commands that run, and records the end of each. The work on a machine is not interrupted halfway.
-    async fn finish_commands(&mut self, machines: Vec<MachineWork>) -> Result<(), Stop> {
+    /// Waits for the commands that run although the maintenance stops, and records the end of each. The work on a machine
+    /// is not interrupted halfway, and a resume does not repeat it. Returns why the maintenance stops.
+    async fn finish_commands(&mut self, machines: Vec<MachineWork>, stop: Stop) -> Result<(), Stop> {
         let mut running: Vec<(NodeName, String, RunningHook)> = machines
             .into_iter()
             .filter_map(|machine| match machine.stage {
@@ -52,16 +55,18 @@ impl MaintenanceRun<'_> {
             })
             .collect();
         if running.is_empty() {
-            return Err(Stop::Cancelled);
+            return Err(stop);
         }
         running.sort_by(|(one, ..), (other, ..)| one.cmp(other));
         let names: Vec<&str> = running.iter().map(|(name, ..)| &**name).collect();
-        let text = format!(
-            "waits for the commands that run for {}; interrupt again to leave them",
-            names.join(", ")
-        );
+        let interrupt = match stop {
+            Stop::Cancelled => "interrupt again",
+            Stop::Failed(_) | Stop::TakenOver(_) | Stop::Killed => "interrupt twice",
+        };
+        let text =
+            format!("waits for the commands that run for {}; {interrupt} to leave them", names.join(", "));
         self.tell(Severity::Warning, "", text).await;
-        let mut stop = Stop::Cancelled;
+        let mut stop = stop;
         while !running.is_empty() {
             let ends = running.iter_mut().map(|(_, _, running)| Box::pin(running.end()));
             let (ended, place) = tokio::select! {
@@ -77,7 +82,7 @@ impl MaintenanceRun<'_> {
                     match self.write_while_paused(vec![write]).await {
                         Ok(()) | Err(Stop::Cancelled) => {}
                         Err(Stop::Killed) => return Err(Stop::Killed),
-                        Err(Stop::Failed(why)) => stop = Stop::Failed(why),
+                        Err(failed @ (Stop::Failed(_) | Stop::TakenOver(_))) => stop = failed,
                     }
                     if self.terms.wait_for.is_none() {
                         self.record(&name, NodeResult::Worked, now);

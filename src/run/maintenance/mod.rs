@@ -7,6 +7,7 @@ mod gates;
 mod host;
 mod machine;
 mod machines;
+mod notes;
 mod replaced;
 mod stop;
 mod terms;
@@ -22,19 +23,19 @@ use tokio::{
 };
 
 use super::{
-    approval_driver::decide, operation_driver::OperationRun, signals::OperatorRequests,
+    approval_driver::decide,
+    operation_driver::{OperationRun, Returned},
+    signals::OperatorRequests,
     watched_model::WatchedModel,
 };
 use crate::executor::{
     hook::{Hook, HookLine},
+    requests::RequestLink,
     write_context::{OperationLock, WriteContext, WriteContextError},
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{
-        Cluster, MaintenanceNote, MaintenanceNotes, MaintenanceStage, Node, NodeName, Uid,
-        maintenance_note::RENEW_NOTE_EVERY,
-    },
+    cluster::{Cluster, MaintenanceNotes, MaintenanceStage, NodeName},
     engine::Severity,
     maintenance::{
         MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOptions, MaintenanceOutcome,
@@ -52,6 +53,7 @@ use kordon_time::{Span, Timestamp};
 use gates::Gates;
 use host::WaveHost;
 use machine::{MachineWork, RunningHook, WorkStage};
+use notes::mark;
 pub use replaced::replaced;
 pub use stop::Stop;
 pub use terms::{MaintenanceTerms, OnFailure};
@@ -142,6 +144,7 @@ impl<'a> MaintenanceRun<'a> {
         let began = self.now();
         let stopped = self.run(begun).await;
         let not_started = self.outcome.not_started(&self.options.nodes);
+        let is_taken_over = matches!(stopped, Err(Stop::TakenOver(_)));
         let is_killed = matches!(stopped, Err(Stop::Killed));
         let (kind, says) = match stopped {
             Ok(()) if self.outcome.left_out.is_empty() => (MaintenanceEndKind::Done, String::new()),
@@ -150,10 +153,11 @@ impl<'a> MaintenanceRun<'a> {
                 (MaintenanceEndKind::Partly, format!("{nodes} in no wave"))
             }
             Err(Stop::Cancelled | Stop::Killed) => (MaintenanceEndKind::Cancelled, "interrupted".into()),
+            Err(Stop::TakenOver(by)) => (MaintenanceEndKind::Paused, runs_elsewhere(&by)),
             Err(Stop::Failed(why)) if self.roll_back().await => (MaintenanceEndKind::RolledBack, why),
             Err(Stop::Failed(why)) => (MaintenanceEndKind::Paused, why),
         };
-        if kind.journaled().is_none() && !is_killed {
+        if kind.journaled().is_none() && !is_killed && !is_taken_over {
             self.mark_stopped().await;
         }
         let operation = self.lock.id.clone();
@@ -162,6 +166,7 @@ impl<'a> MaintenanceRun<'a> {
         );
         let says = match kind.journaled() {
             Some(_) => says,
+            None if is_taken_over => says,
             None => format!("{says}; {next}"),
         };
         let (ended, outcome) = (self.now(), self.outcome);
@@ -177,7 +182,11 @@ impl<'a> MaintenanceRun<'a> {
     /// # Errors
     /// The journal cannot be written. The inner error is the reason why not all nodes were released.
     pub async fn end(mut self, nodes: Vec<NodeName>) -> Result<Result<(), Stop>, WriteContextError> {
-        if let Err(stop) = self.release(nodes).await {
+        let released = match self.take_notes().await {
+            Ok(()) => self.release(nodes).await,
+            Err(stop) => Err(stop),
+        };
+        if let Err(stop) = released {
             return Ok(Err(stop));
         }
         self.lock.record_end(OperationEnd::Cancelled, "released".into(), self.clock).await?;
@@ -186,6 +195,7 @@ impl<'a> MaintenanceRun<'a> {
 
     async fn run(&mut self, begun: Option<MaintenanceNotes>) -> Result<(), Stop> {
         if let Some(notes) = begun {
+            self.take_notes().await?;
             self.finish_wave(&notes).await?;
         }
         while !self.options.nodes.is_empty() {
@@ -358,11 +368,11 @@ impl<'a> MaintenanceRun<'a> {
         };
         self.rest_while_paused().await?;
         let Approved { operation, plan, .. } = *approved;
-        let operation = self.drive(operation, InputFrom::Operator).await;
-        if self.is_paused {
-            self.note_pause(Some(self.now()));
-        }
+        let operation = self.drive_drains(operation).await?;
         let (progress, now) = (operation.progress(), self.now());
+        if let Some(stop) = progress.nodes.iter().find_map(|node| self.taken_over(&node.stage)) {
+            return Err(stop);
+        }
         if let Some(plan) = &plan {
             self.outcome.count_pods(&progress, plan);
         }
@@ -390,22 +400,6 @@ impl<'a> MaintenanceRun<'a> {
         }
     }
 
-    /// Returns the write of the annotation that records a node's maintenance stage. The write leaves the node cordoned
-    /// or uncordoned, as it is.
-    fn staged(&self, name: &NodeName, stage: MaintenanceStage, before: &str) -> (NodeName, MaintenanceWrite) {
-        let cordoned = self.watched.cluster().node(name).is_some_and(|node| node.unschedulable);
-        let (before, paused) = (before.into(), self.paused_since);
-        (name.clone(), MaintenanceWrite::Mark { stage, cordoned, before, paused })
-    }
-
-    /// Notes since when nothing goes on, or that the maintenance goes on. The next look writes it to a node.
-    fn note_pause(&mut self, since: Option<Timestamp>) {
-        if self.paused_since.is_some() != since.is_some() {
-            self.paused_since = since;
-            self.renews_at = self.now();
-        }
-    }
-
     fn record(&mut self, node: &NodeName, result: NodeResult, now: Timestamp) {
         self.outcome.record(node, result, now);
         self.tell_progress();
@@ -415,10 +409,42 @@ impl<'a> MaintenanceRun<'a> {
         (self.tell)(MaintenanceNews::Progress(Box::new(self.outcome.clone())));
     }
 
-    /// Drives an operation to its end. If the operator asks twice to stop, returns the operation before its end.
-    async fn drive(&mut self, operation: Operation, from: InputFrom) -> Operation {
-        let (link, journal) = (self.context.start_executor(&self.lock), Some(self.lock.writer.clone()));
-        let watched = self.watched.reborrow();
+    /// Drives the drains of a wave to their end. Whenever the operator pauses or resumes them, a node shows that at once:
+    /// the drains may take long after that. If the operator asks twice to stop, returns the operation before its end.
+    async fn drive_drains(&mut self, mut operation: Operation) -> Result<Operation, Stop> {
+        let mut link = self.context.start_executor(&self.lock);
+        loop {
+            let returned;
+            (operation, link, returned) = self.drive(operation, link, InputFrom::Operator).await;
+            self.is_paused = operation.is_paused();
+            if returned == Returned::Ended {
+                return Ok(operation);
+            }
+            let since = self.is_paused.then(|| self.now());
+            self.note_pause(since);
+            match self.renew().await {
+                Ok(()) | Err(Stop::Cancelled) => {}
+                Err(Stop::Killed) => return Ok(operation),
+                Err(stop @ Stop::TakenOver(_)) => return Err(stop),
+                Err(Stop::Failed(why)) => {
+                    let text = format!("others cannot see whether it is paused: {why}");
+                    self.tell(Severity::Warning, "", text).await;
+                }
+            }
+            // The operation of the renewal has received what the watches reported meanwhile.
+            operation.handle_change(self.watched.cluster(), self.now());
+        }
+    }
+
+    /// Drives an operation to its end, or until the operator pauses or resumes it. If the operator asks twice to stop,
+    /// returns the operation before its end.
+    async fn drive(
+        &mut self,
+        operation: Operation,
+        link: RequestLink,
+        from: InputFrom,
+    ) -> (Operation, RequestLink, Returned) {
+        let (watched, journal) = (self.watched.reborrow(), Some(self.lock.writer.clone()));
         let mut run = OperationRun { operation, watched, link, journal, clock: self.clock };
         let OperatorRequests { input, stop } = &mut self.operator;
         let (_nobody, mut no_input) = mpsc::channel(1);
@@ -427,75 +453,16 @@ impl<'a> MaintenanceRun<'a> {
             InputFrom::Nobody => &mut no_input,
         };
         let tell = &mut self.tell;
-        tokio::select! {
-            () = run.run(input, |notice| tell(MaintenanceNews::Notice(notice.clone()))) => {}
+        let returned = tokio::select! {
+            returned = run.run(input, |notice| tell(MaintenanceNews::Notice(notice.clone()))) => returned,
             _ = stop => {
                 let text = "second interrupt: stopping now".into();
                 let (at, level) = (self.clock.now(), Severity::Warning);
                 tell(MaintenanceNews::Notice(OperationNotice { at, level, subject: String::new(), text }));
+                Returned::Ended
             }
-        }
-        let operation = run.operation;
-        if from == InputFrom::Operator {
-            self.is_paused = operation.is_paused();
-        }
-        operation
-    }
-
-    /// Writes the annotations that record the maintenance stages of nodes, once the maintenance is not paused. Nodes that
-    /// are gone are left out.
-    async fn write(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Result<(), Stop> {
-        self.rest_while_paused().await?;
-        self.write_while_paused(writes).await
-    }
-
-    /// Writes these annotations even while the maintenance is paused.
-    async fn write_while_paused(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Result<(), Stop> {
-        let cluster = self.watched.cluster();
-        let is_due = |node: &Node, write: &MaintenanceWrite| match (write, &node.maintenance) {
-            (MaintenanceWrite::Mark { stage, cordoned, .. }, Some(note)) => {
-                note.operation != self.lock.id || note.stage != *stage || node.unschedulable != *cordoned
-            }
-            (_, Some(_)) | (MaintenanceWrite::Mark { .. }, None) => true,
-            (MaintenanceWrite::Stop, None) => false,
-            (MaintenanceWrite::Release, None) => node.cordon().is_some(),
-            (MaintenanceWrite::Leave, None) => false,
         };
-        let found: Vec<(NodeName, Uid, MaintenanceWrite)> = writes
-            .into_iter()
-            .filter_map(|(name, write)| {
-                let node = cluster.node(&name).filter(|node| is_due(node, &write))?;
-                Some((name, node.uid.clone(), write))
-            })
-            .collect();
-        self.write_to(found).await
-    }
-
-    async fn write_to(&mut self, writes: Vec<(NodeName, Uid, MaintenanceWrite)>) -> Result<(), Stop> {
-        if writes.is_empty() {
-            return Ok(());
-        }
-        for (name, _, write) in &writes {
-            match write {
-                MaintenanceWrite::Release | MaintenanceWrite::Leave => self.released.insert(name.clone()),
-                MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop => self.released.remove(name),
-            };
-        }
-        let (options, rules) = (self.operation_options(), self.watched.rules());
-        let operation = Operation::maintain(writes, options, rules, self.watched.cluster(), self.now());
-        let operation = self.drive(operation, InputFrom::Nobody).await;
-        self.renews_at = self.now() + RENEW_NOTE_EVERY;
-        match operation.ended() {
-            None => return Err(Stop::Killed),
-            Some(OperationEnd::Cancelled) => return Err(Stop::Cancelled),
-            Some(_) => {}
-        }
-        let failed = operation.progress().nodes.into_iter().find_map(|node| match node.stage {
-            NodeProgressStage::Incomplete(NodeIncomplete::Gone | NodeIncomplete::OtherNode) => None,
-            NodeProgressStage::Incomplete(why) => Some(format!("{}: {why}", node.node)),
-            _ => None,
-        });
-        failed.map_or(Ok(()), |text| Err(Stop::Failed(text)))
+        (run.operation, run.link, returned)
     }
 
     fn operation_options(&self) -> OperationOptions {
@@ -628,45 +595,10 @@ impl<'a> MaintenanceRun<'a> {
         if self.now() >= self.renews_at { self.renew().await } else { Ok(()) }
     }
 
-    /// Writes the maintenance annotation of one node again, so that others see that the maintenance is still running. A
-    /// node that was released may still have its annotation in the watched state; to write that again would cordon it.
-    async fn renew(&mut self) -> Result<(), Stop> {
-        let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
-        let mut notes = notes.into_iter().flat_map(|notes| notes.nodes);
-        let Some((name, note)) = notes.find(|(name, _)| !self.released.contains(name)) else {
-            return Ok(());
-        };
-        let Some(node) = self.watched.cluster().node(&name) else { return Ok(()) };
-        let uid = node.uid.clone();
-        let (name, write) = self.staged(&name, note.stage, &note.before);
-        self.write_to(vec![(name, uid, write)]).await
-    }
-
-    /// Writes into the notes of the remaining nodes that the maintenance was stopped. Otherwise, it would count as
-    /// running until the notes are old.
-    async fn mark_stopped(&mut self) {
-        let (cluster, now) = (self.watched.cluster(), self.now());
-        let fresh = MaintenanceNotes::find(cluster, &self.lock.id).map(|notes| notes.nodes);
-        let fresh = fresh.into_iter().flatten().filter(|(_, note)| note.is_fresh(now));
-        let write = |(name, _): (NodeName, MaintenanceNote)| {
-            let uid = cluster.node(&name)?.uid.clone();
-            Some((name, uid, MaintenanceWrite::Stop))
-        };
-        let writes = fresh.filter_map(write).collect();
-        if let Err(Stop::Failed(text)) = self.write_to(writes).await {
-            self.tell(Severity::Warning, "", format!("counts as running for some minutes: {text}")).await;
-        }
-    }
-
     /// Releases the nodes that are in no wave.
     async fn release_left_out(&mut self) -> Result<(), Stop> {
         let nodes = std::mem::take(&mut self.options.nodes);
         self.release(nodes).await
-    }
-
-    /// Removes the annotations of this maintenance from nodes, and uncordons the nodes that it has cordoned.
-    async fn release(&mut self, nodes: Vec<NodeName>) -> Result<(), Stop> {
-        self.write(nodes.into_iter().map(|name| (name, MaintenanceWrite::Release)).collect()).await
     }
 
     /// If the operator chose [`OnFailure::Rollback`], uncordons the nodes that are not drained, and leaves the drained
@@ -716,6 +648,11 @@ enum InputFrom {
     Nobody,
 }
 
+/// Says that another process has resumed the maintenance.
+pub fn runs_elsewhere(by: &str) -> String {
+    format!("{by} has resumed it elsewhere, and runs it now")
+}
+
 /// Computes waves in the background, while the cluster is watched. Calls `tell` with the progress.
 ///
 /// # Errors
@@ -733,9 +670,4 @@ pub async fn plan(
         MaintenancePlan::with_progress(&cluster, &options, rules, now, &tell)
     });
     watched.while_watching(clock, work).await
-}
-
-/// Returns the write of the annotation that records a node's maintenance stage.
-fn mark(stage: MaintenanceStage, cordoned: bool, before: &str) -> MaintenanceWrite {
-    MaintenanceWrite::Mark { stage, cordoned, before: before.into(), paused: None }
 }

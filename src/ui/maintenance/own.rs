@@ -49,15 +49,20 @@ pub fn lines(scene: &Scene, width: usize) -> Vec<Runs> {
     lines
 }
 
-/// Progress in one line: `maintenance-1 runs for 3m12s: 4 of 9 nodes done, 31 pods moved`.
+/// Progress in one line: `maintenance-1 runs after 3m12s: 4 of 9 nodes done, 31 pods moved`, `maintenance-1 is paused
+/// after 3m12s: 4 of 9 nodes done, 31 pods moved, 2 still terminating`.
 fn head(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
     let until = match &entry.state {
         MaintenanceState::Ended { at, .. } => *at,
         _ => scene.now,
     };
     let outcome = &entry.outcome;
+    let terminating = match entry.terminating(&scene.app.model) {
+        pods if pods > 0 && entry.state == MaintenanceState::Paused => format!(", {pods} still terminating"),
+        _ => String::new(),
+    };
     let progress = format!(
-        " after {}: {} of {} done, {} moved",
+        " after {}: {} of {} done, {} moved{terminating}",
         Span::from_secs(until.since(entry.began).as_secs()),
         outcome.done(),
         counted(outcome.count(), "node", "nodes"),

@@ -51,13 +51,10 @@ pub async fn dry_runs_write_nothing(plane: &mut Plane) -> Result<()> {
 
     let lines = plane.audit_of(PLANNER)?;
     ensure!(lines.len() > 20, "the audit log has only {} of our requests", lines.len());
-    let wrote: Vec<String> = lines.iter().filter(|line| is_mutation(line)).map(ToString::to_string).collect();
-    ensure!(wrote.is_empty(), "seed {seed}: {wrote:#?}");
+    expect_no_writes(&lines, &before, &client, seed).await?;
     let dry = |line: &&Value| is_write(line) && !is_review(line);
     let dry_runs = lines.iter().filter(dry).count();
     ensure!(dry_runs > 0, "no write was validated by the server");
-    let after = ClusterState::of(&client).await?;
-    ensure!(before == after, "seed {seed}: was {before:#?}, is {after:#?}");
     say(&format!(
         "e2e_actions: {duration:?}: {} commands, {} keys in {} dashboards; {} requests of ours, {dry_runs} of them dry runs, \
          none of which writes",
@@ -278,9 +275,23 @@ impl ClusterState {
     }
 }
 
+/// Checks that none of these requests changes anything, and that the objects are as before.
+pub async fn expect_no_writes(
+    lines: &[Value],
+    before: &ClusterState,
+    client: &Client,
+    seed: u64,
+) -> Result<()> {
+    let wrote: Vec<String> = lines.iter().filter(|line| is_mutation(line)).map(ToString::to_string).collect();
+    ensure!(wrote.is_empty(), "seed {seed}: {wrote:#?}");
+    let after = ClusterState::of(client).await?;
+    ensure!(*before == after, "seed {seed}: was {before:#?}, is {after:#?}");
+    Ok(())
+}
+
 /// Whether a request changes something: it is not a read, an access review or a dry run. Deletions and evictions have
 /// `dryRun` in their body, other requests in their query.
-pub fn is_mutation(line: &Value) -> bool {
+fn is_mutation(line: &Value) -> bool {
     if !is_write(line) || is_review(line) {
         return false;
     }

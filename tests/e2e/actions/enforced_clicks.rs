@@ -9,7 +9,7 @@ use kordon::app::{UserAction, commands::COMMANDS};
 
 use super::{
     cluster::{ClusterSize, PLANNER, UserShell, env_number, may_drain, run_length, start_cluster},
-    dry_run::{ClusterState, DASHBOARD_LIFETIME, SIZE, bytes, click, is_mutation, last, random_mouse},
+    dry_run::{ClusterState, DASHBOARD_LIFETIME, SIZE, bytes, click, expect_no_writes, last, random_mouse},
 };
 use crate::{
     common::terminal::Terminal,
@@ -34,11 +34,7 @@ pub async fn clicks_in_enforce_confirm_nothing(plane: &mut Plane) -> Result<()> 
     let before = ClusterState::of(&client).await?;
     let clicked = tokio::task::block_in_place(|| Clicked::during(duration, &shell, seed))?;
     ensure!(clicked.questions > 0, "seed {seed}: no question was asked");
-    let lines = plane.audit_of(PLANNER)?;
-    let wrote: Vec<String> = lines.iter().filter(|line| is_mutation(line)).map(ToString::to_string).collect();
-    ensure!(wrote.is_empty(), "seed {seed}: {wrote:#?}");
-    let after = ClusterState::of(&client).await?;
-    ensure!(before == after, "seed {seed}: was {before:#?}, is {after:#?}");
+    expect_no_writes(&plane.audit_of(PLANNER)?, &before, &client, seed).await?;
     let Clicked { dashboards, keys, events, questions } = clicked;
     say(&format!(
         "e2e_actions: {duration:?} in enforce: {events} events of the mouse, {questions} of them over questions, and {keys} \

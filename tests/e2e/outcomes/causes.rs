@@ -225,13 +225,13 @@ impl<'a> Difference<'a> {
 
     fn room_changed(&self) -> Option<String> {
         let Self { pod, began, read, expected, node, run, .. } = *self;
-        let mut others = run.differences.iter().filter(|((at, other), difference)| {
+        let other = run.differences.iter().find(|((at, other), difference)| {
             let is_between = |at: Timestamp| began.since(at) < AT_ONCE && at <= read;
             let moves = difference["predicted"] == "moves" && difference["became"] == "moves";
             let is_of_room = difference["predictedNode"] == node || difference["node"] == expected;
             other != pod && Timestamp::parse(at).is_some_and(is_between) && moves && is_of_room
         });
-        others.next().map(|((_, other), _)| format!("the replacement of {other} went elsewhere"))
+        other.map(|((_, other), _)| format!("the replacement of {other} went elsewhere"))
     }
 
     fn job_failed_again(&self) -> Option<String> {

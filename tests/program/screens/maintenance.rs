@@ -111,9 +111,12 @@ fn the_maintenance_sheet_says_one_thing_about_a_maintenance_of_this_dashboard() 
     let running = sheet(&mut fixture);
     assert!(running.contains(" runs after 0s: 0 of 2 nodes done, 2 pods moved"), "{running}");
     assert!(running.contains(" by sre@desk: runs, 2 nodes left"), "{running}");
+    let pod = fixture.world.workload_pods(&nodes[0]).next().expect("a pod").key.to_string();
+    fixture.terminate(&pod, &[]);
     fixture.press("p");
     let paused = sheet(&mut fixture);
-    assert!(paused.contains(" is paused after 0s: "), "{paused}");
+    let progress = " is paused after 0s: 0 of 2 nodes done, 2 pods moved, 1 still terminating";
+    assert!(paused.contains(progress), "{paused}");
     assert!(paused.contains("p resume  ") && running.contains("p pause  "), "the key does this: {paused}");
     assert!(paused.contains(" by sre@desk: is paused, 2 nodes left"), "{paused}");
 

@@ -24,6 +24,10 @@ impl Operation {
         seen: &Node,
         now: Timestamp,
     ) -> Option<NodeIncomplete> {
+        if let Some(other) = self.resumed_by_other(seen, now) {
+            let takes_over = self.options.take_over && self.nodes[place].resumes();
+            return (!takes_over).then_some(other);
+        }
         let note = seen.maintenance.as_ref()?;
         let is_ours =
             note.operation == self.options.id || Some(&note.operation) == self.options.undoes.as_ref();
@@ -43,6 +47,16 @@ impl Operation {
             (self.nodes[place].subject(), format!("taken over from {operation}, a maintenance of {by}"));
         self.notify(now, Severity::Warning, subject, text);
         None
+    }
+
+    /// Returns that another process runs the same maintenance, as its note on the node shows; `None` if none does. Several
+    /// processes may try to resume a maintenance, and a process that was asleep may wake up after a resume: only the one
+    /// that renewed the note last may go on, so that nothing is done twice.
+    pub(super) fn resumed_by_other(&self, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
+        let note = seen.maintenance.as_ref().filter(|note| note.operation == self.options.id)?;
+        let (by, operation) = (note.by.clone(), note.operation.clone());
+        let is_others = by != self.options.by && note.is_fresh(now);
+        is_others.then_some(NodeIncomplete::ClaimedByOther { by, operation })
     }
 
     /// Decides what to write to a node of a maintenance. The write fails if the node has changed since it was read, so
@@ -66,9 +80,15 @@ impl Operation {
         let is_ours = takes_over || cordoned_by == Some(id);
         let wants = match write {
             MaintenanceWrite::Mark { cordoned, .. } => *cordoned,
-            MaintenanceWrite::Stop => seen.unschedulable,
+            MaintenanceWrite::Resume
+            | MaintenanceWrite::Renew { .. }
+            | MaintenanceWrite::Stop
+            | MaintenanceWrite::Leave => seen.unschedulable,
             MaintenanceWrite::Release => false,
-            MaintenanceWrite::Leave => seen.unschedulable,
+        };
+        let renewed = |paused| {
+            let (by, note) = (self.options.by.clone(), (**seen.maintenance.as_ref()?).clone());
+            Some(MaintenanceNote { by, renewed: now, paused, ..note }.to_text())
         };
         let note = match write {
             MaintenanceWrite::Mark { stage, before, paused, .. } => {
@@ -77,10 +97,16 @@ impl Operation {
                 let note = MaintenanceNote { by, operation, stage, renewed: now, before, paused };
                 Some(note.to_text())
             }
-            MaintenanceWrite::Stop => match seen.maintenance.as_ref().filter(|_| is_noted) {
-                Some(note) => Some((**note).clone().stopped().to_text()),
-                None => return NodeDecision::Unchanged,
-            },
+            MaintenanceWrite::Resume | MaintenanceWrite::Renew { .. } | MaintenanceWrite::Stop
+                if !is_noted =>
+            {
+                return NodeDecision::Unchanged;
+            }
+            MaintenanceWrite::Resume => renewed(None),
+            MaintenanceWrite::Renew { paused } => renewed(*paused),
+            MaintenanceWrite::Stop => {
+                seen.maintenance.as_ref().map(|note| (**note).clone().stopped().to_text())
+            }
             MaintenanceWrite::Release if !is_noted && !is_ours => return NodeDecision::Unchanged,
             MaintenanceWrite::Leave if !is_noted => return NodeDecision::Unchanged,
             MaintenanceWrite::Release | MaintenanceWrite::Leave => None,

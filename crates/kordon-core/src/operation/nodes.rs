@@ -130,7 +130,12 @@ impl NodeTask {
             NodeGoal::Cordon { on: false } => "uncordoned",
             NodeGoal::Delete => "deleted",
             NodeGoal::Maintain(MaintenanceWrite::Release | MaintenanceWrite::Leave) => "released",
-            NodeGoal::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => "marked",
+            NodeGoal::Maintain(
+                MaintenanceWrite::Mark { .. }
+                | MaintenanceWrite::Resume
+                | MaintenanceWrite::Renew { .. }
+                | MaintenanceWrite::Stop,
+            ) => "marked",
             NodeGoal::Undo(undo) => match undo.steps[..] {
                 [UndoStep::Uncordon] => "uncordoned",
                 [UndoStep::Cordon] => "cordoned",
@@ -143,6 +148,11 @@ impl NodeTask {
     /// Whether the operation writes the stage of a maintenance to the node.
     pub(super) const fn is_maintained(&self) -> bool {
         matches!(self.goal, NodeGoal::Maintain(_))
+    }
+
+    /// Whether the operation takes over the node's note of its own maintenance, to resume it.
+    pub(super) const fn resumes(&self) -> bool {
+        matches!(self.goal, NodeGoal::Maintain(MaintenanceWrite::Resume))
     }
 
     /// Whether the write disturbs another maintenance of the node, as in
@@ -302,7 +312,12 @@ impl Operation {
             NodeGoal::Maintain(MaintenanceWrite::Release) => "released from the maintenance",
             NodeGoal::Maintain(MaintenanceWrite::Leave) => "released from the maintenance, and left as it is",
             // Send no notice here, because a maintenance reports the stages of its nodes itself.
-            NodeGoal::Maintain(MaintenanceWrite::Mark { .. } | MaintenanceWrite::Stop) => return,
+            NodeGoal::Maintain(
+                MaintenanceWrite::Mark { .. }
+                | MaintenanceWrite::Resume
+                | MaintenanceWrite::Renew { .. }
+                | MaintenanceWrite::Stop,
+            ) => return,
             NodeGoal::Cordon { .. } | NodeGoal::Delete | NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => {
                 self.nodes[place].done()
             }
@@ -588,6 +603,9 @@ impl Operation {
         if let Some(claim) = seen.drain_claim.as_ref().filter(|claim| claim.operation != self.options.id) {
             let DrainClaim { by, operation, .. } = (**claim).clone();
             return self.lose_node(place, NodeIncomplete::ClaimedByOther { by, operation }, now);
+        }
+        if let Some(other) = self.resumed_by_other(seen, now) {
+            return self.lose_node(place, other, now);
         }
         if !seen.unschedulable && !node.is_stopped() {
             self.nodes[place].renew_at = Some(now + RENEW_EVERY);

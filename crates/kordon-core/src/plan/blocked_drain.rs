@@ -12,8 +12,9 @@ use super::{
     drain_start::drain_began,
     eviction::{self, EvictionBlock, EvictionDecision},
     operator_budgets::operator_of_pod,
-    outlook::never_allows,
+    outlook::{never_allows, refusal},
     rules::EvictionRules,
+    verdict::Verdict,
     words::named,
 };
 use crate::cluster::{Cluster, Key, Node, NodeName, Pod, PodTreatment, Scope, pod::DO_NOT_DISRUPT};
@@ -57,10 +58,8 @@ impl BlockedDrain {
     ) -> Option<Self> {
         let since = drain_began(cluster, node)?.max(last_left.unwrap_or(Timestamp::EPOCH));
         let left: Vec<&Arc<Pod>> = pods_left(cluster, node).collect();
-        let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));
         let is_early = now.since(since) < PATIENCE;
-        let scales_up = node.drain_claim.as_ref().is_some_and(|claim| !claim.surges.is_empty());
-        if is_early && scales_up || !left.iter().all(is_known) {
+        if is_early && scales_up(node) || !knows_budgets(cluster, &left) {
             return None;
         }
         let states = budget::states(cluster, left.iter().copied(), rules, now);
@@ -69,19 +68,13 @@ impl BlockedDrain {
         if is_early {
             awaited.clear();
         }
-        let blocks: Vec<(&Arc<Pod>, EvictionBlock)> = left
-            .iter()
-            .filter_map(|pod| match eviction::decision(cluster, pod, &states, rules) {
-                EvictionDecision::Blocked(block) => Some((*pod, block)),
-                EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
-            })
-            .collect();
+        let blocks = blocks(cluster, &left, &states, rules);
         let may_change = is_early || blocks.len() < left.len();
         let blocks: Vec<(&Arc<Pod>, EvictionBlock)> = blocks
             .into_iter()
             .filter(|(pod, block)| !may_change || is_refused_for_good(pod, block, &states))
             .collect();
-        let budgets: BTreeSet<Key> = blocks.iter().flat_map(|(_, block)| block.budgets().cloned()).collect();
+        let budgets = budgets_of(&blocks);
         let unhealthy = unhealthy(cluster, budgets.iter().filter_map(|key| states.get(key)), rules, now);
         (!budgets.is_empty() || !awaited.is_empty()).then(|| Self {
             node: node.name.clone(),
@@ -94,25 +87,43 @@ impl BlockedDrain {
         })
     }
 
-    /// Returns the budgets that refuse now to let pods of a drained node leave, sorted by name. The drain is blocked by
-    /// them only if that lasts ([`Self::find`]): most allow the next eviction once a replacement is Ready. Empty if a
-    /// budget is not known.
-    pub fn refusing_now(cluster: &Cluster, node: &Node, rules: &EvictionRules, now: Timestamp) -> Vec<Key> {
+    /// Returns the budgets that refuse evictions of a drain now, each with the verdict on the first pod that it refuses.
+    /// Empty if a budget is not known.
+    ///
+    /// A refusal counts from its start, not only after `PATIENCE`, because the drain is no more than a notice for it: most
+    /// budgets allow the next eviction once a replacement is Ready, and [`Verdict::Waits`] says how many pods that takes. A
+    /// budget is left out if the next sync of the disruption controller, within a second or two, lifts its refusal. So is
+    /// one that never allows an eviction, while the drain scales Deployments up.
+    pub fn refusing_now(
+        cluster: &Cluster,
+        node: &Node,
+        rules: &EvictionRules,
+        now: Timestamp,
+    ) -> BTreeMap<Key, Verdict> {
         let left: Vec<&Arc<Pod>> = pods_left(cluster, node).collect();
-        let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));
-        if !left.iter().all(is_known) {
-            return Vec::new();
+        let mut refusing = BTreeMap::new();
+        if !knows_budgets(cluster, &left) {
+            return refusing;
         }
+        let scales_up = scales_up(node);
         let states = budget::states(cluster, left.iter().copied(), rules, now);
-        let budgets: BTreeSet<Key> = left
-            .iter()
-            .filter_map(|pod| match eviction::decision(cluster, pod, &states, rules) {
-                EvictionDecision::Blocked(block) => Some(block),
-                EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
-            })
-            .flat_map(|block| block.budgets().cloned().collect::<Vec<_>>())
-            .collect();
-        budgets.into_iter().collect()
+        for pod in left.into_iter().filter(|pod| PodTreatment::find(node, pod) == PodTreatment::Evicted) {
+            let EvictionDecision::Blocked(block) = eviction::decision(cluster, pod, &states, rules) else {
+                continue;
+            };
+            let Some(budget) = block.budgets().next() else { continue };
+            if refusing.contains_key(budget) || states.get(budget).is_some_and(BudgetState::lags) {
+                continue;
+            }
+            match refusal(cluster, pod, rules, now) {
+                None | Some(Verdict::WaitsForController { .. }) => {}
+                Some(Verdict::Blocked { .. }) if scales_up => {}
+                Some(verdict) => {
+                    refusing.insert(budget.clone(), verdict);
+                }
+            }
+        }
+        refusing
     }
 
     /// Returns the drain and what blocks it: `drain of n3 blocked by PodDisruptionBudget monitoring/grafana`.
@@ -160,11 +171,38 @@ impl fmt::Display for BlockedDrain {
     }
 }
 
+fn knows_budgets(cluster: &Cluster, pods: &[&Arc<Pod>]) -> bool {
+    pods.iter().all(|pod| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone())))
+}
+
+/// Returns the pods whose eviction is refused now, each with the reason.
+fn blocks<'a>(
+    cluster: &Cluster,
+    pods: &[&'a Arc<Pod>],
+    states: &BTreeMap<Key, BudgetState>,
+    rules: &EvictionRules,
+) -> Vec<(&'a Arc<Pod>, EvictionBlock)> {
+    let block = |pod: &&'a Arc<Pod>| match eviction::decision(cluster, pod, states, rules) {
+        EvictionDecision::Blocked(block) => Some((*pod, block)),
+        EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
+    };
+    pods.iter().filter_map(block).collect()
+}
+
+fn budgets_of(blocks: &[(&Arc<Pod>, EvictionBlock)]) -> BTreeSet<Key> {
+    blocks.iter().flat_map(|(_, block)| block.budgets().cloned()).collect()
+}
+
 /// Returns the pods of a node that its drain still has to evict or to wait for.
 pub(super) fn pods_left<'a>(cluster: &'a Cluster, node: &'a Node) -> impl Iterator<Item = &'a Arc<Pod>> {
     let is_left =
         move |pod: &&Arc<Pod>| pod.lives() && PodTreatment::find(node, pod) != PodTreatment::Ignored;
     cluster.workload_pods(&node.name).filter(is_left)
+}
+
+/// Whether the drain of a node scales Deployments up, so that budgets that never allow an eviction now allow one then.
+fn scales_up(node: &Node) -> bool {
+    node.drain_claim.as_ref().is_some_and(|claim| !claim.surges.is_empty())
 }
 
 /// Returns whether a pod can never be evicted while its budgets are as they are. Drain clients try to evict all pods

@@ -6,6 +6,7 @@ mod headroom;
 mod landing;
 mod losses;
 mod maintenance;
+mod maintenance_writes;
 mod needs;
 mod not_modelled;
 mod operation;

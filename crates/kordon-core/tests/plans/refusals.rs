@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kordon_core::{
     cluster::{
-        ClaimedSurge, DrainClaim, Key, Owner, OwnerKind, PodUnscheduled, Requirement, Selector,
-        SelectorOperator, Taint, WorkloadKind,
+        ClaimedSurge, ConditionStatus, DrainClaim, Key, Owner, OwnerKind, PodUnscheduled, Requirement,
+        Selector, SelectorOperator, Taint, WorkloadKind,
     },
     plan::{BlockPattern, BlockedDrain, Verdict, refusal},
 };
@@ -198,4 +198,32 @@ fn a_budget_that_never_allows_an_eviction_blocks_a_drain_from_its_start() {
     let surge = ClaimedSurge { deployment: Key::new("default", "web"), uid: "u".into(), replicas: 3 };
     fixture.node("n1", |node| node.drain_claim = Some(claim(vec![surge]).into()));
     assert_eq!(blocked(fixture.sync()), None, "the drain scales it up");
+}
+
+/// Without a known start of its drain, so that time does not decide.
+#[test]
+fn a_budget_that_refuses_for_now_says_at_once_how_many_pods_it_waits_for() {
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
+    fixture.node("n1", |node| node.unschedulable = true);
+    fixture.replica_set("web", 3, &["n1", "n2", "n3"]).budget("web", |budget| {
+        budget.max_unavailable = least(1);
+    });
+    let refusing = |fixture: &PlanFixture| {
+        let node = fixture.cluster.node(&"n1".into()).expect("a node");
+        BlockedDrain::refusing_now(&fixture.cluster, node, &fixture.rules(), NOW)
+    };
+    assert!(refusing(fixture.sync()).is_empty(), "one may leave");
+    fixture.pod("web-2", "n3", not_ready);
+    let web = Key::new("default", "web");
+    let verdict = refusing(fixture.sync()).remove(&web);
+    assert!(matches!(verdict, Some(Verdict::Waits { recoveries: 1, .. })), "{verdict:?}");
+
+    fixture.pod("web-2", "n3", |pod| {
+        pod.ready.as_mut().expect("a condition").status = ConditionStatus::True;
+    });
+    assert!(refusing(&fixture).is_empty(), "the next sync allows it");
+
+    fixture.budget("web", |budget| (budget.max_unavailable, budget.min_available) = (None, least(3)));
+    let verdict = refusing(fixture.sync()).remove(&web);
+    assert!(matches!(verdict, Some(Verdict::Blocked { .. })), "{verdict:?}");
 }

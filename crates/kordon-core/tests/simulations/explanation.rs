@@ -131,6 +131,7 @@ fn predicted_steps_happen_in_their_order_and_at_their_time() {
     for topic in [Topic::Grace, Topic::NoSchedule, Topic::NoExecute] {
         let (reported, happened) = (at(&reported, topic, Tense::Future), at(&happened, topic, Tense::Past));
         let off = happened.since(reported).as_secs_f64().abs();
+        // A monitor period and a second, as in `simulation`.
         assert!(off <= 6.0, "{topic:?} reported for {reported}, was {happened}");
     }
     let pod = of_pod(&sim, &key(&sim, "p00"));
