@@ -24,7 +24,7 @@ use super::{
     subject::subject_of_row,
     tour::TourStep,
 };
-use crate::model::{Model, suggestions::Means};
+use crate::model::suggestions::Means;
 use kordon_core::{cluster::ZoneKey, forecast::LaneFold};
 use kordon_time::Timestamp;
 
@@ -92,30 +92,13 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::PreviousMatch => go_to_match(app, true),
         UserAction::Enter => enter(app),
         UserAction::Detail => open_detail(app),
-        UserAction::Copy => match app.to_copy() {
-            Ok(Copied { what, text }) => {
-                app.screen.message = Some(format!("copied {what}"));
-                return Reaction::Copy(text);
-            }
-            Err(why) => app.screen.message = Some(why),
-        },
+        UserAction::Copy => return copy(app),
         UserAction::Yaml => toggle_yaml(app),
-        UserAction::Back if app.is_frozen() && !app.screen.can_go_back() => {
-            let key = app.preferences.keymap.key_for(UserAction::Freeze);
-            app.screen.message = Some(format!("frozen: {key} returns to the present"));
-        }
-        UserAction::Back => app.screen.back(),
+        UserAction::Back => back(app),
         UserAction::Horizon => app.screen.forecast.horizon = app.screen.forecast.horizon.next(),
         UserAction::Wide => app.screen.wide = !app.screen.wide,
-        UserAction::Freeze => {
-            let before = freeze(app, now);
-            app.arrange(now);
-            return before.map_or(Reaction::Draw, Reaction::Thaw);
-        }
-        UserAction::Theme => {
-            app.screen.next_theme();
-            app.screen.message = Some(format!("theme {}", app.screen.theme().name()));
-        }
+        UserAction::Freeze => return freeze(app, now),
+        UserAction::Theme => next_theme(app),
         UserAction::Mark => mark(app),
         UserAction::MarkAll => mark_all(app),
         UserAction::MarkRange => mark_range(app),
@@ -136,14 +119,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::ChooseNext => choose(app, 1),
         UserAction::ChoosePrevious => choose(app, -1),
         UserAction::KeepTheme => drop(app.screen.overlays.close_top()),
-        UserAction::KeepFilter => match app.screen.overlays.help_mut() {
-            Some(help) => help.is_typing = false,
-            None => {
-                let fault = app.filter_fault(app.screen.focus);
-                app.screen.overlays.close_top();
-                app.screen.keep_filter(fault);
-            }
-        },
+        UserAction::KeepFilter => keep_filter(app),
         UserAction::KeepEdits if app.screen.shows_maintenance() => {
             app.screen.change_maintenance(MaintenanceSheet::keep_line);
         }
@@ -282,6 +258,17 @@ fn open_palette(app: &mut App, start: &str) {
     app.screen.overlays.open(Overlay::Palette(palette));
 }
 
+/// Closes the line in which a filter is typed, and keeps the filter.
+fn keep_filter(app: &mut App) {
+    if let Some(help) = app.screen.overlays.help_mut() {
+        help.is_typing = false;
+        return;
+    }
+    let fault = app.filter_fault(app.screen.focus);
+    app.screen.overlays.close_top();
+    app.screen.keep_filter(fault);
+}
+
 fn open_filter(app: &mut App) {
     if let Some(help) = app.screen.overlays.help_mut() {
         help.is_typing = true;
@@ -303,6 +290,34 @@ fn turn(app: &mut App, by: isize) {
     let place = panes.iter().position(|pane| *pane == app.screen.focus).unwrap_or(0);
     let next = place.wrapping_add_signed(by).wrapping_add(panes.len()) % panes.len();
     app.screen.focus_on(panes[next]);
+}
+
+/// Leaves what has the focus. On a frozen screen with nothing to leave, says how to resume.
+fn back(app: &mut App) {
+    if app.is_frozen() && !app.screen.can_go_back() {
+        let key = app.preferences.keymap.key_for(UserAction::Freeze);
+        app.screen.message = Some(format!("frozen: {key} returns to the present"));
+    } else {
+        app.screen.back();
+    }
+}
+
+fn copy(app: &mut App) -> Reaction {
+    match app.to_copy() {
+        Ok(Copied { what, text }) => {
+            app.screen.message = Some(format!("copied {what}"));
+            Reaction::Copy(text)
+        }
+        Err(why) => {
+            app.screen.message = Some(why);
+            Reaction::Draw
+        }
+    }
+}
+
+fn next_theme(app: &mut App) {
+    app.screen.next_theme();
+    app.screen.message = Some(format!("theme {}", app.screen.theme().name()));
 }
 
 fn enter(app: &mut App) {
@@ -678,11 +693,12 @@ fn type_edits(app: &mut App) {
     }
 }
 
-/// Freezes the screen, or resumes it and returns the frozen model.
-fn freeze(app: &mut App, now: Timestamp) -> Option<Box<Model>> {
+/// Freezes the screen, or resumes it.
+fn freeze(app: &mut App, now: Timestamp) -> Reaction {
     let before = app.screen.frozen.take();
     if before.is_none() {
         app.screen.frozen = Some(Frozen { at: now, model: Box::new(app.model.clone()) });
     }
-    before.map(|frozen| frozen.model)
+    app.arrange(now);
+    before.map_or(Reaction::Draw, |frozen| Reaction::Thaw(frozen.model))
 }

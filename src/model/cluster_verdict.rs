@@ -18,7 +18,7 @@ use self::{
     evictions::{evicted, next, own_event},
     headroom::headroom,
     losses::DeletedNodes,
-    nodes::{first_unknown, nodes},
+    nodes::{QuietNodes, nodes},
     nowhere::{are_all_stuck, nowhere, preempting, remedy_for_stuck, why_pending},
 };
 pub use self::{nodes::kubelet_evictions, zones::pause};
@@ -169,7 +169,8 @@ impl ClusterVerdict {
         let mut findings = connection(model, now);
         let deleted = DeletedNodes::new(model);
         findings.extend(deleted.as_ref().map(|deleted| deleted.finding(model, now)));
-        findings.extend(nodes(model, now));
+        let quiet = QuietNodes::find(model);
+        findings.extend(nodes(model, quiet.as_ref(), now));
         findings.extend(blocked_drains(model, now));
         let (running_maintenances, held_up_maintenances) = maintenances(model, now);
         findings.extend(held_up_maintenances);
@@ -197,10 +198,12 @@ impl ClusterVerdict {
         findings.extend(
             subject.as_ref().filter(|_| !findings.is_empty()).and_then(|node| own_event(model, node, now)),
         );
-        findings.extend(first_unknown(model, now).filter(|_| !findings.is_empty()));
+        findings.extend(
+            quiet.as_ref().filter(|_| !findings.is_empty()).and_then(|quiet| quiet.first_unknown(model, now)),
+        );
         // The finding about deleted nodes, if there is one, already says when the pods of these nodes are removed.
         let next = match deleted.is_none_or(|deleted| deleted.leaving < model.views.counts.leaving()) {
-            true => next(model, subject.as_ref(), users.as_ref(), now),
+            true => next(model, subject.as_ref(), users.as_ref(), quiet.as_ref(), now),
             false => Vec::new(),
         };
         findings.extend(users);

@@ -12,7 +12,7 @@ use super::{
     eviction::{EvictionRow, EvictionState},
 };
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, Pod, SortedWalk, ZoneKey},
+    cluster::{Cluster, Key, NodeName, Pod, ZoneKey},
     plan::{
         OutcomeCounts, OutcomeKind, PodOutcome, PreemptedFor, StuckReason, TerminatingPods,
         environment::has_running_kubelet, outcome::tolerates_fencing,
@@ -195,14 +195,12 @@ impl EvictionCounts {
         let (mut refused, mut stuck_on) = (0, BTreeSet::new());
         let mut terminating = TerminatingPods::new(cluster);
         let mut stuck_already = BTreeSet::new();
-        let refusals = outcomes.and_then(|outcomes| outcomes.refused.as_ref()).into_iter().flatten();
-        let mut refusals = SortedWalk::new(refusals.map(|key| (key, ())));
-        let mut by_pod = SortedWalk::new(outcomes.into_iter().flat_map(|outcomes| &outcomes.by_pod));
         for (key, row) in evictions {
             match row.state {
                 EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
-                    refused += refusals.get(key).map_or(0, |()| 1);
-                    match by_pod.get(key) {
+                    let is_refused = outcomes.and_then(|outcomes| outcomes.would_be_refused(key));
+                    refused += usize::from(is_refused == Some(true));
+                    match outcomes.and_then(|outcomes| outcomes.by_pod.get(key)) {
                         Some(outcome) => counts.outcomes.count(outcome.kind()),
                         None => counts.working_out += 1,
                     }

@@ -1,7 +1,6 @@
 //! The demo cluster and the Kubernetes client, each tested with the other.
 
 mod alerts;
-mod api;
 #[path = "../common/mod.rs"]
 mod common;
 mod connect;

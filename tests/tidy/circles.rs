@@ -12,10 +12,6 @@ use crate::{
     source::{Source, Token},
 };
 
-/// Layers whose files may use each other. In `placement`, the snapshot calls the filters and scores, which read the
-/// snapshot.
-const ONE_MACHINE: [&str; 1] = ["placement"];
-
 #[test]
 fn files_of_a_layer_do_not_use_each_other_in_circles() {
     let graphs = PACKAGES.map(|folder| Graph::of(&sources(folder)));
@@ -23,14 +19,7 @@ fn files_of_a_layer_do_not_use_each_other_in_circles() {
         .iter()
         .flat_map(|graph| graph.circles().into_iter().chain(graph.of_folders().circles()))
         .collect();
-    for circle in &circles {
-        println!("{}", circle.join(" "));
-    }
-    let may_stay = |circle: &&Vec<String>| {
-        let layer = Source::parse(&circle[0], "").layer();
-        ONE_MACHINE.contains(&&*layer)
-    };
-    expect_none(circles.iter().filter(|circle| !may_stay(circle)).map(|circle| circle.join(" <-> ")));
+    expect_none(circles.iter().map(|circle| circle.join(" <-> ")));
 }
 
 #[test]

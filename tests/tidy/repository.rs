@@ -18,6 +18,9 @@ pub const PACKAGES: [&str; 5] = [
     "crates/kordon-time/src",
 ];
 
+/// Folders of test programs.
+pub const TESTS: [&str; 3] = ["tests", "crates/kordon-core/tests", "crates/kordon-demo/tests"];
+
 /// Returns the Rust files of the program and of the packages below it, without their tests.
 pub fn library() -> Vec<Source> {
     PACKAGES.into_iter().flat_map(sources).collect()
@@ -25,7 +28,7 @@ pub fn library() -> Vec<Source> {
 
 /// Returns the Rust files of all tests.
 pub fn tests() -> Vec<Source> {
-    ["tests", "crates/kordon-core/tests"].into_iter().flat_map(sources).collect()
+    TESTS.into_iter().flat_map(sources).collect()
 }
 
 /// Returns the documents of the repository that people read.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     expect_none,
-    repository::{file, files},
+    repository::{TESTS, file, files},
 };
 
 #[test]
@@ -26,7 +26,7 @@ fn a_module_that_the_index_lacks_is_named() {
 /// Returns the test programs, each with its modules that have tests.
 fn programs() -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
-    for path in files("tests").into_iter().chain(files("crates/kordon-core/tests")) {
+    for path in TESTS.into_iter().flat_map(files) {
         let Some((_, inside)) = path.split_once("tests/") else { continue };
         let Some((program, module)) = inside.split_once('/') else { continue };
         if module.contains('/') {

@@ -174,6 +174,23 @@ impl ScopeReader<'_> {
 /// current (upstream `progressRequestPeriod`). If the cache has reached `not_older_than`, the server answers at once.
 pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<Version>) -> CollectionQuery {
     let query = query(scope, version);
+    if is_paged(scope) {
+        return query.with("limit", PAGE);
+    }
+    if version < ServerVersion::new(1, 31) {
+        return query.with("resourceVersion", "0");
+    }
+    match not_older_than {
+        // Version 0 means any version, so it is not a minimum.
+        Some(Version(least @ 1..)) => {
+            query.with("resourceVersion", &least.to_string()).with("resourceVersionMatch", "NotOlderThan")
+        }
+        Some(Version(0)) | None => query,
+    }
+}
+
+/// Whether the list of a scope is read in pages.
+const fn is_paged(scope: &Scope) -> bool {
     match scope {
         Scope::Pods
         | Scope::PodsWith(None, _)
@@ -190,15 +207,20 @@ pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<
             | WorkloadKind::StatefulSet
             | WorkloadKind::ReplicationController
             | WorkloadKind::Job,
-        ) => query.with("limit", PAGE),
-        _ if version < ServerVersion::new(1, 31) => query.with("resourceVersion", "0"),
-        _ => match not_older_than {
-            // Version 0 means any version, so it is not a minimum.
-            Some(Version(least @ 1..)) => {
-                query.with("resourceVersion", &least.to_string()).with("resourceVersionMatch", "NotOlderThan")
-            }
-            Some(Version(0)) | None => query,
-        },
+        ) => true,
+        Scope::Nodes
+        | Scope::NodesWith(_)
+        | Scope::Node(_)
+        | Scope::PodsWith(Some(_), _)
+        | Scope::PodsOn(_)
+        | Scope::Pod(_)
+        | Scope::BudgetsIn(_)
+        | Scope::Namespace(_)
+        | Scope::Workloads(WorkloadKind::DaemonSet)
+        | Scope::Workload(..)
+        | Scope::Claim(_)
+        | Scope::Volume(_)
+        | Scope::QuotasIn(_) => false,
     }
 }
 

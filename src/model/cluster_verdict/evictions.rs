@@ -35,6 +35,7 @@ pub(super) fn next(
     model: &Model,
     subject: Option<&NodeName>,
     users: Option<&Finding>,
+    quiet: Option<&QuietNodes<'_>>,
     now: Timestamp,
 ) -> Vec<Finding> {
     if !model.views.is_predicted() {
@@ -51,6 +52,8 @@ pub(super) fn next(
     let Some(node) = subject else {
         return match all {
             Some(all) => vec![finding(all.phrase_for_all(model, "", now), all.shorter(model, now))],
+            // The verdict already says when the first of the quiet nodes becomes Unknown.
+            None if quiet.is_some() => Vec::new(),
             None => next_event(model, now).into_iter().collect(),
         };
     };
@@ -348,10 +351,6 @@ const fn state_word(what: NextEventKind) -> Option<&'static str> {
 
 /// Returns the finding about the next event of any node: `next: n-3 Unknown in 17s`.
 fn next_event(model: &Model, now: Timestamp) -> Option<Finding> {
-    if QuietNodes::find(model).is_some() {
-        // The verdict already says when the first node becomes Unknown.
-        return None;
-    }
     let timed =
         model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
     let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;

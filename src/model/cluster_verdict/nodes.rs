@@ -18,7 +18,7 @@ use kordon_core::{
 use kordon_time::{Span, Timestamp};
 
 /// Returns the findings about zones and nodes.
-pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
+pub(super) fn nodes(model: &Model, quiet: Option<&QuietNodes<'_>>, now: Timestamp) -> Vec<Finding> {
     let zones = &model.views.zones;
     let mut findings = zones_down(zones, &model.watchlist);
     let named: BTreeSet<&ZoneKey> =
@@ -48,7 +48,7 @@ pub(super) fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let several_fail = failing.map(|(_, in_state)| in_state.names.len()).sum::<usize>() > FEW;
     if several_fail || worst.is_some_and(|(state, worst)| is_missing(*state) && worst.names.len() > 1) {
         let level = missing.iter().map(|(state, _)| level(model, **state)).max();
-        findings.extend(level.map(|level| match QuietNodes::find(model) {
+        findings.extend(level.map(|level| match quiet {
             Some(quiet) => quiet.finding(model, level, now),
             None => match all_nodes(model, &missing) {
                 Some(phrase) => Finding::new(level, phrase),
@@ -125,21 +125,22 @@ impl<'a> QuietNodes<'a> {
         Finding::new(level.max(VerdictLevel::Warning), phrase)
             .shortens_to(PartKind::Other, vec![format!("{place}no heartbeat from any node")])
     }
-}
 
-/// Returns when the first of the nodes without heartbeats becomes Unknown, if there are [`QuietNodes`]: `first Unknown in
-/// 26s`.
-pub(super) fn first_unknown(model: &Model, now: Timestamp) -> Option<Finding> {
-    let quiet = QuietNodes::find(model).filter(|_| model.views.is_predicted())?;
-    let events = model.views.leaving.next.values().filter(|event| event.what == NextEventKind::Unknown);
-    let predicted = events.filter_map(|event| event.at).min();
-    // Late nodes have no predicted event yet.
-    let grace_ends = || {
-        let engine = model.engine.as_ref()?;
-        quiet.nodes.iter().filter_map(|node| engine.grace_ends(&model.cluster, node)).min()
-    };
-    let phrase = Phrase::from("first Unknown ").time(time_until(predicted.or_else(grace_ends)?, now));
-    Some(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Consequence, Vec::new()))
+    /// Returns when the first of these nodes becomes Unknown: `first Unknown in 26s`.
+    pub fn first_unknown(&self, model: &Model, now: Timestamp) -> Option<Finding> {
+        if !model.views.is_predicted() {
+            return None;
+        }
+        let events = model.views.leaving.next.values().filter(|event| event.what == NextEventKind::Unknown);
+        let predicted = events.filter_map(|event| event.at).min();
+        // Late nodes have no predicted event yet.
+        let grace_ends = || {
+            let engine = model.engine.as_ref()?;
+            self.nodes.iter().filter_map(|node| engine.grace_ends(&model.cluster, node)).min()
+        };
+        let phrase = Phrase::from("first Unknown ").time(time_until(predicted.or_else(grace_ends)?, now));
+        Some(Finding::new(VerdictLevel::Notice, phrase).shortens_to(PartKind::Consequence, Vec::new()))
+    }
 }
 
 /// Number of failing nodes up to which the worst of them is named. Upstream regards no zone as disrupted with so few.

@@ -108,7 +108,23 @@ impl DeviceTables {
                 let gone = read.gone(&self.templates, |_| true, |template| template.key.clone());
                 gone.map(|key| DeviceChange::Template(ObjectEvent::Deleted(key))).collect()
             }
-            _ => Vec::new(),
+            FeedKind::Nodes
+            | FeedKind::Leases
+            | FeedKind::Pods
+            | FeedKind::Budgets
+            | FeedKind::Workloads(_)
+            | FeedKind::PriorityClasses
+            | FeedKind::Namespaces
+            | FeedKind::Services
+            | FeedKind::Claims
+            | FeedKind::Volumes
+            | FeedKind::StorageClasses
+            | FeedKind::CsiNodes
+            | FeedKind::Quotas
+            | FeedKind::Leader
+            | FeedKind::CronJobs
+            | FeedKind::StorageCapacities
+            | FeedKind::CsiDrivers => Vec::new(),
         }
     }
 }

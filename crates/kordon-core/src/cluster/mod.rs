@@ -79,7 +79,6 @@ pub mod scope;
 pub mod service;
 mod shared_list;
 mod shutdown_periods;
-mod sorted_walk;
 pub mod stateful_set;
 pub mod storage;
 pub mod table;
@@ -137,7 +136,6 @@ pub use scope::{ReadBy, Scope, ScopeRead};
 pub use service::Service;
 pub use shared_list::SharedList;
 pub use shutdown_periods::{ShutdownPeriod, ShutdownPeriods};
-pub use sorted_walk::SortedWalk;
 pub use stateful_set::StatefulRules;
 pub use storage::{
     AccessModes, Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, Volume, VolumeProperties,

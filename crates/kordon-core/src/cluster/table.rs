@@ -110,11 +110,6 @@ impl<T: TableObject + PartialEq> Table<T> {
         self.rows.values().map(|row| &row.object)
     }
 
-    /// All objects with their keys, sorted by key. The caller can skip an object by its key without reading the object.
-    pub fn entries(&self) -> impl DoubleEndedIterator<Item = (&T::Key, &Arc<T>)> + Clone {
-        self.rows.iter().map(|(key, row)| (key, &row.object))
-    }
-
     /// Consumes the table and returns its objects, sorted by key. Rows that no copy of the table shares are freed on
     /// the way.
     pub fn into_objects(self) -> impl Iterator<Item = Arc<T>> {

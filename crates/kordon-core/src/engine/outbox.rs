@@ -155,17 +155,6 @@ impl Outbox {
         self.has_recorded() && self.is_recorded(&EffectSubject::Taints(node.clone(), TaintEffect::NoExecute))
     }
 
-    /// The nodes whose change of NoExecute taints was recorded in a dry run instead of being sent, sorted by name.
-    pub fn recorded_no_execute(&self) -> impl Iterator<Item = &NodeName> {
-        let subjects =
-            self.recorded.keys().skip_while(|subject| matches!(subject, EffectSubject::Unknown(_)));
-        let of_taints = subjects.map_while(|subject| match subject {
-            EffectSubject::Taints(node, effect) => Some((node, effect)),
-            _ => None,
-        });
-        of_taints.filter(|(_, effect)| **effect == TaintEffect::NoExecute).map(|(node, _)| node)
-    }
-
     /// Whether an effect with this subject was recorded in a dry run instead of being sent.
     pub fn is_recorded(&self, subject: &EffectSubject) -> bool {
         self.recorded.contains_key(subject)

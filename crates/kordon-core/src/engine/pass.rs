@@ -18,7 +18,7 @@ use super::{
     zone::{self, Census, Zone, ZoneState},
 };
 use crate::cluster::{
-    Cluster, ConditionStatus, Node, NodeName, Pod, SortedWalk, TaintEffect, Version, ZoneKey, cow_map::CowMap,
+    Cluster, ConditionStatus, Node, NodeName, Pod, TaintEffect, Version, ZoneKey, cow_map::CowMap,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -47,8 +47,18 @@ impl Engine {
         // Take the health records out of the engine, because this loop also borrows the rest of it.
         let mut records = std::mem::take(&mut self.records);
         let mut findings = match &self.scope {
-            PassScope::All | PassScope::AllOnce => self.assess_all(cluster, &mut records, now),
-            PassScope::Unsettled(unsettled) => self.assess_unsettled(cluster, unsettled, &mut records, now),
+            PassScope::All | PassScope::AllOnce => {
+                self.assess_each(cluster.nodes().iter(), cluster, &mut records, now)
+            }
+            PassScope::Unsettled(unsettled) => {
+                let nodes = unsettled.nodes.iter().filter_map(|name| cluster.node(name));
+                let mut findings = self.assess_each(nodes, cluster, &mut records, now);
+                // The other nodes keep the counts of an earlier pass.
+                for (zone, settled) in &unsettled.settled {
+                    findings.census.entry(zone.clone()).or_default().add(*settled);
+                }
+                findings
+            }
         };
         self.records = records;
         if self.out.sends_all() {
@@ -57,62 +67,28 @@ impl Engine {
         findings
     }
 
-    /// Assesses every node that is registered.
-    fn assess_all(
+    /// Assesses those of the nodes that are registered.
+    fn assess_each<'a>(
         &self,
+        nodes: impl Iterator<Item = &'a Arc<Node>>,
         cluster: &Cluster,
         records: &mut CowMap<NodeName, NodeHealth>,
         now: Timestamp,
     ) -> PassFindings {
         let pass_ended = self.pass_ended(now);
         let mut findings = PassFindings::new(&self.zones);
-        let mut records = SortedWalk::new(records.iter_mut());
-        let mut leases = SortedWalk::new(cluster.leases().entries());
-        let mut recorded = SortedWalk::new(self.out.recorded_no_execute().map(|node| (node, ())));
-        for (name, node) in cluster.nodes().entries() {
-            if let Some(record) = records.get(name) {
-                let lease = leases.get_known(name, |lease| record.has_saved(lease));
-                let reading = Reading { node, lease, clock: cluster.clock(), pass_ended, now };
-                let is_recorded = recorded.get(name).is_some();
-                self.assess(record, reading, is_recorded, &mut findings);
-            }
-        }
-        findings
-    }
-
-    /// Assesses the nodes that may need work (*unsettled*, see [`PassScope`]). All other nodes keep the counts of an
-    /// earlier pass.
-    fn assess_unsettled(
-        &self,
-        cluster: &Cluster,
-        unsettled: &UnsettledNodes,
-        records: &mut CowMap<NodeName, NodeHealth>,
-        now: Timestamp,
-    ) -> PassFindings {
-        let pass_ended = self.pass_ended(now);
-        let mut findings = PassFindings::new(&self.zones);
-        for name in &unsettled.nodes {
-            if let (Some(node), Some(record)) = (cluster.node(name), records.get_mut(name)) {
-                let (lease, clock) = (cluster.lease(name), cluster.clock());
+        for node in nodes {
+            if let Some(record) = records.get_mut(&node.name) {
+                let (lease, clock) = (cluster.lease(&node.name), cluster.clock());
                 let reading = Reading { node, lease, clock, pass_ended, now };
-                self.assess(record, reading, self.out.has_recorded_no_execute(name), &mut findings);
+                self.assess(record, reading, &mut findings);
             }
-        }
-        for (zone, settled) in &unsettled.settled {
-            findings.census.entry(zone.clone()).or_default().add(*settled);
         }
         findings
     }
 
-    /// Assesses one node and counts it in its zone. `is_recorded` says whether a dry run recorded a change of its
-    /// NoExecute taints.
-    fn assess(
-        &self,
-        record: &mut NodeHealth,
-        reading: Reading<'_>,
-        is_recorded: bool,
-        findings: &mut PassFindings,
-    ) {
+    /// Assesses one node and counts it in its zone.
+    fn assess(&self, record: &mut NodeHealth, reading: Reading<'_>, findings: &mut PassFindings) {
         let node = reading.node;
         let assessment = health::update(record, reading, &self.heartbeats, &self.settings);
         let is_calm = record.is_calm(node);
@@ -122,8 +98,9 @@ impl Engine {
         }
         let in_forecast = !self.out.sends_all();
         let must_act = || !is_calm || self.legacy.status(&node.name) != EvictionStatus::Unmarked;
+        let is_recorded = || self.out.has_recorded_no_execute(&node.name);
         let is_queued = || findings.queues_know_nodes && self.is_queued(node, &zone.key);
-        if in_forecast || is_recorded || must_act() || is_queued() {
+        if in_forecast || must_act() || is_recorded() || is_queued() {
             findings.assessed.push((node.clone(), assessment));
         }
     }

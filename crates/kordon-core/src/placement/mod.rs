@@ -27,6 +27,7 @@ mod preemption;
 mod presence;
 mod reason;
 mod rules;
+mod scheduling_cycle;
 mod scheduling_request;
 mod score;
 mod snapshot;

@@ -6,7 +6,6 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::filter::Filters;
 use crate::{
     cluster::{Node, ZoneKey},
     engine::ServerVersion,
@@ -88,16 +87,6 @@ pub(super) struct NodeWalk {
     order: Arc<OnceLock<Vec<u32>>>,
 }
 
-/// Feasible nodes that the scheduler finds for a pod.
-pub(super) struct FoundNodes {
-    /// Numbers of the feasible nodes, ascending.
-    pub feasible: Vec<u32>,
-    /// Index of the node that the scheduler tries first for the next pod.
-    next_start: usize,
-    /// Whether the scheduler stopped before it had tried all nodes.
-    pub is_sample: bool,
-}
-
 impl NodeWalk {
     pub fn new(options: SchedulerOptions) -> Self {
         let SchedulerOptions { percentage_of_nodes_to_score: percentage, first_start: next_start, .. } =
@@ -109,51 +98,23 @@ impl NodeWalk {
         self.percentage
     }
 
-    /// Returns the feasible nodes that the scheduler finds for a pod: all feasible nodes, unless a percentage below 100
-    /// is set.
-    pub fn find(&self, filters: &mut Filters<'_>) -> FoundNodes {
-        match self.percentage {
-            None | Some(PercentageOfNodesToScore::ALL) => self.find_all(filters),
-            Some(percentage) => self.find_some(percentage, filters),
-        }
+    /// Returns the index of the node that the scheduler tries first for the next pod.
+    pub const fn next_start(&self) -> usize {
+        self.next_start
     }
 
-    fn find_all(&self, filters: &mut Filters<'_>) -> FoundNodes {
-        FoundNodes { feasible: filters.feasible(), next_start: self.next_start, is_sample: false }
+    /// Returns the nodes in the order in which the scheduler tries them. `by_name` returns all nodes, sorted by name.
+    pub fn order<'n>(
+        &self,
+        by_name: impl FnOnce() -> Vec<u32>,
+        node: impl Fn(u32) -> &'n Arc<Node>,
+    ) -> &[u32] {
+        self.order.get_or_init(|| zones_in_turn(&by_name(), node))
     }
 
-    /// Tries nodes until there are enough feasible nodes and one more. For the next pod, the scheduler starts at that
-    /// additional node. (Upstream `findNodesThatPassFilters` has parallel workers, each of which may try one more
-    /// node.)
-    fn find_some(&self, percentage: PercentageOfNodesToScore, filters: &mut Filters<'_>) -> FoundNodes {
-        let snapshot = filters.snapshot;
-        let all = self.order.get_or_init(|| {
-            let mut by_name: Vec<u32> = snapshot.node_numbers().collect();
-            by_name.sort_unstable_by_key(|node| snapshot.rank_of(*node));
-            order(&by_name, |node| snapshot.node(node))
-        });
-        let named: Vec<u32>;
-        let candidates = if filters.names_nodes() {
-            named = all.iter().copied().filter(|node| filters.is_candidate(*node)).collect();
-            &named
-        } else {
-            all
-        };
-        let enough = percentage.nodes_to_find(candidates.len());
-        let (mut feasible, mut seen, mut is_sample) = (Vec::with_capacity(enough), 0, false);
-        for node in starting_at(candidates, self.next_start) {
-            if filters.is_feasible(node) {
-                if feasible.len() == enough {
-                    is_sample = true;
-                    break;
-                }
-                feasible.push(node);
-            }
-            seen += 1;
-        }
-        feasible.sort_unstable();
-        let next_start = (self.next_start + seen) % all.len().max(1);
-        FoundNodes { feasible, next_start, is_sample }
+    /// Returns all of these nodes, beginning where the scheduler stopped for the previous pod.
+    pub fn over(&self, candidates: &[u32]) -> impl Iterator<Item = u32> {
+        starting_at(candidates, self.next_start)
     }
 
     /// Stores the index of the node that the scheduler tries first for the next pod.
@@ -170,21 +131,9 @@ impl NodeWalk {
     }
 }
 
-impl FoundNodes {
-    /// Returns the result for a pod that fits its nominated node. The scheduler tries this node before all others, and
-    /// does not move on in its list of nodes.
-    pub fn nominated(node: u32, walk: &NodeWalk) -> Self {
-        Self { feasible: vec![node], next_start: walk.next_start, is_sample: false }
-    }
-
-    pub const fn next_start(&self) -> usize {
-        self.next_start
-    }
-}
-
 /// Returns the nodes in the order in which the scheduler tries them: one node of each zone in turn (upstream's node
 /// tree). Within a zone, nodes keep the order in which they are passed. Zones are ordered by their first nodes.
-fn order<'n>(nodes: &[u32], node: impl Fn(u32) -> &'n Arc<Node>) -> Vec<u32> {
+fn zones_in_turn<'n>(nodes: &[u32], node: impl Fn(u32) -> &'n Arc<Node>) -> Vec<u32> {
     let (mut places, mut zones) = (BTreeMap::<ZoneKey, usize>::new(), Vec::<Vec<u32>>::new());
     for number in nodes {
         let place = *places.entry(node(*number).zone()).or_insert(zones.len());
@@ -255,6 +204,6 @@ mod tests {
         };
         let nodes: Vec<Arc<Node>> = zones.iter().map(node).collect();
         let numbers: Vec<u32> = (0..).take(nodes.len()).collect();
-        order(&numbers, |number| &nodes[number as usize])
+        zones_in_turn(&numbers, |number| &nodes[number as usize])
     }
 }

@@ -13,18 +13,13 @@ use super::{
     affinity_classes::{AffinityClasses, NamespaceLabels},
     columns::{LabelColumn, LabelColumns},
     devices::{Devices, PodDevices},
-    filter::{Filters, PodVolumes},
     ids::Ids,
     images::{Holders, Images},
     node_resources::{NodeResources, ResourceUse},
-    node_walk::{FoundNodes, NodeWalk, PercentageOfNodesToScore, SchedulerOptions},
-    outcome::{Placement, SchedulingOutcome, TiedNodes, Unschedulable},
+    node_walk::{NodeWalk, SchedulerOptions},
     pod_classes::PodClasses,
-    preemption,
-    reason::{NodeRefusal, Reason},
     rules::SchedulerRules,
-    scheduling_request::{Caveat, Obstacle, SchedulingRequest},
-    score::Ranking,
+    scheduling_request::SchedulingRequest,
     storage::Storage,
 };
 use crate::cluster::{
@@ -64,7 +59,7 @@ pub struct Snapshot {
     budgets: Arc<Vec<Arc<Budget>>>,
     storage: Storage,
     devices: Devices,
-    walk: NodeWalk,
+    pub(super) walk: NodeWalk,
 }
 
 /// The present nodes in the order of their names.
@@ -134,85 +129,6 @@ impl Snapshot {
         self.devices = Devices::from_cluster(cluster, &self.rules);
     }
 
-    /// Returns where the scheduler would place the pod. The caller can then put the pod there with [`Snapshot::add`].
-    ///
-    /// Takes `&mut self` because indexes are created when they are first needed, and because the scheduler's position
-    /// in the list of nodes advances.
-    pub fn place(&mut self, request: &SchedulingRequest) -> SchedulingOutcome {
-        if let Some(obstacle) = request.obstacle() {
-            return SchedulingOutcome::NotTried(obstacle);
-        }
-        self.prepare(request);
-        let mut filters = Filters::new(self, request);
-        let found = self.find(&mut filters);
-        let outcome = match filters.devices.unknown() {
-            _ if found.feasible.is_empty() || filters.devices.fails() => {
-                SchedulingOutcome::Unschedulable(self.unschedulable(&mut filters))
-            }
-            Some(why) => SchedulingOutcome::NotTried(Obstacle::Devices(why)),
-            None => SchedulingOutcome::Placed(self.placement(&filters, &found)),
-        };
-        self.walk.advance(found.next_start());
-        outcome
-    }
-
-    /// Returns the feasible nodes that the scheduler finds: the nominated node of the pod if it is feasible, otherwise
-    /// the nodes that [`NodeWalk::find`] returns.
-    fn find(&self, filters: &mut Filters<'_>) -> FoundNodes {
-        let nominated = filters.request.nominated.as_ref().and_then(|name| self.number(name));
-        match nominated.filter(|node| filters.is_feasible(*node)) {
-            Some(node) => FoundNodes::nominated(node, &self.walk),
-            None => self.walk.find(filters),
-        }
-    }
-
-    /// Returns the placement on the best of the feasible nodes in `found`. There must be at least one.
-    fn placement(&self, filters: &Filters<'_>, found: &FoundNodes) -> Placement {
-        let feasible = found.feasible.len();
-        let Ranking { best, first: ranking } = Ranking::new(filters, &found.feasible);
-        let best = best.into_iter().map(|node| self.rank_of(node));
-        let best = TiedNodes::new(self.by_name.names.clone(), best);
-        let mut caveats = filters.caveats();
-        let by_default = PercentageOfNodesToScore::ADAPTIVE;
-        if self.walk.percentage().is_none() && feasible > by_default.nodes_to_find(self.present) {
-            caveats.insert(Caveat::Sampled);
-        }
-        if found.is_sample {
-            caveats.insert(Caveat::OneSample);
-        }
-        Placement { best, ranking, feasible, caveats: caveats.into_iter().collect() }
-    }
-
-    /// Returns the number of nodes that refuse the pod, by reason. Other nodes may still be feasible.
-    pub fn refusals(&mut self, request: &SchedulingRequest) -> BTreeMap<Reason, usize> {
-        self.prepare(request);
-        let mut filters = Filters::new(self, request);
-        let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
-        for node in self.node_numbers() {
-            let Err(refusal) = filters.check_node(node) else { continue };
-            for reason in refusal.reasons.into_owned() {
-                *reasons.entry(reason).or_default() += 1;
-            }
-        }
-        reasons
-    }
-
-    /// Returns why the kubelet of a node rejects a pod that is bound to the node without the scheduler; empty if the
-    /// kubelet runs the pod. Terminating pods on the node do not count, because the controller tries again until they
-    /// are gone.
-    pub fn kubelet_refusal(&mut self, request: &SchedulingRequest, node: &NodeName) -> Vec<Reason> {
-        let Some(number) = self.number(node) else { return Vec::new() };
-        self.prepare(request);
-        let mut resources = self.resources(number).clone();
-        let terminating =
-            self.residents_of(number).iter().filter(|resident| resident.pod.termination.is_some());
-        terminating.for_each(|resident| resources.remove(&resident.pod));
-        match Filters::new(self, request).check_admission(number, &resources) {
-            Ok(()) => Vec::new(),
-            Err(refusal) => refusal.reasons.into_owned(),
-        }
-    }
-
     /// Returns the resource use of a node; `None` if the node does not exist.
     pub fn resource_use(&self, node: &NodeName) -> Option<ResourceUse> {
         Some(self.resources(self.number(node)?).resource_use())
@@ -221,15 +137,6 @@ impl Snapshot {
     /// Returns the node as it is in this snapshot.
     pub fn node_named(&self, name: &NodeName) -> Option<&Arc<Node>> {
         Some(self.node(self.number(name)?))
-    }
-
-    /// Returns the feasible nodes, sorted by name.
-    pub fn feasible(&mut self, request: &SchedulingRequest) -> Vec<NodeName> {
-        self.prepare(request);
-        let mut filters = Filters::new(self, request);
-        let mut nodes = filters.feasible();
-        nodes.sort_unstable_by_key(|node| self.rank_of(*node));
-        nodes.into_iter().map(|node| self.node(node).name.clone()).collect()
     }
 
     /// Puts a pod on a node, as a binding does. Returns false if the node does not exist.
@@ -421,45 +328,15 @@ impl Snapshot {
         Arc::make_mut(&mut self.nodes)[number as usize] = node;
     }
 
-    /// Creates the label columns that are needed to place this pod.
-    pub(super) fn prepare(&mut self, request: &SchedulingRequest) {
-        self.ensure_columns(labels(&request.spec));
-        let of_volumes = PodVolumes::keys(&self.storage, request);
-        self.ensure_columns(of_volumes.iter());
-    }
-
-    fn ensure_columns<'k>(&mut self, keys: impl Iterator<Item = &'k Name>) {
+    /// Creates the columns of these labels if they do not exist yet.
+    pub(super) fn ensure_columns<'k>(&mut self, keys: impl Iterator<Item = &'k Name>) {
         for key in keys {
             self.columns.ensure(key, &self.nodes);
         }
     }
 
-    /// Returns why each node refuses the pod, and whether preemption would help.
-    fn unschedulable(&self, filters: &mut Filters<'_>) -> Unschedulable {
-        let mut refusals: Vec<(u32, NodeRefusal)> = Vec::new();
-        let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
-        for node in self.node_numbers() {
-            let Err(refusal) = filters.check_node(node) else { continue };
-            for reason in &*refusal.reasons {
-                *reasons.entry(reason.clone()).or_default() += 1;
-            }
-            refusals.push((node, refusal));
-        }
-        // A selector that fails is an error, after which the scheduler does not try to preempt pods.
-        let preemptable: &[(u32, NodeRefusal)] = if filters.devices.fails() { &[] } else { &refusals[..] };
-        let preemption = preemption::preempt(filters, preemptable);
-        refusals.sort_by_key(|(node, _)| self.rank_of(*node));
-        let named = |(node, refusal)| (self.node(node).name.clone(), refusal);
-        let refusals = refusals.into_iter().map(named).collect();
-        let mut caveats = filters.caveats();
-        if self.has_autoscaler() {
-            caveats.insert(Caveat::NewNodes);
-        }
-        Unschedulable { reasons, refusals, preemption, caveats: caveats.into_iter().collect() }
-    }
-
     /// Returns whether labels or taints of nodes show that an autoscaler is in use.
-    fn has_autoscaler(&self) -> bool {
+    pub(super) fn has_autoscaler(&self) -> bool {
         self.nodes.iter().flatten().any(|node| {
             let by_taint = |taint| TaintOwner::from_taint(taint).is_some_and(|owner| owner.is_autoscaler());
             node.labels.contains_key("karpenter.sh/nodepool") || node.taints.iter().any(by_taint)
@@ -491,6 +368,11 @@ impl Snapshot {
             .zip(self.node_resources.iter())
             .filter(|(_, resources)| resources.present)
             .map(|(number, _)| number)
+    }
+
+    /// Returns the names of the present nodes, by rank.
+    pub(super) fn names(&self) -> &Arc<[NodeName]> {
+        &self.by_name.names
     }
 
     /// Returns the rank of a present node among the nodes sorted by name.
@@ -587,7 +469,7 @@ fn names_labels(spec: &SchedulingSpec) -> bool {
 }
 
 /// Returns the keys of the node labels to which a pod spec refers.
-fn labels(spec: &SchedulingSpec) -> impl Iterator<Item = &Name> {
+pub(super) fn labels(spec: &SchedulingSpec) -> impl Iterator<Item = &Name> {
     let required = spec.node_affinity.iter().flatten();
     let preferred = spec.preferred_nodes.iter().map(|(_, term)| term);
     let expressions = required.chain(preferred).flat_map(|term| &term.expressions);

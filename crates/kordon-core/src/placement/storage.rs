@@ -147,7 +147,7 @@ impl Storage {
     }
 
     /// Returns which nodes have room for a new volume of this class and size (upstream `hasEnoughCapacity`).
-    pub fn room(&self, class: &StorageClass, bytes: i64) -> StorageRoom {
+    pub fn room_for(&self, class: &StorageClass, bytes: i64) -> StorageRoom {
         let driver = self.csi_drivers.get(&class.provisioner);
         match driver {
             None if !self.csi_drivers.is_synced() => StorageRoom::Unknown,

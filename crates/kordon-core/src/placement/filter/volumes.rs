@@ -193,7 +193,7 @@ impl PodVolumes {
         };
         let provisioned = Some(Reach::from_class(snapshot, class));
         // The size of the new volume is not known.
-        let room = match snapshot.storage().room(class, i64::MAX) {
+        let room = match snapshot.storage().room_for(class, i64::MAX) {
             StorageRoom::Everywhere => StorageRoom::Everywhere,
             StorageRoom::On(_) | StorageRoom::Unknown => StorageRoom::Unknown,
         };
@@ -451,7 +451,7 @@ impl Unbound {
             selected: claim.selected_node.as_ref().map(|name| snapshot.number(name)),
             candidates: found.iter().map(reach).collect(),
             provisioned: class.provisions().then(|| Reach::from_class(snapshot, class)),
-            room: storage.room(class, claim.requested.bytes),
+            room: storage.room_for(class, claim.requested.bytes),
         }
     }
 
