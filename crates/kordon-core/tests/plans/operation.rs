@@ -420,10 +420,10 @@ fn a_node_that_somebody_else_drains_is_left_alone_unless_the_claim_is_old_or_ove
 
 #[test]
 fn a_node_whose_maintenance_began_after_the_approval_is_left_alone() {
-    let run = |operation: &str, take_over| {
+    let run = |by: &str, operation: &str, take_over| {
         let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
         let note = MaintenanceNote {
-            by: "bob".into(),
+            by: by.into(),
             operation: operation.parse().unwrap(),
             renewed: NOW,
             ..MaintenanceNote::default()
@@ -434,9 +434,11 @@ fn a_node_whose_maintenance_began_after_the_approval_is_left_alone() {
         harness.run(&mut operation);
         (operation.ended(), harness.nodes["n1"].cordoned)
     };
-    assert_eq!(run("other", false), (Some(OperationEnd::ClaimedByOther), false));
-    assert_eq!(run("other", true), (Some(OperationEnd::Done), true));
-    assert_eq!(run(&by_alice().id, false), (Some(OperationEnd::Done), true), "the drain of its own wave");
+    assert_eq!(run("bob", "other", false), (Some(OperationEnd::ClaimedByOther), false));
+    assert_eq!(run("bob", "other", true), (Some(OperationEnd::Done), true));
+    let OperationOptions { by, id, .. } = by_alice();
+    assert_eq!(run(&by, &id, false), (Some(OperationEnd::Done), true), "the drain of its own wave");
+    assert_eq!(run("bob", &id, false), (Some(OperationEnd::ClaimedByOther), false), "bob has resumed it");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kordon_demo::api::Api;
 use kube::api::{Api as Objects, DeleteParams, ListParams, Preconditions};
 use serde_json::json;
 

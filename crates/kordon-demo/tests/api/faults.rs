@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
-use kordon_demo::api::{Api, Fault, FaultAnswer, Verb};
+use kordon_demo::api::{Fault, FaultAnswer, Verb};
 use kube::api::{Api as Objects, ListParams};
 use serde_json::{Value, json};
 
