@@ -1,4 +1,5 @@
-//! Compares `kordon audit` with what `kubectl drain` then does to each node, one family of findings after the other.
+//! Compares `kordon audit` with what `kubectl drain` then does to each node, for one family of findings after the other:
+//! half of the families on one control plane, half on another.
 //!
 //! With `KORDON_DUMPS=FOLDER` it also writes the objects of each family to `audit-FAMILY.json`, and what kubectl did to
 //! each node to `audit-FAMILY.drains.json`: the inputs of `tests/program/audit.rs`.
@@ -218,11 +219,16 @@ fn claim(name: &str) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kubectl_drain_does_to_each_node_what_the_audit_says() {
     let Some(binary) = plane::binary("e2e_audit").unwrap() else { return };
-    let mut plane = Plane::start(&binary, Options::default()).await.unwrap();
-    for family in families() {
-        let name = format!("audit: {}", family.name);
-        plane.scenario(&name, async |plane| drains_as_audited(plane, &family).await).await;
-    }
+    let audited = async |families: Vec<Family>| {
+        let mut plane = Plane::start(&binary, Options::default()).await.unwrap();
+        for family in families {
+            let name = format!("audit: {}", family.name);
+            plane.scenario(&name, async |plane| drains_as_audited(plane, &family).await).await;
+        }
+    };
+    let mut first = families();
+    let second = first.split_off(first.len() / 2);
+    tokio::join!(audited(first), audited(second));
 }
 
 async fn drains_as_audited(plane: &mut Plane, family: &Family) -> Result<()> {

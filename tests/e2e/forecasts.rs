@@ -8,7 +8,7 @@
 //!
 //! A second test runs for 90 s with a clock that is 28 s behind the cluster's.
 //!
-//! Takes six minutes. With `KORDON_RUN=1h`, each test runs for that time. `KORDON_SEED` selects another script of
+//! Takes four minutes. With `KORDON_RUN=1h`, each test runs for that time. `KORDON_SEED` selects another script of
 //! incidents.
 
 use std::time::Duration;

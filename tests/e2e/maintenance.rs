@@ -60,6 +60,13 @@ async fn a_pool_is_maintained_as_planned_and_every_node_once() {
     let Some(binary) = plane::binary("e2e_maintenance").unwrap() else { return };
     let mut plane = Plane::start(&binary, Options { audit: true, ..Options::default() }).await.unwrap();
     plane.scenario("maintenance undisturbed", async |plane| undisturbed(plane).await).await;
+}
+
+/// Beside the other test, because each of them mostly waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_maintenance_is_resumed_and_a_deleted_node_is_emptied() {
+    let Some(binary) = plane::binary("e2e_maintenance").unwrap() else { return };
+    let mut plane = Plane::start(&binary, Options { audit: true, ..Options::default() }).await.unwrap();
     plane.scenario("maintenance deletes a node", async |plane| deleted(plane).await).await;
     plane.scenario("maintenance killed again and again", async |plane| killed(plane).await).await;
 }

@@ -103,24 +103,20 @@ fn cost_tolerance(controller: &ControllerManager) -> Span {
 async fn the_real_controllers_do_with_other_settings_what_tune_says() {
     let Some(binary) = plane::binary("e2e_tuning").unwrap() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let record_all = async |toleration, runs: &[(&str, ControllerManager)]| {
+    let run = async |name: &str, toleration, controller: ControllerManager| {
         let options = Options { toleration_seconds: toleration, ..Options::default() };
         let mut plane = Plane::start(&binary, options).await.unwrap();
-        let mut recordings = Vec::new();
-        for (name, controller) in runs {
-            let file = folder.path().join(format!("{name}.kordon"));
-            plane.scenario(name, async |plane| recorded(plane, controller, &file).await).await;
-            recordings.push(file);
-        }
-        recordings
+        let file = folder.path().join(format!("{name}.kordon"));
+        plane.scenario(name, async |plane| recorded(plane, &controller, &file).await).await;
+        file
     };
-    let runs = [("hasty", hasty()), ("again", hasty()), ("patient", patient())];
-    let tolerant_run = [("tolerant", hasty())];
-    let (recordings, tolerant) = tokio::join!(record_all(TOLERATION, &runs), record_all(300, &tolerant_run));
-    let ([first, again, late], [tolerant]) = (&recordings[..], &tolerant[..]) else {
-        panic!("four recordings")
-    };
-    compare(first, again, late, tolerant).unwrap();
+    let (first, again, late, tolerant) = tokio::join!(
+        run("hasty", TOLERATION, hasty()),
+        run("again", TOLERATION, hasty()),
+        run("patient", TOLERATION, patient()),
+        run("tolerant", 300, hasty()),
+    );
+    compare(&first, &again, &late, &tolerant).unwrap();
 }
 
 /// Plays each recording with the settings of the other recordings, and compares the results with those recordings.

@@ -25,7 +25,6 @@ use kube::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{component::Component, eventually::eventually};
 
@@ -41,11 +40,7 @@ pub const LEASE_DURATION: Span = Span::from_secs(6);
 /// Label of the objects that `grant` creates. `wipe` deletes the objects with this label.
 const GRANT_LABEL: &str = "kordon.test/grant";
 
-/// A permit for each control plane that may run. The tests mostly wait, but they also measure times, and more than two
-/// control planes would slow each other down.
-static RUNNING: Semaphore = Semaphore::const_new(2);
-
-/// A running control plane in a new folder, on free ports. Dropping this value stops it. At most two run at a time.
+/// A running control plane in a new folder, on free ports. Dropping this value stops it.
 ///
 /// A test that panics keeps the folder with all logs, and prints its path.
 pub struct Plane {
@@ -61,7 +56,6 @@ pub struct Plane {
     standby: Option<Component>,
     api_server: Option<Component>,
     etcd: Component,
-    _running: SemaphorePermit<'static>,
 }
 
 /// Setup of etcd and the API server.
@@ -211,10 +205,8 @@ fn built_binary() -> Option<PathBuf> {
 }
 
 impl Plane {
-    /// Waits until at most one other control plane runs, and starts etcd and the API server. Returns once the API
-    /// server is ready to serve an administrator. Takes about 4 s.
+    /// Starts etcd and the API server. Returns once the API server is ready to serve an administrator. Takes about 4 s.
     pub async fn start(binary: &Path, options: Options) -> Result<Self> {
-        let running = RUNNING.acquire().await.context("the semaphore is never closed")?;
         let folder = tempfile::Builder::new().prefix("kordon-plane-").tempdir()?;
         let ports = Ports::free()?;
         fs::write(folder.path().join("tokens.csv"), token_lines(&options.users))?;
@@ -241,7 +233,6 @@ impl Plane {
             standby: None,
             api_server: Some(api_server),
             etcd,
-            _running: running,
         };
         plane.until_ready().await?;
         Ok(plane)

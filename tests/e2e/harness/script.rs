@@ -166,7 +166,7 @@ enum Disturbance {
     Pause(f64),
 }
 
-/// Disturbances of the controller manager. Even the shortest script has time for all of them.
+/// Disturbances of the controller manager. A script of three minutes has time for all of them.
 const DISTURBANCES: [Disturbance; 4] =
     [Disturbance::Restart, Disturbance::FailOver, Disturbance::Pause(20.0), Disturbance::Pause(60.0)];
 
