@@ -83,7 +83,7 @@ impl Action {
             Self::ClickRow => click(COLUMNS / 4, below_title(if is_even { 6 } else { 4 })),
             Self::ClickHeading => {
                 let heading = screen.row(below_title(1));
-                let before = heading.split(" zone ").next().unwrap_or_default();
+                let before = heading.split(" zone").next().unwrap_or_default();
                 click(u16::try_from(before.chars().count()).expect("a column") + 1, below_title(1))
             }
         }

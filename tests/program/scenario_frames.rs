@@ -73,7 +73,11 @@ const WORST: [(&str, [&str; 3]); 15] = [
     ("zone-outage", ["zone b: no heartbeat from any ", "zone b down (8 of 8)", "zone b down (8 of 8)"]),
     (
         "partial-disruption",
-        ["zone a: 3 of 63 nodes Silent", "zone a: 7 of 63 nodes Evicting", "one more node every 1m40s"],
+        [
+            "zone a: 3 of 63 nodes Silent",
+            "zone a: 7 of 63 nodes Evicting",
+            "one more node tainted every 1m40s",
+        ],
     ),
     (
         "full-outage",

@@ -500,6 +500,7 @@ fn part_counts(part: &str) -> Vec<(VerdictCount, usize)> {
         Some((_, list)) => (Some(number), list.split_once(": ").map_or("", |(_, list)| list)),
         None => (None, part.split(": ").next().unwrap_or_default()),
     };
+    let list = &with_soon(list);
     let is_future = ["will have", "will be", "will fail"].iter().any(|words| part.contains(words));
     let are_all_future =
         is_future || list.ends_with(" soon") && !list.contains(" more ") && !is_sum_soon(list);
@@ -527,6 +528,20 @@ fn part_counts(part: &str) -> Vec<(VerdictCount, usize)> {
     let is_remedy = part.contains(" until ");
     counts.extend((sum > 0 && !is_remedy).then_some((whole, sum)));
     counts
+}
+
+/// Replaces the times of future outcomes by `soon`: `2 stuck, 1 more lost in 6s`, `2 stuck, 3 more, first in 6s`.
+fn with_soon(list: &str) -> String {
+    let is_time = |text: &str| text.starts_with(|letter: char| letter.is_ascii_digit() || letter == '~');
+    let mut clauses: Vec<String> = Vec::new();
+    for clause in list.split(", ") {
+        match (clauses.last_mut(), clause.rsplit_once(" in ")) {
+            (Some(before), _) if clause.starts_with("first ") => before.push_str(" soon"),
+            (_, Some((pods, time))) if is_time(time) => clauses.push(format!("{pods} soon")),
+            _ => clauses.push(clause.to_owned()),
+        }
+    }
+    clauses.join(", ")
 }
 
 /// Whether the last of several clauses is the sum of pods that will have nowhere to run: `6 pods Pending, 4 soon`.
@@ -581,24 +596,27 @@ fn leading_number(text: &str) -> Option<usize> {
 #[test]
 fn counts_are_read_out_of_verdicts() {
     use VerdictCount::{Nowhere, Pending, Replaced, Stuck, WillHaveNowhere};
-    let zone = "✖ zone b down (8 of 8) · 5 pods stuck on dead nodes, 5 more soon · 37 pods to be evicted, next in 6s";
+    let zone = "✖ zone b down (8 of 8) · 5 pods stuck on dead nodes, 5 more, first in 3m16s · 37 pods to be evicted, next in 6s";
     assert_eq!(verdict_counts(zone), [(Stuck, 5), (WillHaveNowhere, 5), (Nowhere, 5)]);
     assert_eq!(counts_to_be_evicted(zone).collect::<Vec<_>>(), ["37"]);
-    let departures = "2 of 23 nodes Evicting · 9 pods have nowhere to run: 6 Pending 43s, 2 stuck, 1 lost, 3 more soon (1 lost, 2 stuck)";
+    let departures = "2 of 23 nodes Evicting · 9 pods have nowhere to run: 6 Pending 43s, 2 stuck, 1 lost, 3 more (1 lost, 2 stuck), first in 11s";
     let expected = [(Nowhere, 9), (Pending, 6), (Stuck, 2), (WillHaveNowhere, 3), (Nowhere, 9)];
     assert_eq!(verdict_counts(departures), expected);
     for (text, pods) in [
         ("all nodes: 2 pods stuck soon", 2),
-        ("general-1a-01 Silent: 1 pod will be lost", 1),
+        ("general-1a-01 Silent: 1 pod will be lost in 56s", 1),
+        ("n1: 1 pod lost in ~56s", 1),
+        ("7 pods stuck soon", 7),
         ("1 pod Pending, 1 stuck soon", 2),
         ("3 pods stranded soon", 3),
     ] {
         assert_eq!(verdict_counts(text), [(WillHaveNowhere, pods)], "{text}");
     }
-    let future = "2 pods will have nowhere to run within 10m: 1 Pending, 1 stuck";
+    let future = "2 pods will have nowhere to run within 10m, first in 6s: 1 Pending, 1 stuck";
     assert_eq!(verdict_counts(future), [(WillHaveNowhere, 2); 2]);
-    let short = "6 pods Pending, 5 stuck, 4 soon";
-    assert_eq!(verdict_counts(short), [(Pending, 6), (Stuck, 5), (WillHaveNowhere, 4), (Nowhere, 11)]);
+    for short in ["6 pods Pending, 5 stuck, 4 soon", "6 pods Pending, 5 stuck, 4 more lost in 5s to 8s"] {
+        assert_eq!(verdict_counts(short), [(Pending, 6), (Stuck, 5), (WillHaveNowhere, 4), (Nowhere, 11)]);
+    }
     let pending = "▲ 10 pods Pending 2m00s: web 8, api 2 · no node has 1.5 CPU free";
     assert_eq!(verdict_counts(pending), [(Pending, 10), (Nowhere, 10)]);
     let stuck = "4 pods stuck on a dead node until it is back or deleted · 3 others already evicted and replaced · N-1: losing a strands 5 pods";

@@ -176,7 +176,7 @@ impl Evictions<'_> {
         let rows = model.views.leaving.evictions.iter();
         let rows = rows.filter(|(_, row)| self.node.is_none_or(|node| row.node == *node));
         let times = rows.filter_map(|(pod, row)| Some((pod, row.state.leaves_at()?)));
-        time_of_event(model, self.at, now, |ranges| ranges.first(times))
+        until_first(model, self.at, times, now)
     }
 
     /// Returns ` (n-5)` if the next pod is of another node than the worst finding, ` (deleted node n-3)` if it leaves
@@ -358,6 +358,16 @@ fn next_event(model: &Model, now: Timestamp) -> Option<Finding> {
     let finding =
         Finding::new(VerdictLevel::Notice, Phrase::from(format!("next: {node} {word} ")).time(&time));
     Some(finding.shortens_to(PartKind::Next, vec![format!("next {word} {time}")]))
+}
+
+/// Returns the time until the first of some evictions, which is predicted for `at`, in the words of [`Evictions::until`].
+pub(super) fn until_first<'a>(
+    model: &Model,
+    at: Timestamp,
+    times: impl Iterator<Item = (&'a Key, Timestamp)>,
+    now: Timestamp,
+) -> String {
+    time_of_event(model, at, now, |ranges| ranges.first(times))
 }
 
 /// Returns the time until an event of the node itself, which is predicted for `at`, in the words of

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Finding, PartKind, Phrase, VerdictLevel,
-    evictions::{ALL_NODES, hangs, within},
+    evictions::{ALL_NODES, hangs, until_first, within},
     seconds,
 };
 use crate::model::{Model, PendingSummary};
@@ -19,9 +19,9 @@ use kordon_time::Timestamp;
 
 /// Returns the finding about pods that have nowhere to run now, or will have nowhere to run once they are evicted. It
 /// names their outcomes, because each needs another remedy: `11 pods have nowhere to run: 6 Pending 1m58s, 5 stuck, 2 more
-/// lost soon`. The name of the only outcome replaces the sum: `10 pods Pending 1m58s: web 8, api 2`, `5 pods stuck on dead
-/// nodes, 5 more soon`, `1 pod will be lost`. If the worst finding is about one node, but the pods are not all of this
-/// node: `all nodes: 2 pods will be stuck`, `n-3 Silent: 1 pod will be lost`.
+/// lost, first in 26s`. The name of the only outcome replaces the sum: `10 pods Pending 1m58s: web 8, api 2`, `5 pods stuck
+/// on dead nodes, 5 more soon`, `1 pod will be lost in 56s`. If the worst finding is about one node, but the pods are not
+/// all of this node: `all nodes: 2 pods will be stuck`, `n-3 Silent: 1 pod will be lost in 56s`.
 pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Option<Finding> {
     let waiting = model.views.pending.pods;
     let present = parts(&model.views.counts.hanging, waiting);
@@ -29,7 +29,8 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
     let Whose { long: whose, short: whose_in_short, node } =
         subject.map(|node| Whose::new(model, node)).unwrap_or_default();
     let more: usize = future.iter().map(|(_, pods)| pods).sum();
-    let soon = more_soon(&present, &future);
+    let when = When::new(model, more, now);
+    let soon = || more_soon(&present, &future, &when);
     let pending = |text: String| match model.views.pending.since {
         Some(since) => Phrase::from(text + " ").time(seconds(now.since(since))),
         None => Phrase::from(text),
@@ -40,14 +41,18 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
         ([], [(kind, pods)]) => {
             let words = will_be(*kind, *pods);
             let phrase = format!("{whose}{} {words}{}", counted(*pods, "pod", "pods"), within(model));
-            (phrase.into(), vec![format!("{whose_in_short}{} soon", pods_by_outcome(&future))])
+            let pods = format!("{whose_in_short}{}", pods_by_outcome(&future));
+            let mut shorter = vec![format!("{pods} {}", when.in_short()), format!("{pods} {SOON}")];
+            shorter.dedup();
+            (Phrase::from(phrase).and_phrase(when.phrase("")), shorter)
         }
         ([], _) => {
             let pods = counted(more, "pod", "pods");
             let outcomes = by_outcome(&future);
-            let phrase = format!("{whose}{pods} will have nowhere to run{}: {outcomes}", within(model));
-            let outcomes = format!("{whose_in_short}soon {}", pods_by_outcome(&future));
-            (phrase.into(), vec![outcomes, format!("{whose_in_short}{pods} stranded soon")])
+            let phrase = Phrase::from(format!("{whose}{pods} will have nowhere to run{}", within(model)));
+            let phrase = phrase.and_phrase(when.phrase("")).and(&format!(": {outcomes}"));
+            let outcomes = format!("{whose_in_short}{} {}", when.in_short(), pods_by_outcome(&future));
+            (phrase, vec![outcomes, format!("{whose_in_short}{pods} stranded {}", when.in_short())])
         }
         ([(OutcomeKind::Pending, _)], _) => {
             let phrase = pending(pods_by_outcome(&present));
@@ -56,7 +61,7 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
                     let shorter = vec![phrase.text.clone()];
                     (phrase.and(&of_workloads(model, now)), shorter)
                 }
-                _ => (phrase.and(&soon), Vec::new()),
+                _ => (phrase.and_phrase(soon()), Vec::new()),
             }
         }
         ([(OutcomeKind::Stuck, _)], []) => {
@@ -64,18 +69,23 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
             let phrase = remedy_for_stuck(model).unwrap_or_else(|| stuck.clone());
             (format!("{whose}{phrase}").into(), vec![format!("{whose_in_short}{stuck}")])
         }
-        ([(OutcomeKind::Stuck, _)], _) => (format!("{whose}{}{soon}", stuck_pods(model)).into(), Vec::new()),
-        ([_], _) => (format!("{whose}{}{soon}", pods_by_outcome(&present)).into(), Vec::new()),
+        ([(kind, _)], _) => {
+            let pods = match kind {
+                OutcomeKind::Stuck => stuck_pods(model),
+                _ => pods_by_outcome(&present),
+            };
+            (Phrase::from(format!("{whose}{pods}")).and_phrase(soon()), Vec::new())
+        }
         ([first, rest @ ..], _) => {
             let pods = counted(all, "pod has", "pods have");
             let text = format!("{whose}{pods} nowhere to run: {}", by_outcome(&[*first]));
             let phrase = if waiting > 0 { pending(text) } else { text.into() };
-            (phrase.and(&format!(", {}{soon}", by_outcome(rest))), Vec::new())
+            (phrase.and(&format!(", {}", by_outcome(rest))).and_phrase(soon()), Vec::new())
         }
     };
     if !present.is_empty() {
         let pods = format!("{whose_in_short}{}", pods_by_outcome(&present));
-        shorter.extend((more > 0).then(|| format!("{pods}, {}", soon_in_short(&present, &future))));
+        shorter.extend((more > 0).then(|| format!("{pods}, {}", soon_in_short(&present, &future, &when))));
         shorter.push(pods);
     }
     let finding = Finding::new(VerdictLevel::Warning, phrase);
@@ -129,34 +139,86 @@ fn will_be(kind: OutcomeKind, pods: usize) -> String {
     }
 }
 
-/// Returns how many more pods will have nowhere to run: `, 5 more soon`, `, 5 more stuck soon`, `, 5 more soon (1 lost, 4
-/// stuck)`.
-fn more_soon(present: &[(OutcomeKind, usize)], future: &[(OutcomeKind, usize)]) -> String {
-    match (present, future) {
-        (_, []) => String::new(),
-        ([(one, _)], [(other, more)]) if one == other => format!(", {more} more soon"),
-        (_, [(kind, more)]) => {
-            let (one, several) = kind.words();
-            format!(", {more} more {} soon", if *more == 1 { one } else { several })
+/// When pods will have nowhere to run.
+enum When {
+    /// All at this time, which is in words: `in 56s`.
+    At(String),
+    /// From this time on, which is in words.
+    From(String),
+    /// At a time that is not predicted: some of these pods are not evicted within the forecast.
+    Unknown,
+}
+
+impl When {
+    /// Returns when `pods` pods, all that will have nowhere to run, leave their nodes.
+    fn new(model: &Model, pods: usize, now: Timestamp) -> Self {
+        let outcomes = model.predictions.outcomes();
+        let nowhere = outcomes.into_iter().flat_map(|outcomes| outcomes.nowhere.values().flatten());
+        let rows = &model.views.leaving.evictions;
+        let times: BTreeMap<&Key, Timestamp> =
+            nowhere.filter_map(|(pod, _)| Some((pod, rows.get(pod)?.state.leaves_at()?))).collect();
+        let (Some(first), Some(last)) = (times.values().min(), times.values().max()) else {
+            return Self::Unknown;
+        };
+        if times.len() != pods {
+            return Self::Unknown;
         }
-        (_, several) => {
-            let more: usize = several.iter().map(|(_, pods)| pods).sum();
-            format!(", {more} more soon ({})", by_outcome(several))
+        let time = until_first(model, *first, times.iter().map(|(pod, at)| (*pod, *at)), now);
+        match first == last {
+            true => Self::At(time),
+            false => Self::From(time),
+        }
+    }
+
+    /// Returns the words after a number of pods: ` in 56s`, `, first in 56s`. If the time is unknown, they are `unknown`.
+    fn phrase(&self, unknown: &str) -> Phrase {
+        match self {
+            Self::At(time) => Phrase::from(" ").time(time),
+            Self::From(time) => Phrase::from(", first ").time(time),
+            Self::Unknown => unknown.into(),
+        }
+    }
+
+    /// Returns the time, or `soon` if the pods leave at different times.
+    fn in_short(&self) -> &str {
+        match self {
+            Self::At(time) => time,
+            Self::From(_) | Self::Unknown => SOON,
         }
     }
 }
 
-/// The short form of [`more_soon`]: `5 soon`, `5 more stuck soon`, `5 lost soon`, `soon 1 lost, 4 stuck`. The kinds are named
-/// if pods will be lost.
-fn soon_in_short(present: &[(OutcomeKind, usize)], future: &[(OutcomeKind, usize)]) -> String {
+/// Replaces a time for which there is no room.
+const SOON: &str = "soon";
+
+/// Returns how many more pods will have nowhere to run: `, 5 more soon`, `, 5 more stuck in 56s`, `, 5 more (1 lost, 4
+/// stuck), first in 56s`.
+fn more_soon(present: &[(OutcomeKind, usize)], future: &[(OutcomeKind, usize)], when: &When) -> Phrase {
+    let more: usize = future.iter().map(|(_, pods)| pods).sum();
+    let pods = match (present, future) {
+        (_, []) => return "".into(),
+        ([(one, _)], [(other, _)]) if one == other => format!(", {more} more"),
+        (_, [(kind, _)]) => {
+            let (one, several) = kind.words();
+            format!(", {more} more {}", if more == 1 { one } else { several })
+        }
+        (_, several) => format!(", {more} more ({})", by_outcome(several)),
+    };
+    Phrase::from(pods).and_phrase(when.phrase(" soon"))
+}
+
+/// The short form of [`more_soon`]: `5 soon`, `5 more stuck soon`, `5 lost in 56s`, `soon 1 lost, 4 stuck`. The kinds are
+/// named if pods will be lost.
+fn soon_in_short(present: &[(OutcomeKind, usize)], future: &[(OutcomeKind, usize)], when: &When) -> String {
     let is_lost = |kind: OutcomeKind| matches!(kind, OutcomeKind::Lost | OutcomeKind::FailsJob);
     let is_present = |kind: OutcomeKind| present.iter().any(|(other, _)| *other == kind);
+    let when = when.in_short();
     match (present, future) {
-        ([(one, _)], [(other, more)]) if one == other => format!("{more} soon"),
-        (_, [(kind, more)]) if is_present(*kind) => format!("{more} more {} soon", kind.words().1),
-        (_, [_]) => format!("{} soon", by_outcome(future)),
-        (_, [(worst, _), ..]) if is_lost(*worst) => format!("soon {}", by_outcome(future)),
-        (_, several) => format!("{} soon", several.iter().map(|(_, pods)| pods).sum::<usize>()),
+        ([(one, _)], [(other, more)]) if one == other => format!("{more} {when}"),
+        (_, [(kind, more)]) if is_present(*kind) => format!("{more} more {} {when}", kind.words().1),
+        (_, [_]) => format!("{} {when}", by_outcome(future)),
+        (_, [(worst, _), ..]) if is_lost(*worst) => format!("{when} {}", by_outcome(future)),
+        (_, several) => format!("{} {when}", several.iter().map(|(_, pods)| pods).sum::<usize>()),
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) fn zones_down(zones: &[ZoneView], nodes: &NodeWatchlist) -> Vec<Findi
             format!("evictions slowed to {} nodes/s", zone.rate)
         } else if zone.rate > 0.0 {
             let every = Span::from_secs_f64((1.0 / f64::from(zone.rate)).round());
-            format!("evictions slowed to one more node every {every}")
+            format!("slowed: one more node tainted every {every}")
         } else {
             "no new evictions".into()
         };
