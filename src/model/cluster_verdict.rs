@@ -153,7 +153,10 @@ impl Shortening {
             PartKind::Other => return usize::from(self >= Self::ShortConsequence),
             PartKind::OwnEvent | PartKind::Headroom => return 0,
         };
-        usize::from(self >= short) + usize::from(self >= shortest || self == Self::ShortestBoth)
+        let is_last = kind == PartKind::Consequence && self == Self::ShortestConsequence;
+        usize::from(self >= short)
+            + usize::from(self >= shortest || self == Self::ShortestBoth)
+            + usize::from(is_last)
     }
 }
 

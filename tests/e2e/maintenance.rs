@@ -326,14 +326,17 @@ async fn killed(plane: &mut Plane) -> Result<()> {
     let resume = ["maintenance", "--resume", "--kubeconfig", &words[2], "-o", "json"];
     let run = async {
         let mut line = [&as_words(&words)[..], &["--enforce", "--yes"]].concat();
-        for _ in 0..kills {
+        for kill in 1..=kills {
             let said = shell.home.path().join("said");
             let errors = fs::File::create(&said)?;
             let mut child =
                 shell.command(&line).stdout(Stdio::null()).stderr(errors).spawn().context("starts")?;
             let after = Duration::from_millis(fastrand::u64(2_000..12_000));
             match tokio::time::timeout(after, child.wait()).await {
-                Err(_) => child.kill().await?,
+                Err(_) => {
+                    child.kill().await?;
+                    println!("killed {kill} times, the last time after {after:?}");
+                }
                 Ok(ended) => {
                     ensure!(ended?.success(), "it failed by itself: {}", fs::read_to_string(&said)?);
                     return Ok(());

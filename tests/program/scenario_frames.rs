@@ -88,10 +88,7 @@ const WORST: [(&str, [&str; 3]); 15] = [
         ],
     ),
     ("kernel-upgrade", ["Draining", "drain of memory-1b-01 (4 of 7 pods gone) blocked", "Draining"]),
-    (
-        "stuck-statefulset",
-        ["4 pods stuck on a dead node", "4 pods stuck on a dead node", "4 pods stuck on a dead node"],
-    ),
+    ("stuck-statefulset", ["4 pods stuck on a dead node|4 pods stuck until it is back or deleted"; 3]),
     (
         "blocked-drain",
         [

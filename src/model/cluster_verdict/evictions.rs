@@ -96,7 +96,8 @@ pub(super) fn next(
         findings.push(finding(phrase.time(time_until(first, now)), Vec::new()));
     } else if is_evicted(model, node) && model.views.counts.stuck() == 0 {
         let text = format!("no pod of {node} is left to evict");
-        findings.push(Finding::new(VerdictLevel::Notice, text));
+        let shorter = vec!["no pod left to evict".into()];
+        findings.push(Finding::new(VerdictLevel::Notice, text).shortens_to(PartKind::Other, shorter));
     }
     if let Some(all) = all {
         let phrase = all.phrase_for_all(model, of_all, now);

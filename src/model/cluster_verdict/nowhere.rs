@@ -51,8 +51,12 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
             let outcomes = by_outcome(&future);
             let phrase = Phrase::from(format!("{whose}{pods} will have nowhere to run{}", within(model)));
             let phrase = phrase.and_phrase(when.phrase("")).and(&format!(": {outcomes}"));
-            let outcomes = format!("{whose_in_short}{} {}", when.in_short(), pods_by_outcome(&future));
-            (phrase, vec![outcomes, format!("{whose_in_short}{pods} stranded {}", when.in_short())])
+            let shorter = [
+                will_be_by_outcome(&future),
+                format!("{} {}", when.in_short(), pods_by_outcome(&future)),
+                format!("{pods} stranded {}", when.in_short()),
+            ];
+            (phrase, shorter.map(|words| format!("{whose_in_short}{words}")).into())
         }
         ([(OutcomeKind::Pending, _)], _) => {
             let phrase = pending(pods_by_outcome(&present));
@@ -67,7 +71,9 @@ pub(super) fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp)
         ([(OutcomeKind::Stuck, _)], []) => {
             let stuck = stuck_pods(model);
             let phrase = remedy_for_stuck(model).unwrap_or_else(|| stuck.clone());
-            (format!("{whose}{phrase}").into(), vec![format!("{whose_in_short}{stuck}")])
+            let shorter = remedy_in_short(model, subject).map(|remedy| format!("{whose_in_short}{remedy}"));
+            let shorter = shorter.into_iter().chain([format!("{whose_in_short}{stuck}")]);
+            (format!("{whose}{phrase}").into(), shorter.collect())
         }
         ([(kind, _)], _) => {
             let pods = match kind {
@@ -128,6 +134,12 @@ fn pods_by_outcome(parts: &[(OutcomeKind, usize)]) -> String {
         Some((number, rest)) => format!("{number} {} {rest}", if number == "1" { "pod" } else { "pods" }),
         None => text,
     }
+}
+
+/// Formats future outcomes with their numbers: `1 pod will be lost, 4 stuck`.
+fn will_be_by_outcome(future: &[(OutcomeKind, usize)]) -> String {
+    let [(kind, pods), others @ ..] = future else { return String::new() };
+    format!("{} {}, {}", counted(*pods, "pod", "pods"), will_be(*kind, *pods), by_outcome(others))
 }
 
 /// What becomes of pods that will have nowhere to run: `will be lost`, `will fail their Jobs`.
@@ -321,6 +333,21 @@ pub(super) fn remedy_for_stuck(model: &Model) -> Option<String> {
     };
     let text = || format!("{} until {are} {help}{held}", stuck_pods(model));
     (stuck > 0 && model.views.is_predicted()).then(text)
+}
+
+/// Returns the short form of [`remedy_for_stuck`], which leaves out the out-of-service taint: `2 pods stuck until their
+/// nodes are back or deleted`; `None` if finalizers keep some of the pods even then. `subject` is the node that the verdict
+/// names before.
+fn remedy_in_short(model: &Model, subject: Option<&NodeName>) -> Option<String> {
+    let counts = &model.views.counts;
+    let pods = counted(counts.stuck(), "pod", "pods");
+    let are = match (counts.stuck_on, subject) {
+        (1, Some(_)) => "it is",
+        (1, None) => "the node is",
+        _ => "their nodes are",
+    };
+    let is_known = counts.held == 0 && model.views.is_predicted();
+    is_known.then(|| format!("{pods} stuck until {are} back or deleted"))
 }
 
 fn stuck_pods(model: &Model) -> String {
