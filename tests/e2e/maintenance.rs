@@ -42,7 +42,8 @@ const ZONES: [&str; 3] = ["a", "b", "c"];
 
 /// Largest number of nodes in a wave of the pool: no zone loses two nodes at once.
 const IN_A_WAVE: usize = 3;
-/// Default number of times that kordon is killed; `KORDON_KILLS` sets another number.
+/// Default number of times that kordon is killed; `KORDON_KILLS` sets another number. The more, the sooner it is killed after
+/// its start. It is killed less often if the maintenance ends before.
 const KILLS: usize = 4;
 
 /// Time for which a machine is silent while it restarts.
@@ -331,7 +332,7 @@ async fn killed(plane: &mut Plane) -> Result<()> {
             let errors = fs::File::create(&said)?;
             let mut child =
                 shell.command(&line).stdout(Stdio::null()).stderr(errors).spawn().context("starts")?;
-            let after = Duration::from_millis(fastrand::u64(2_000..12_000));
+            let after = Duration::from_millis(2_000 + fastrand::u64(..40_000 / kills as u64));
             match tokio::time::timeout(after, child.wait()).await {
                 Err(_) => {
                     child.kill().await?;
