@@ -192,8 +192,19 @@ impl<'a> MaintenanceRun<'a> {
     }
 
     async fn run(&mut self, begun: Option<MaintenanceNotes>) -> Result<(), Stop> {
-        if let Some(notes) = begun {
+        if let Some(mut notes) = begun {
             self.take_notes().await?;
+            let (written, cluster) = (&self.written, self.watched.cluster());
+            let has_lost_note =
+                |name: &NodeName| cluster.node(name).is_some_and(|node| node.maintenance.is_none());
+            // A replaced node has no note yet. Any other node without its note was released by somebody.
+            let may_lack_note = self.terms.wait_for == Some(WaitFor::Replaced);
+            let is_left = |name: &NodeName| {
+                written.get(name) != Some(&false) && (may_lack_note || !has_lost_note(name))
+            };
+            notes.nodes.retain(|name, _| is_left(name));
+            let left = self.options.nodes.iter().filter(|name| is_left(name)).cloned().collect();
+            self.options.nodes = left;
             self.finish_wave(&notes).await?;
         }
         while !self.options.nodes.is_empty() {

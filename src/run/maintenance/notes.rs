@@ -9,7 +9,7 @@ use kordon_core::{
         maintenance_note::RENEW_NOTE_EVERY,
     },
     engine::Severity,
-    operation::{MaintenanceWrite, NodeIncomplete, NodeProgressStage, Operation, OperationEnd},
+    operation::{MaintenanceWrite, NodeIncomplete, NodeProgress, NodeProgressStage, Operation, OperationEnd},
 };
 use kordon_time::Timestamp;
 
@@ -62,6 +62,7 @@ impl MaintenanceRun<'_> {
         if writes.is_empty() {
             return Ok(());
         }
+        let resumes = writes.iter().any(|(_, _, write)| *write == MaintenanceWrite::Resume);
         for (name, _, write) in &writes {
             match write {
                 MaintenanceWrite::Release | MaintenanceWrite::Leave => {
@@ -82,6 +83,9 @@ impl MaintenanceRun<'_> {
             Some(_) => {}
         }
         let nodes = operation.progress().nodes;
+        let is_unchanged = |node: &&NodeProgress| node.stage == NodeProgressStage::Unchanged;
+        let not_noted = nodes.iter().filter(|_| resumes).filter(is_unchanged);
+        self.written.extend(not_noted.map(|node| (node.node.clone(), false)));
         if let Some(stop) = nodes.iter().find_map(|node| self.taken_over(&node.stage)) {
             return Err(stop);
         }
@@ -106,7 +110,8 @@ impl MaintenanceRun<'_> {
     }
 
     /// Takes over the annotations of a maintenance that was stopped, before anything else is done. If several processes
-    /// resume it at once, the first node decides which of them goes on.
+    /// resume it at once, the first node decides which of them goes on. The watches may still show the note of a node that
+    /// somebody has released; the node is not in this maintenance any more.
     pub(super) async fn take_notes(&mut self) -> Result<(), Stop> {
         let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
         let mut names = notes.into_iter().flat_map(|notes| notes.nodes.into_keys());
